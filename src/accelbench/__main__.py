@@ -1,0 +1,5 @@
+"""`python -m accelbench` is `accelbench`."""
+
+from accelbench.cli.main import main
+
+main()

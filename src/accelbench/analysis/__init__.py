@@ -1,0 +1,1 @@
+"""What it means: comparison, scaling, regression. Pure functions over tables."""

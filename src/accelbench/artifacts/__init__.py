@@ -1,0 +1,1 @@
+"""What a model is turned into for other engines: exports, cached by key."""

@@ -1,0 +1,1 @@
+"""WHAT is measured: model specs as data, builders, inputs, analytic cost."""

@@ -1,0 +1,1 @@
+"""One module a command: parses, calls one function of a room, prints."""

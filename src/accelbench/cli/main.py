@@ -1,0 +1,110 @@
+"""The program `accelbench`: finds the command asked for and turns errors into sentences.
+
+A command's module is imported only when that command is asked for; the table
+below is all that `accelbench --help` needs. Without this, every `--help` would
+pay for building the parameters of every command.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from accelbench import __version__
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, AccelbenchError
+
+#: command → (module with an `app`, what it does); the order is that of the help page.
+COMMANDS = {
+    "run": ("accelbench.cli.run", "Measure models on hardware; store every sample."),
+    "hardware": ("accelbench.cli.hardware", "Show every platform, present or absent, and why."),
+    "models": ("accelbench.cli.models", "List what can be measured by name."),
+    "db": ("accelbench.cli.db", "Make, look into, export and merge databases."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Lists commands from the table and imports a command's module when it is run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A card for the help page: name and one line, nothing imported."""
+        if cmd_name not in COMMANDS:
+            return None
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is None or command is None:
+            return name, command, rest
+        real = typer.main.get_command(import_module(COMMANDS[name][0]).app)
+        real.name = name
+        return name, real, rest
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"accelbench {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="--debug, anywhere on the line, logs every detection and fallback and shows tracebacks."
+)
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Benchmark machine-learning models across hardware and runtimes, with evidence."""
+
+
+def _complain(message: str) -> None:
+    sys.stderr.write(f"accelbench: {message}\n")
+
+
+def main() -> None:
+    """Run the command line; the only place where errors become exit codes."""
+    arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    debug = len(arguments) < len(sys.argv) - 1
+    if debug:
+        logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
+        logging.getLogger("asyncio").setLevel(logging.WARNING)
+    try:
+        app(args=arguments, prog_name="accelbench")
+    except AccelbenchError as error:
+        if debug:
+            raise
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of a pipe went away (`accelbench … | head`): not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_NO)
+    except Exception as error:
+        if debug:
+            raise
+        kind = type(error).__name__
+        _complain(f"unexpected {kind}: {error}. Run again with --debug and report what it shows.")
+        sys.exit(EXIT_ENVIRONMENT)
+
+
+if __name__ == "__main__":
+    main()

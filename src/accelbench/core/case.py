@@ -1,0 +1,115 @@
+"""A case: what is asked, and the identities that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from accelbench.core.identity import IDENTITY_VERSION, digest
+from accelbench.core.model import ModelSpec
+from accelbench.core.words import SINGLE_STREAM, Mode
+
+Option = str | int | float | bool
+
+#: Raised whenever the measuring rules change so that figures no longer compare.
+PROTOCOL_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The sizes that are part of the question."""
+
+    batch: int
+    sequence: int | None = None
+    image: int | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where and through what: runtime × hardware (× device)."""
+
+    runtime: str
+    hardware: str
+    device: str | None = None  # "cuda:1", or OpenVINO's "gpu"; None means the default one
+
+    def __str__(self) -> str:
+        place = f"{self.hardware}:{self.device}" if self.device else self.hardware
+        return f"{self.runtime}/{place}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """model × target × precision × shapes × mode × scenario × options set on purpose."""
+
+    model: ModelSpec
+    target: Target
+    precision: str
+    shapes: Shapes
+    mode: Mode = Mode.INFERENCE
+    scenario: str = SINGLE_STREAM
+    world_size: int = 1
+    options: Mapping[str, Option] = field(default_factory=dict)  # only those set on purpose
+
+    @cached_property
+    def case_id(self) -> str:
+        """What was asked. No machine, ordinal, version or resolved default."""
+        return digest(
+            {
+                "v": IDENTITY_VERSION,
+                "model": self.model.id,
+                "config": self.model.config_digest,
+                "runtime": self.target.runtime,
+                "hardware": self.target.hardware,
+                "precision": self.precision,
+                "shapes": self.shapes,
+                "mode": self.mode,
+                "scenario": self.scenario,
+                "world": self.world_size,
+                "options": self.options,
+            }
+        )
+
+    @property
+    def compiled(self) -> bool:
+        return bool(self.options.get("compile", False))
+
+    def __str__(self) -> str:
+        parts = [self.model.id, str(self.target), self.precision, f"batch {self.shapes.batch}"]
+        if self.shapes.sequence:
+            parts.append(f"seq {self.shapes.sequence}")
+        if self.compiled:
+            parts.append("compiled")
+        if self.mode is Mode.TRAINING:
+            parts.append("training")
+        return " · ".join(parts)
+
+
+def series_key(case: Case, fingerprint: str, threads: int) -> str:
+    """One line of history: the same question on the same device by the same rules."""
+    return digest(
+        {
+            "v": IDENTITY_VERSION,
+            "case": case.case_id,
+            "device": fingerprint,
+            "threads": threads,
+            "protocol": PROTOCOL_VERSION,
+        }
+    )
+
+
+def result_id(run_id: str, case: Case, device: str, launch: int, arm: str) -> str:
+    """Stable across a retry, so that a retry can never double a result."""
+    return digest(
+        {
+            "v": IDENTITY_VERSION,
+            "run": run_id,
+            "case": case.case_id,
+            "device": device,
+            "launch": launch,
+            "arm": arm,
+        },
+        length=24,
+    )

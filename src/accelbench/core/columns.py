@@ -1,0 +1,165 @@
+"""The one registry of result columns.
+
+Store tables, the JSON schema, CSV and tables for people are generated from
+these declarations: a new metric is one line here and the code that computes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "map"]
+Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of benchmark_results."""
+
+    name: str
+    kind: Kind
+    role: Role
+    doc: str
+    unit: str = ""
+    header: str = ""  # short heading for tables, where it is shown at all
+    better: Literal["lower", "higher", ""] = ""
+
+    @property
+    def is_metric(self) -> bool:
+        return self.role == "metric"
+
+
+def _text(role: Role, name: str, doc: str) -> Column:
+    return Column(name, "text", role, doc)
+
+
+def _ms(name: str, doc: str, header: str = "") -> Column:
+    return Column(name, "float", "metric", doc, "ms", header, "lower")
+
+
+def _mb(name: str, doc: str, header: str = "") -> Column:
+    return Column(name, "float", "metric", doc, "MB (2^20 bytes)", header, "lower")
+
+
+COLUMNS: tuple[Column, ...] = (
+    # -- identity
+    _text("identity", "result_id", "hash of run, case, device, launch and arm"),
+    _text("identity", "run_id", "the run this belongs to"),
+    _text("identity", "case_id", "hash of what was asked"),
+    _text("identity", "series_key", "case_id + device fingerprint + threads + protocol version"),
+    Column("launch", "int", "identity", "ordinal of the fresh worker within its case, from 0"),
+    _text("identity", "arm", "side of an interleaved comparison, empty outside one"),
+    # -- what was asked
+    _text("case", "model", "catalogue name"),
+    _text("case", "family", "one of the five model families"),
+    _text("case", "architecture", "one of the eleven architectures"),
+    _text("case", "modality", "modality tags, comma-separated"),
+    _text("case", "task", "what the model is for"),
+    _text("case", "model_size", "tiny, small, base or large"),
+    Column("parameters", "int", "case", "number of weights", header="params"),
+    _text("case", "weights", "random, a local path or a hub id"),
+    _text("case", "hardware", "platform"),
+    _text("case", "runtime", "engine"),
+    _text("case", "device", "device asked for"),
+    _text("case", "device_name", "the device as people know it"),
+    _text("case", "device_fingerprint", "key into hardware_info"),
+    _text("case", "precision", "fp32, fp16, bf16, int8, amp-fp16 or amp-bf16"),
+    Column("batch_size", "int", "case", "items in one step", header="batch"),
+    Column("sequence_length", "int", "case", "tokens in one item"),
+    Column("image_size", "int", "case", "side of a square image in pixels"),
+    _text("case", "input_shape", "shape of every input, as JSON"),
+    Column("prompt_tokens", "int", "case", "tokens of a generation prompt"),
+    Column("new_tokens", "int", "case", "tokens generated per request"),
+    _text("case", "mode", "inference or training"),
+    _text("case", "scenario", "how requests arrive"),
+    Column("compiled", "bool", "case", "compiled on purpose by the engine's compiler"),
+    Column("threads", "int", "case", "threads the engine really used"),
+    Column("world_size", "int", "case", "processes working on one step"),
+    Column("seed", "int", "case", "seed of weights and inputs"),
+    _text("case", "data_source", "synthetic or a path"),
+    Column("options", "json", "case", "options set on purpose"),
+    # -- what became of it
+    _text("outcome", "status", "ok, failed, unsupported, out_of_memory, timeout or skipped"),
+    _text("outcome", "reason", "a short stable token, for every result that is not ok"),
+    _text("outcome", "message", "the reason as a sentence"),
+    _text("outcome", "advice", "what to do next, for every result that is not ok"),
+    _text("outcome", "provenance", "measured, imported, predicted or simulated"),
+    _text("outcome", "quality", "converged, noise_limited, time_limited, unsteady or throttled"),
+    Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
+    Column("evidence", "json", "outcome", "proof of where the work ran"),
+    Column("emulated", "bool", "outcome", "software stood in for the device"),
+    _text("outcome", "verification", "ok, failed or not_done"),
+    # -- metrics
+    _ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),
+    _ms("latency_p50_ms", "median time of one step", "p50 ms"),
+    _ms("latency_p90_ms", "90th percentile; needs an effective n of 100", "p90 ms"),
+    _ms("latency_p95_ms", "95th percentile; needs an effective n of 200", "p95 ms"),
+    _ms("latency_p99_ms", "99th percentile; needs an effective n of 1000", "p99 ms"),
+    _ms("latency_min_ms", "fastest step", "min ms"),
+    _ms("latency_max_ms", "slowest step", "max ms"),
+    _ms("latency_std_ms", "standard deviation over steps", "std ms"),
+    _ms("latency_ci_low_ms", "lower end of the within-run 95 % interval of the median"),
+    _ms("latency_ci_high_ms", "upper end of the within-run 95 % interval of the median"),
+    Column("sample_count", "int", "metric", "samples kept, outliers included", header="n"),
+    Column("effective_sample_count", "float", "metric", "samples after autocorrelation"),
+    Column("outlier_count", "int", "metric", "samples beyond Tukey's 3-IQR fences; kept"),
+    Column("lag1_autocorrelation", "float", "metric", "correlation of neighbouring samples"),
+    Column("warmup_steps", "int", "metric", "steps run before the steady state"),
+    Column(
+        "throughput",
+        "float",
+        "metric",
+        "items per second: batch ÷ mean latency",
+        "items/s",
+        "items/s",
+        "higher",
+    ),
+    _text("case", "throughput_unit", "what an item is, per second"),
+    _ms("first_inference_ms", "the first step at this shape, before any warm-up", "first ms"),
+    _ms("build_ms", "making the model from its config, or reading its weights", "build ms"),
+    _ms("load_ms", "placing the built model on the device in its precision", "load ms"),
+    _ms("compile_ms", "compilation, apart from the step it happened in", "compile ms"),
+    _ms("device_time_ms", "median of one step by the device's own event timers", "device ms"),
+    _ms("ttft_ms", "time to first token", "ttft ms"),
+    _ms("tpot_ms", "time per output token after the first", "tpot ms"),
+    _ms("forward_ms", "forward pass, from a pass of its own", "fwd ms"),
+    _ms("loss_ms", "loss, from a pass of its own", "loss ms"),
+    _ms("backward_ms", "backward pass, from a pass of its own", "bwd ms"),
+    _ms("optimizer_ms", "optimizer step, from a pass of its own", "opt ms"),
+    _mb(
+        "memory_peak_mb",
+        "peak of the memory the model works in: the device's where the device "
+        "has its own, else the host's",
+        "peak MB",
+    ),
+    _mb("memory_avg_mb", "average of the same during steady steps", "avg MB"),
+    _mb("host_memory_peak_mb", "peak host memory of the worker, less what it had before"),
+    _mb("host_memory_avg_mb", "average host memory during steady steps"),
+    _mb("device_memory_peak_mb", "peak of the device allocator"),
+    _mb("device_memory_avg_mb", "average of the device allocator during steady steps"),
+    _mb("device_memory_reserved_mb", "what the allocator held from the device"),
+    _text("conditions", "memory_source", "which counter the memory figures come from"),
+    Column("energy_joules", "float", "metric", "energy of one step", "J", "J", "lower"),
+    Column("power_watts", "float", "metric", "average power, idle subtracted", "W", "W", "lower"),
+    Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
+    Column("verification_error", "float", "metric", "error against the reference", better="lower"),
+    Column("flops", "float", "metric", "analytic operations of one step", "FLOP"),
+    Column("bytes_moved", "float", "metric", "analytic bytes of one step", "B"),
+    Column("extra", "map", "other", "metrics of plugins"),
+    # -- conditions: what a comparison must list when it differs
+    _text("conditions", "weights_digest", "digest of the weights"),
+    Column("workarounds", "list", "conditions", "declared changes that made the case run"),
+    Column("conditions", "json", "conditions", "versions, quantiser, container limits and such"),
+    Column("environment", "json", "conditions", "load, steal, governor and such around it"),
+    Column("protocol_version", "int", "conditions", "version of the measuring rules"),
+    Column("started_at", "time", "outcome", "when the launch began on this case, UTC"),
+    Column("finished_at", "time", "outcome", "when it ended, UTC"),
+)
+
+BY_NAME = {column.name: column for column in COLUMNS}
+
+
+def metric_columns() -> tuple[Column, ...]:
+    """The columns that hold a measured figure."""
+    return tuple(c for c in COLUMNS if c.is_metric)

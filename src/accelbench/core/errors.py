@@ -1,0 +1,80 @@
+"""Errors that reach a person: one sentence, what to do next, and an exit code."""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_NO = 1
+EXIT_USAGE = 2
+EXIT_ENVIRONMENT = 3
+EXIT_CANNOT_TELL = 4
+
+
+class AccelbenchError(Exception):
+    """Something the user can act on. `advice` says how."""
+
+    exit_code = EXIT_ENVIRONMENT
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.advice}".strip()
+
+
+class UsageError(AccelbenchError):
+    """The command's words are off."""
+
+    exit_code = EXIT_USAGE
+
+
+class SurroundingsError(AccelbenchError):
+    """The machine, a file or a package stands in the way."""
+
+    exit_code = EXIT_ENVIRONMENT
+
+
+class MissingExtraError(SurroundingsError):
+    """An optional package is absent; names the install that brings it."""
+
+    def __init__(self, package: str, extra: str, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs the package {package}, which is not installed.",
+            f"Install it with: pip install 'accelbench[{extra}]'",
+        )
+        self.package = package
+        self.extra = extra
+
+
+class StoreError(SurroundingsError):
+    """The store cannot be read or written."""
+
+
+class CaseError(AccelbenchError):
+    """A case cannot be measured; becomes a result with a reason, never a traceback.
+
+    Raised by runtimes inside a worker. `reason` is a short stable token that
+    machines can match; the message is the sentence people read.
+    """
+
+    status = "failed"
+
+    def __init__(self, reason: str, message: str, advice: str = "") -> None:
+        super().__init__(message, advice)
+        self.reason = reason
+
+
+class UnsupportedError(CaseError):
+    """This combination is not possible on this target."""
+
+    status = "unsupported"
+
+
+class OutOfMemoryError(CaseError):
+    """The device or the host ran out of memory."""
+
+    status = "out_of_memory"
+
+    def __init__(self, message: str, advice: str = "", reason: str = "out_of_memory") -> None:
+        super().__init__(reason, message, advice)

@@ -1,0 +1,44 @@
+"""Facts: what happened, appended once and never changed. The store is made of them.
+
+A fact is a kind, an id that makes a second copy of it recognisable, and a body
+of plain JSON values. Result bodies use the names of `columns.py`, with the raw
+samples under "samples" ({phase: [ns, …]}).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+FACT_VERSION = 1
+
+RUN_STARTED = "run_started"
+RUN_RESUMED = "run_resumed"
+RUN_FINISHED = "run_finished"
+HARDWARE_MEASURED = "hardware_measured"
+RESULT = "result"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that happened."""
+
+    kind: str
+    id: str
+    body: Mapping[str, Any]
+    version: int = FACT_VERSION
+
+
+def utc_now() -> str:
+    """ISO 8601 with microseconds and Z; wall-clock time, for labels only, never for durations."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def new_run_id() -> str:
+    """Sorts by time and is unique across machines: a millisecond stamp and 40 random bits."""
+    stamp = datetime.fromtimestamp(time.time(), UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{stamp}-{os.urandom(5).hex()}"

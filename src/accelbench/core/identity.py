@@ -1,0 +1,43 @@
+"""Identity: canonical JSON, hashed, versioned.
+
+Nothing that drifts between two runs on one machine (a frequency, bogomips, a
+temperature) may ever be hashed here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+IDENTITY_VERSION = 1
+
+
+def plain(value: Any) -> Any:
+    """Reduce dataclasses, enums, tuples and mappings to what JSON holds."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(v) for v in value)
+    return value
+
+
+def canonical(value: Any) -> str:
+    """One spelling per value: sorted keys, no spaces, ASCII, no NaN."""
+    return json.dumps(
+        plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
+
+
+def digest(value: Any, length: int = 16) -> str:
+    """A short, stable hash of a value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:length]

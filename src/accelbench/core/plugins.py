@@ -1,0 +1,45 @@
+"""Finding what is registered: our own and what other packages bring, by entry point.
+
+Runtimes and hardware detectors are named in package metadata and imported only
+when asked for, so that looking at the list costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from accelbench.core.errors import SurroundingsError
+
+RUNTIMES = "accelbench.runtimes"
+HARDWARE = "accelbench.hardware"
+
+
+def registered(group: str) -> dict[str, EntryPoint]:
+    """Entry points of a group by name; a name registered twice is refused."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        other = found.get(point.name)
+        if other is not None and other.value != point.value:
+            raise SurroundingsError(
+                f"Two packages register {point.name!r} as {group}: {other.value} and {point.value}.",
+                "Uninstall one of them.",
+            )
+        found[point.name] = point
+    return found
+
+
+def load(point: EntryPoint) -> Any:
+    """The registered object: a class or factory is called without arguments."""
+    made = point.load()
+    return made() if callable(made) else made
+
+
+def load_all(group: str) -> Iterator[tuple[str, Any]]:
+    """Every registered object; one that cannot be imported is handed back as its exception."""
+    for name, point in sorted(registered(group).items()):
+        try:
+            yield name, load(point)
+        except Exception as error:
+            yield name, error

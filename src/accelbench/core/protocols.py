@@ -1,0 +1,244 @@
+"""What the rooms promise each other: devices, runtimes, sessions, blocks, evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.identity import digest
+from accelbench.core.words import Provenance, Timing
+
+#: The version of these protocols; a plugin states the one it was written for.
+API_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Device:
+    """One place where work can run, found present."""
+
+    hardware: str
+    name: str  # as people know it: "AMD EPYC 9355", "NVIDIA H200"
+    ordinal: int = 0
+    vendor: str = ""
+    memory_bytes: int | None = None
+    count: int = 1  # of cores for a CPU, of units otherwise: part of what makes it fast
+    power_limit_watts: float | None = None
+    driver: str = ""
+    emulated: bool = False  # software standing in for the device: never compared by time
+    details: Mapping[str, Any] = field(default_factory=dict)  # shown to people, never hashed
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Stable from day to day: model, count, memory, power limit.
+
+        Memory is rounded to whole GiB: what the kernel keeps for itself varies
+        by a few MiB from one boot to the next.
+        """
+        memory = None if self.memory_bytes is None else round(self.memory_bytes / 2**30)
+        return digest(
+            {
+                "hardware": self.hardware,
+                "name": self.name,
+                "vendor": self.vendor,
+                "memory_gib": memory,
+                "count": self.count,
+                "power_limit": self.power_limit_watts,
+                "emulated": self.emulated,
+            }
+        )
+
+    def __str__(self) -> str:
+        return f"{self.hardware}:{self.ordinal}"
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A platform that is not here: why, and what would bring it."""
+
+    hardware: str
+    reason: str
+    remedy: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Detector(Protocol):
+    """Finds one platform. One vendor a file; a plugin's looks the same."""
+
+    hardware: str
+
+    def detect(self) -> list[Device | Absent]:
+        """Every device present, or exactly one Absent. Never raises, never imports an engine."""
+        ...
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a runtime can run a case; where not, why and what to do instead."""
+
+    ok: bool
+    reason: str = ""  # a short stable token
+    message: str = ""
+    advice: str = ""
+
+
+SUPPORTED = Support(ok=True)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Proof of where the work ran, read back from the engine after it ran."""
+
+    devices: tuple[str, ...]  # as the engine names them: "cpu", "cuda:0"
+    requested: str = ""
+    engine: str = ""  # "torch 2.13.0"
+    emulated: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)  # providers, partitions, kernels …
+
+    @property
+    def fell_back(self) -> bool:
+        """True where any of the work ran somewhere else than asked."""
+        return bool(self.requested) and any(
+            d.split(":")[0] != self.requested.split(":")[0] for d in self.devices
+        )
+
+
+@dataclass(frozen=True)
+class Block:
+    """n samples, measured where they happened.
+
+    `phase_ns` has a list per phase: one entry a step for EACH, PHASES and DEVICE;
+    one entry for the whole block for WHOLE. `compilations` counts compilations
+    that happened during the block: more than none means it was no steady state.
+    """
+
+    steps: int
+    timing: Timing
+    phase_ns: Mapping[str, Sequence[int]]
+    work_units: float = 0.0
+    token_ns: Sequence[Sequence[int]] = ()
+    compilations: int = 0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a runtime needs to open a session."""
+
+    case: Case
+    device: Device
+    seed: int = 0
+    threads: int | None = None
+    weights: str = "random"  # random · hub · a local path
+    artefact: str | None = None
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """The allocator's counters of a device that has them."""
+
+    peak_bytes: int
+    current_bytes: int
+    reserved_bytes: int | None = None
+    source: str = ""
+
+
+class Session(Protocol):
+    """A model opened on a device, ready to be stepped."""
+
+    phases: tuple[str, ...]  # ("step",), ("prefill", "decode"), …
+
+    @property
+    def timings(self) -> Mapping[str, int]:
+        """Nanoseconds of build, load and so on, as far as they have happened."""
+        ...
+
+    @property
+    def weights_digest(self) -> str:
+        """A digest of the weights, so that two results can be told to have had the same."""
+        ...
+
+    def prepare(self, case: Case) -> Any:
+        """Seeded inputs for a case's shapes, on the device. Not timed as part of a step."""
+        ...
+
+    def compile(self, inputs: Any) -> int | None:
+        """Compile for these inputs; nanoseconds, or None where nothing is compiled."""
+        ...
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        """n samples, measured here."""
+        ...
+
+    def outputs(self, inputs: Any) -> Mapping[str, Any]:
+        """One run's named outputs as NumPy arrays."""
+        ...
+
+    def reset_memory(self) -> None:
+        """Restart the device's peak counters."""
+        ...
+
+    def device_memory(self) -> DeviceMemory | None:
+        """The device allocator's counters, None where there are none."""
+        ...
+
+    def evidence(self) -> Evidence:
+        """Where the work ran."""
+        ...
+
+    def close(self) -> None:
+        """Free everything."""
+        ...
+
+
+@dataclass(frozen=True)
+class RuntimeInfo:
+    """A runtime's card: readable without importing its engine."""
+
+    name: str
+    hardware: tuple[str, ...]  # platforms it serves
+    package: str  # the engine's import name
+    extra: str  # the extra that installs it
+    default_for: tuple[str, ...] = ()  # platforms whose default runtime it is
+    precisions: tuple[str, ...] = ("fp32",)
+    api_version: int = API_VERSION
+    isolation: Literal["fork", "spawn", "remote"] = "spawn"
+    consumes: Literal["torch", "onnx", "endpoint"] = "torch"
+    preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
+    environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
+    provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated
+
+
+@runtime_checkable
+class Runtime(Protocol):
+    """HOW a model runs: one file, one entry point."""
+
+    info: RuntimeInfo
+
+    def probe(self) -> list[Device | Absent]:
+        """What this engine itself sees. Runs in a throw-away process: it may import and hang."""
+        ...
+
+    def supports(self, case: Case, device: Device) -> Support:
+        """Without importing the engine."""
+        ...
+
+    def clock(self) -> Clock:
+        """The clock its blocks are timed by."""
+        ...
+
+    def open(self, job: Job) -> Session:
+        """Build, load and place the model. Raises CaseError with a reason."""
+        ...
+
+
+@runtime_checkable
+class Servable(Protocol):
+    """Load generation and endpoints."""
+
+    def submit(self, request: Any, on_event: Any) -> None:
+        """Send one request; `on_event` gets first_token, token, done, error."""
+        ...

@@ -1,0 +1,86 @@
+"""The shared words: every closed vocabulary of the project, spelled once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """What became of one case in one launch."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNSUPPORTED = "unsupported"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMEOUT = "timeout"
+    SKIPPED = "skipped"
+
+
+class Provenance(StrEnum):
+    """Where a number comes from. Only measured and imported feed comparison."""
+
+    MEASURED = "measured"
+    IMPORTED = "imported"
+    PREDICTED = "predicted"
+    SIMULATED = "simulated"
+
+
+class Quality(StrEnum):
+    """How far a steady-state figure may be trusted within its launch."""
+
+    CONVERGED = "converged"
+    NOISE_LIMITED = "noise_limited"
+    TIME_LIMITED = "time_limited"
+    UNSTEADY = "unsteady"
+    THROTTLED = "throttled"
+
+
+class Mode(StrEnum):
+    """What is done with the model."""
+
+    INFERENCE = "inference"
+    TRAINING = "training"
+
+
+class Timing(StrEnum):
+    """How a block is timed."""
+
+    EACH = "each"  # every step has its own pair of clock readings
+    WHOLE = "whole"  # one pair around all steps, for steps near the clock's resolution
+    PHASES = "phases"  # split by phase; splitting synchronises, so never the headline
+    DEVICE = "device"  # by the device's own event timers
+
+
+class Family(StrEnum):
+    """The documents' five model families."""
+
+    EMBEDDING = "embedding"
+    TEXT_GENERATION = "text_generation"
+    VISION = "vision"
+    AUDIO = "audio"
+    MULTIMODAL = "multimodal"
+
+
+class Architecture(StrEnum):
+    """The eleven architectures."""
+
+    ENCODER_ONLY = "encoder-only"
+    DECODER_ONLY = "decoder-only"
+    ENCODER_DECODER = "encoder-decoder"
+    VISION = "vision"
+    VISION_ENCODER_TEXT_DECODER = "vision-encoder-text-decoder"
+    SPEECH = "speech"
+    MULTIMODAL = "multimodal"
+    DIFFUSION = "diffusion"
+    MIXTURE_OF_EXPERTS = "mixture-of-experts"
+    STATE_SPACE = "state-space"
+    RAG = "rag"
+
+
+#: The platforms as the documents name them, in the order tables show them.
+HARDWARE = ("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu", "wasm", "tpu")
+
+#: One stream of requests, the next sent when the last has come back.
+SINGLE_STREAM = "single_stream"
+
+MIB = 2**20

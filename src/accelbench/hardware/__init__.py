@@ -1,0 +1,1 @@
+"""WHERE: detection of every platform, machine snapshot, telemetry — one vendor a file."""

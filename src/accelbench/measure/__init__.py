@@ -1,0 +1,1 @@
+"""HOW it is timed: warm-up, stopping, statistics. Imports core alone; clocks are handed in."""

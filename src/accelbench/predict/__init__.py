@@ -1,0 +1,1 @@
+"""What it would be: roofline, learned model, intervals."""

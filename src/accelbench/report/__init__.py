@@ -1,0 +1,1 @@
+"""What people look at: charts, report, dashboard."""

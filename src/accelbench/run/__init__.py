@@ -1,0 +1,1 @@
+"""The journey: plan → isolated launches → results."""

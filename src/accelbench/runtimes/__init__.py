@@ -1,0 +1,1 @@
+"""HOW a model runs on an engine: one file (or folder) a runtime."""

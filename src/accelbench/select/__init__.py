@@ -1,0 +1,1 @@
+"""What to use: scoring, constraints, fallbacks."""

@@ -1,0 +1,1 @@
+"""What remains: append-only facts, the journal, DuckDB tables and views, migrations."""
