@@ -1,1 +1,1 @@
-"""The shared words, protocols, the column registry, errors. Imports nothing of ours, nothing heavy."""
+"""The shared words, protocols, columns and errors. Imports nothing of ours, nothing heavy."""

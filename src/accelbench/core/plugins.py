@@ -23,7 +23,8 @@ def registered(group: str) -> dict[str, EntryPoint]:
         other = found.get(point.name)
         if other is not None and other.value != point.value:
             raise SurroundingsError(
-                f"Two packages register {point.name!r} as {group}: {other.value} and {point.value}.",
+                f"Two packages register {point.name!r} as {group}:"
+                f" {other.value} and {point.value}.",
                 "Uninstall one of them.",
             )
         found[point.name] = point
