@@ -112,7 +112,8 @@ class Block:
 
     `phase_ns` has a list per phase: one entry a step for EACH, PHASES and DEVICE;
     one entry for the whole block for WHOLE. `compilations` counts compilations
-    that happened during the block: more than none means it was no steady state.
+    that happened during the block, `compile_ns` the time they took of it, for
+    engines that compile at the first call: more than none was no steady state.
     """
 
     steps: int
@@ -121,6 +122,7 @@ class Block:
     work_units: float = 0.0
     token_ns: Sequence[Sequence[int]] = ()
     compilations: int = 0
+    compile_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Job:
 class DeviceMemory:
     """The allocator's counters of a device that has them."""
 
-    peak_bytes: int
+    peak_bytes: int | None  # None where the allocator keeps no peak
     current_bytes: int
     reserved_bytes: int | None = None
     source: str = ""
@@ -150,6 +152,7 @@ class Session(Protocol):
     """A model opened on a device, ready to be stepped."""
 
     phases: tuple[str, ...]  # ("step",), ("prefill", "decode"), …
+    device_timed: bool  # whether sample() takes Timing.DEVICE
 
     @property
     def timings(self) -> Mapping[str, int]:
@@ -166,7 +169,11 @@ class Session(Protocol):
         ...
 
     def compile(self, inputs: Any) -> int | None:
-        """Compile for these inputs; nanoseconds, or None where nothing is compiled."""
+        """Compile for these inputs; nanoseconds.
+
+        None where nothing is compiled, or where the engine compiles at the first
+        call: then that call's block says how long it took.
+        """
         ...
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:

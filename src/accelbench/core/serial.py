@@ -1,0 +1,60 @@
+"""Cases, models and devices as plain JSON and back: for journals and for workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.identity import plain
+from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.protocols import Device, Evidence
+from accelbench.core.words import Architecture, Family, Mode
+
+
+def case_to_json(case: Case) -> dict[str, Any]:
+    """Everything needed to ask the same again, on another machine too."""
+    body: dict[str, Any] = plain(case)
+    return body
+
+
+def case_from_json(body: Mapping[str, Any]) -> Case:
+    """The inverse of `case_to_json`; the case_id is the same."""
+    return Case(
+        model=model_from_json(body["model"]),
+        target=Target(**body["target"]),
+        precision=body["precision"],
+        shapes=Shapes(**body["shapes"]),
+        mode=Mode(body["mode"]),
+        scenario=body["scenario"],
+        world_size=body["world_size"],
+        options=dict(body["options"]),
+    )
+
+
+def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
+    """A model spec from its plain form."""
+    fields = dict(body)
+    fields["family"] = Family(fields["family"])
+    fields["architecture"] = Architecture(fields["architecture"])
+    for name in ("modalities", "aliases", "hub_ids", "sets"):
+        fields[name] = tuple(fields[name])
+    fields["inputs"] = tuple(
+        InputSpec(**{**one, "shape": tuple(one["shape"])}) for one in fields["inputs"]
+    )
+    return ModelSpec(**fields)
+
+
+def device_to_json(device: Device) -> dict[str, Any]:
+    """A device with its fingerprint beside it."""
+    return {**plain(device), "fingerprint": device.fingerprint}
+
+
+def device_from_json(body: Mapping[str, Any]) -> Device:
+    """The inverse of `device_to_json`."""
+    return Device(**{k: v for k, v in body.items() if k != "fingerprint"})
+
+
+def evidence_from_json(body: Mapping[str, Any]) -> Evidence:
+    """Evidence as a worker sent it."""
+    return Evidence(**{**body, "devices": tuple(body["devices"])})

@@ -1,0 +1,92 @@
+"""The pytorch runtime's card: readable without importing torch."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.protocols import (
+    SUPPORTED,
+    Absent,
+    Device,
+    Job,
+    RuntimeInfo,
+    Session,
+    Support,
+)
+from accelbench.core.words import Mode
+
+_HARDWARE = ("cpu", "cuda", "rocm", "mps")
+_OPTIONS = frozenset({"compile", "threads"})
+
+
+class PytorchRuntime:
+    """Runs torch modules as they are, or through torch.compile."""
+
+    info = RuntimeInfo(
+        name="pytorch",
+        hardware=_HARDWARE,
+        package="torch",
+        extra="torch",
+        default_for=_HARDWARE,
+        precisions=("fp32", "fp16", "bf16", "amp-fp16", "amp-bf16"),
+        isolation="fork",
+        consumes="torch",
+        preload=("torch", "transformers", "accelbench.runtimes.pytorch.session"),
+        environment={
+            # Each launch compiles for itself: a cache on disk would turn every second
+            # compilation into a file read and call it the same thing.
+            "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+            # A pool of compiler processes would outlive the step that needed it.
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "TRANSFORMERS_VERBOSITY": "error",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+        },
+    )
+
+    def probe(self) -> list[Device | Absent]:
+        """The devices torch itself sees; runs in a throw-away process."""
+        from accelbench.runtimes.pytorch.probe import devices
+
+        return devices()
+
+    def supports(self, case: Case, device: Device) -> Support:
+        if find_spec("torch") is None:
+            return Support(
+                ok=False,
+                reason="package_missing",
+                message="the pytorch runtime needs the package torch, which is not installed",
+                advice="Install it with: pip install 'accelbench[torch]'",
+            )
+        if case.precision not in self.info.precisions:
+            return Support(
+                ok=False,
+                reason="precision",
+                message=f"the pytorch runtime does not run {case.precision}",
+                advice=f"It runs {', '.join(self.info.precisions)}.",
+            )
+        if case.mode is not Mode.INFERENCE:
+            return Support(
+                ok=False,
+                reason="mode",
+                message=f"the pytorch runtime does not measure {case.mode.value}",
+                advice="Use --mode inference.",
+            )
+        unknown = set(case.options) - _OPTIONS
+        if unknown:
+            return Support(
+                ok=False,
+                reason="option",
+                message=f"the pytorch runtime has no option {', '.join(sorted(unknown))}",
+            )
+        return SUPPORTED
+
+    def clock(self) -> Clock:
+        return MonotonicClock()
+
+    def open(self, job: Job) -> Session:
+        from accelbench.runtimes.pytorch.session import PytorchSession
+
+        return PytorchSession(job, self.clock())
