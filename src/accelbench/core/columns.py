@@ -99,8 +99,16 @@ COLUMNS: tuple[Column, ...] = (
     _ms("latency_min_ms", "fastest step", "min ms"),
     _ms("latency_max_ms", "slowest step", "max ms"),
     _ms("latency_std_ms", "standard deviation over steps", "std ms"),
-    _ms("latency_ci_low_ms", "lower end of the within-run 95 % interval of the median"),
-    _ms("latency_ci_high_ms", "upper end of the within-run 95 % interval of the median"),
+    _ms(
+        "latency_ci_low_ms",
+        "lower end of the within-run 95 % interval of the median; of the mean where steps too "
+        "short for the clock are timed in blocks",
+    ),
+    _ms(
+        "latency_ci_high_ms",
+        "upper end of the within-run 95 % interval of the median; of the mean where steps too "
+        "short for the clock are timed in blocks",
+    ),
     Column("sample_count", "int", "metric", "samples kept, outliers included", header="n"),
     Column("effective_sample_count", "float", "metric", "samples after autocorrelation"),
     Column("outlier_count", "int", "metric", "samples beyond Tukey's 3-IQR fences; kept"),

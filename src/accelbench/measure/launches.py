@@ -1,0 +1,185 @@
+"""Verdicts: is b faster than a? Answered from launches, never from the samples of one.
+
+Launches of the same thing differ by more (3–7 % was seen) than the interval within
+one of them says (0.7 %). So K launches a side are interleaved, A B B A …, each gives one
+median, and the logarithms of the medians are compared in pairs by Student's t. K is
+fixed before the first launch from the noise, and never raised because the answer
+did not please.
+
+Noise is one number throughout: the standard deviation of the log medians of launches
+of one and the same thing, 0.02 for 2 % (`aa_noise`). An A/A comparison of K launches a
+side then differs from no change by noise · √(2/K); an effect must exceed three times
+that and 3 %. The t-test estimates its noise from the K pairs at hand, which by chance
+may look far too quiet; this floor rests on noise known beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean, stdev
+
+from accelbench.measure.student import t_cdf, t_quantile
+
+FEWEST_LAUNCHES = 5
+MOST_LAUNCHES = 40
+LEAST_EFFECT = 0.03
+_ALPHA = 0.01
+_POWER = 0.8
+
+
+class Answer(StrEnum):
+    """What a comparison of b with a came to."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    NO_DIFFERENCE = "no difference shown"
+    CANNOT_TELL = "can't tell"
+
+
+@dataclass(frozen=True)
+class RatioInterval:
+    """How long b takes as a multiple of a: 0.9 means b needs 10 % less time."""
+
+    ratio: float
+    low: float
+    high: float
+    level: float
+    p_value: float  # of no difference, two-sided
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer and what it rests on."""
+
+    answer: Answer
+    interval: RatioInterval | None  # None below two pairs
+    launches: int  # a side
+    required: int  # a side, by the noise
+    least_effect: float  # what the effect had to exceed, as a share
+    minimum_detectable_effect: float | None  # with these launches; None below two
+
+
+def abba(k: int) -> tuple[str, ...]:
+    """The order of 2k launches: A B B A A B B A …, so that steady drift favours neither side.
+
+    The i-th "a" and the i-th "b" are neighbours and form a pair. An odd k leaves one
+    pair in the order A B without its counterpart.
+    """
+    if k < 1:
+        raise ValueError(f"a side needs at least one launch, not {k}")
+    return tuple(arm for pair in range(k) for arm in ("ab" if pair % 2 == 0 else "ba"))
+
+
+def aa_noise(medians_per_launch: Sequence[float]) -> float | None:
+    """Launch-to-launch noise: the standard deviation of the log medians; None below two."""
+    logs = _logs(medians_per_launch)
+    return stdev(logs) if len(logs) > 1 else None
+
+
+def paired_interval(
+    a: Sequence[float], b: Sequence[float], level: float = 0.95
+) -> RatioInterval | None:
+    """Paired t on log medians, one median a launch, the i-th of a with the i-th of b.
+
+    None below two pairs: one difference says nothing of its own uncertainty.
+    """
+    if len(a) != len(b):
+        raise ValueError(f"launches come in pairs, not {len(a)} and {len(b)}")
+    differences = [second - first for first, second in zip(_logs(a), _logs(b), strict=True)]
+    k = len(differences)
+    if k < 2:
+        return None
+    center = fmean(differences)
+    error = stdev(differences) / math.sqrt(k)
+    reach = t_quantile((1.0 + level) / 2.0, k - 1) * error
+    return RatioInterval(
+        math.exp(center),
+        math.exp(center - reach),
+        math.exp(center + reach),
+        level,
+        _p_value(center, error, k - 1),
+        k,
+    )
+
+
+def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
+    """Launches a side, 5–40, that show an effect of so much with power 0.8 at level 0.01.
+
+    40 where even those do not: `minimum_detectable_effect` says what they do show.
+    """
+    wanted = math.log1p(effect)
+    for k in range(FEWEST_LAUNCHES, MOST_LAUNCHES):
+        if _detectable_log(k, noise, _ALPHA, _POWER) <= wanted:
+            return k
+    return MOST_LAUNCHES
+
+
+def minimum_detectable_effect(
+    k: int, noise: float, alpha: float = _ALPHA, power: float = _POWER
+) -> float | None:
+    """The smallest true effect that `verdict` finds with this power, as a share; None for k < 2.
+
+    It must be significant and exceed the least effect, both despite chance.
+    """
+    if k < 2:
+        return None
+    margin = _comparison_noise(k, noise) * t_quantile(power, k - 1)
+    past_floor = math.log1p(least_effect(k, noise)) + margin
+    return math.expm1(max(_detectable_log(k, noise, alpha, power), past_floor))
+
+
+def least_effect(k: int, noise: float) -> float:
+    """What an effect must exceed to be called one: max(3 %, 3 × the noise of an A/A comparison)."""
+    return max(LEAST_EFFECT, 3.0 * _comparison_noise(k, noise))
+
+
+def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float = _ALPHA) -> Verdict:
+    """Is b faster or slower than a?
+
+    Args:
+        a: medians of the launches of one side, the reference.
+        b: medians of the other, paired by position.
+        noise: from launches of one and the same thing (`aa_noise`), known beforehand.
+        alpha: how often a difference may be claimed where there is none.
+
+    With fewer launches than the noise requires the answer is "can't tell", and the
+    minimum detectable effect says what so few could have shown.
+    """
+    interval = paired_interval(a, b, 1.0 - alpha)
+    k = len(a)
+    required = required_launches(noise)
+    floor = least_effect(max(k, 1), noise)
+    answer = Answer.CANNOT_TELL
+    if interval is not None and k >= required:
+        effect = math.log(interval.ratio)
+        shown = interval.p_value < alpha and abs(effect) > math.log1p(floor)
+        changed = Answer.FASTER if effect < 0 else Answer.SLOWER
+        answer = changed if shown else Answer.NO_DIFFERENCE
+    detectable = minimum_detectable_effect(k, noise, alpha)
+    return Verdict(answer, interval, k, required, floor, detectable)
+
+
+def _logs(medians: Sequence[float]) -> list[float]:
+    if any(not m > 0 for m in medians):
+        raise ValueError("a launch's median must be a positive time")
+    return [math.log(m) for m in medians]
+
+
+def _comparison_noise(k: int, noise: float) -> float:
+    return noise * math.sqrt(2.0 / k)
+
+
+def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
+    """The log ratio that a paired t-test of k pairs finds significant with this power."""
+    reach = t_quantile(1.0 - alpha / 2.0, k - 1) + t_quantile(power, k - 1)
+    return reach * _comparison_noise(k, noise)
+
+
+def _p_value(center: float, error: float, freedom: int) -> float:
+    if error == 0.0:
+        return 1.0 if center == 0.0 else 0.0
+    return 2.0 * t_cdf(-abs(center) / error, freedom)
