@@ -1,0 +1,128 @@
+# Everything a person needs to set up, try and test accelbench:
+#
+#   make demo          install, show the hardware, measure four small models
+#   make test          install, check the code, run the tests
+#
+# Both need Python >= 3.11, make and a C compiler, and fetch packages the first time.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# NVIDIA's management library is read through a small package: taken along where it can work.
+EXTRAS ?= torch$(if $(shell command -v nvidia-smi 2>/dev/null),$(comma)cuda)
+comma := ,
+
+DEMO := demo
+DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
+BENCHMARKS := fidelity perturbation cost_per_case intervals
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+MADE := $(VENV)/.made
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo install test test-long test-cuda check format bench costs constraints clean
+
+help:
+	@echo 'make demo         install, show the hardware, measure four small models (minutes)'
+	@echo 'make test         install, check the code, run the tests'
+	@echo 'make test-long    the tests that take many minutes'
+	@echo 'make test-cuda    the tests and the fidelity benchmark on a CUDA GPU'
+	@echo 'make check        formatting, lint, types and layering only'
+	@echo 'make format       format the code'
+	@echo 'make bench        the benchmarks of the benchmark; figures go to benchmarks/results/'
+	@echo 'make costs        count FLOPs and bytes of every catalogue model anew'
+	@echo 'make constraints  pin the versions anew, from a fresh environment'
+	@echo 'make clean        remove $(VENV), $(DEMO)/ and caches'
+	@echo
+	@echo 'PYTHON=python3.12 chooses another Python, VENV=DIR another place.'
+
+# -- the environment ------------------------------------------------------------------
+
+$(MADE):
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo 'There is no $(PYTHON) here. Install Python 3.11 or newer, or name one: make PYTHON=python3.12 …' >&2; \
+	  exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "accelbench needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12 …" >&2; \
+	  exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'This Python cannot make virtual environments: venv or ensurepip is missing. On Debian and Ubuntu: apt install python3-venv' >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(INSTALLED): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	$(PIP) install -c constraints.txt -e '.[$(EXTRAS),dev]'
+	@touch $@
+
+install: $(INSTALLED)
+
+# -- looking at it --------------------------------------------------------------------
+
+demo: $(INSTALLED)
+	$(BIN)/accelbench hardware
+	$(BIN)/accelbench run $(DEMO_MODELS) --batch-sizes 1,8 \
+	  --db $(DEMO)/accelbench.duckdb --output-dir $(DEMO)/results
+	@echo
+	@echo 'Database:   $(DEMO)/accelbench.duckdb   (every sample is in it)'
+	@echo 'JSON files: $(DEMO)/results/'
+	@echo 'Go on with: $(BIN)/accelbench --help'
+	@echo '            $(BIN)/accelbench models'
+	@echo '            $(BIN)/accelbench db status --db $(DEMO)/accelbench.duckdb'
+
+# -- checking it ----------------------------------------------------------------------
+
+check: $(INSTALLED_DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED_DEV)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: check
+	$(BIN)/python -m pytest -m 'not long and not cuda'
+
+test-long: $(INSTALLED_DEV)
+	$(BIN)/python -m pytest -m 'long and not cuda' --timeout 3600
+
+test-cuda: $(INSTALLED_DEV)
+	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { \
+	  echo 'torch sees no CUDA GPU here: see `$(BIN)/accelbench hardware cuda`.' >&2; exit 1; }
+	$(BIN)/python -m pytest -m 'not long'
+	$(BIN)/python benchmarks/fidelity.py --hardware cuda
+
+bench: $(INSTALLED_DEV)
+	@set -e; for name in $(BENCHMARKS); do \
+	  echo "== $$name"; $(BIN)/python benchmarks/$$name.py; done
+
+# -- what is generated ----------------------------------------------------------------
+
+costs: $(INSTALLED)
+	$(BIN)/python -m accelbench.catalog.analytic --write
+
+# torch is named exactly: left open, pip takes the newest, with gigabytes of CUDA packages on Linux.
+TORCH_VERSION := 2.13.0
+
+constraints:
+	rm -rf build/pins
+	$(PYTHON) -m venv build/pins
+	build/pins/bin/python -m pip --disable-pip-version-check install \
+	  'torch==$(TORCH_VERSION)' '.[torch,cuda,dev]'
+	{ sed -n '/^#/p;/^[^#]/q' constraints.txt; \
+	  build/pins/bin/python -m pip freeze --exclude accelbench | sed -E 's/\+[a-z0-9.]+$$//' | \
+	  grep -vE '^(nvidia-(cu|nc|nv)|cuda-|triton)' | LC_ALL=C sort -f; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+	rm -rf build/pins
+
+clean:
+	rm -rf $(VENV) $(DEMO) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

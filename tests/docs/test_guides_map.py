@@ -1,0 +1,247 @@
+"""Holds docs/from-the-guides.md: nothing is missing, and what it says works does.
+
+A `works` line is believed only as far as it can be checked: its commands are run
+for real, on the small variants of the models they name and with few iterations,
+and whatever else it names in backticks must be there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAP = ROOT / "docs" / "from-the-guides.md"
+INVENTORY = json.loads((Path(__file__).parent / "inventory.json").read_text(encoding="utf-8"))
+
+PIECES = (
+    "The measuring core",
+    "Models and modes",
+    "Runtimes",
+    "The browser",
+    "Knowing",
+    "Seeing",
+    "Choosing",
+    "Predicting",
+    "Fleets",
+)
+
+#: What a command of the map is run with instead, so that all of them take little time.
+SMALL = {
+    "bert": "bert-tiny",
+    "bert-base-uncased": "bert-tiny",
+    "gpt2": "gpt2-tiny",
+    "resnet50": "resnet-tiny",
+    "vit_b_16": "vit-tiny",
+}
+QUICK = {"--iterations": "3", "--warmup": "1", "--batch-sizes": "1"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the map."""
+
+    document: str
+    says: str
+    form: str
+    state: str
+
+    @property
+    def works(self) -> bool:
+        return self.state == "works"
+
+    @property
+    def references(self) -> list[str]:
+        """What the line names in backticks."""
+        return re.findall(r"`([^`]+)`", self.form)
+
+    @property
+    def commands(self) -> list[str]:
+        return [r for r in self.references if r.startswith("accelbench ")]
+
+
+def read_map() -> list[Line]:
+    """Every table line below a document's heading."""
+    lines, document = [], ""
+    for text in MAP.read_text(encoding="utf-8").splitlines():
+        if text.startswith("## "):
+            document = text[3:].strip()
+        elif document and text.startswith("| ") and not text.startswith(("| what the", "| ---")):
+            cells = re.split(r"(?<!\\)\|", text)[1:-1]
+            assert len(cells) == 3, text
+            lines.append(Line(document, *(c.strip().replace("\\|", "|") for c in cells)))
+    return lines
+
+
+LINES = read_map()
+COMMANDS = sorted({c for line in LINES if line.works for c in line.commands})
+
+
+def accelbench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in a folder, without the user's own database."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")}
+    return subprocess.run(
+        [sys.executable, "-m", "accelbench", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def quickened(command: str) -> list[str]:
+    """The words of a map's command; a `run` is made small and short."""
+    words = shlex.split(command)[1:]
+    if words[0] != "run":
+        return words
+    words = [SMALL.get(word, word) for word in words]
+    for option, value in QUICK.items():
+        if option not in words:
+            words += [option, value]
+        elif option != "--batch-sizes":
+            words[words.index(option) + 1] = value
+    if "--set" in words:
+        words[words.index("--set") + 1] = "small"
+    elif "--category" in words or "--all" in words:
+        words += ["--set", "small"]
+    return words
+
+
+# -- nothing is missing -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document", INVENTORY)
+def test_everything_the_document_names_has_a_line(document: str) -> None:
+    said = {line.says for line in LINES if line.document == document}
+    missing = [e["says"] for e in INVENTORY[document] if e["says"] not in said]
+    assert not missing, f"no line in {MAP.name} under {document!r} for: {missing}"
+
+
+def test_the_inventory_is_not_empty_and_nothing_is_listed_twice() -> None:
+    keys = [(line.document, line.says) for line in LINES]
+    assert len(keys) == len(set(keys))
+    assert {line.document for line in LINES} == set(INVENTORY)
+    assert all(len(entries) > 50 for entries in INVENTORY.values())
+
+
+def test_every_state_is_works_or_due_with_a_named_piece() -> None:
+    allowed = {"works", *(f"due with {piece}" for piece in PIECES)}
+    wrong = [(line.document, line.says, line.state) for line in LINES if line.state not in allowed]
+    assert not wrong
+
+
+# -- what works is there ----------------------------------------------------------------
+
+
+@cache
+def run_options() -> frozenset[str]:
+    """Every spelling that `accelbench run` takes, hidden ones included."""
+    import typer
+
+    command = typer.main.get_command(import_module("accelbench.cli.run").app)
+    return frozenset(s for p in command.params for s in (*p.opts, *p.secondary_opts))
+
+
+def has_column(name: str) -> bool:
+    from accelbench.core.columns import BY_NAME
+
+    return name in BY_NAME
+
+
+def has_extra(name: str) -> bool:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return name in project["optional-dependencies"]
+
+
+def has_target(name: str) -> bool:
+    return bool(re.search(rf"^{re.escape(name)}:", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+CHECKS = {
+    "column": has_column,
+    "option": lambda name: name in run_options(),
+    "extra": has_extra,
+    "make": has_target,
+    "file": lambda name: (ROOT / name).exists(),
+    "table": lambda name: True,  # asked of a real database below
+    "writes": lambda name: True,  # looked for after the line's command below
+    "prints": lambda name: True,
+}
+
+
+def checked(reference: str) -> bool | None:
+    """Whether what a reference names is there; None where it is prose."""
+    if reference.startswith("accelbench "):
+        return True  # run below
+    if match := re.fullmatch(r"(accelbench[\w.]*):(\w+)", reference):
+        return hasattr(import_module(match[1]), match[2])
+    kind, _, name = reference.partition(" ")
+    return CHECKS[kind](name) if kind in CHECKS and name else None
+
+
+def test_every_works_line_names_something_that_is_there() -> None:
+    absent, unproved = [], []
+    for line in LINES:
+        if not line.works:
+            continue
+        answers = {reference: checked(reference) for reference in line.references}
+        absent += [(line.says, r) for r, answer in answers.items() if answer is False]
+        if not any(answers.values()):
+            unproved.append(line.says)
+    assert not absent, "named, but not there"
+    assert not unproved, "nothing on these lines can be checked"
+
+
+def test_the_tables_exist_in_a_new_database(tmp_path: Path) -> None:
+    tables = sorted({r[6:] for ln in LINES if ln.works for r in ln.references if r[:6] == "table "})
+    assert len(tables) >= 4
+    assert accelbench(tmp_path, "db", "init").returncode == 0
+    query = " UNION ALL ".join(f"SELECT count(*) FROM {table}" for table in tables)
+    done = accelbench(tmp_path, "db", "sql", query, "--json")
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_model_that_a_works_line_names_is_known() -> None:
+    from accelbench.catalog.find import find
+
+    named = {w for c in COMMANDS for w in shlex.split(c) if w in SMALL}
+    assert named
+    for name in named:
+        small = find(SMALL[name])
+        assert find(name).small_variant == small.id
+
+
+# -- what works is run --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_works(command: str, tmp_path: Path) -> None:
+    words = quickened(command)
+    if words[:2] == ["db", "status"]:  # looks at a database, so there has to be one
+        database = ["--db", words[-1]] if len(words) > 2 else []
+        assert accelbench(tmp_path, "db", "init", *database).returncode == 0
+    if "--overwrite" in words:
+        assert accelbench(tmp_path, *(w for w in words if w != "--overwrite")).returncode == 0
+    done = accelbench(tmp_path, *words)
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
+    shown = (done.stdout + done.stderr).lower()
+    for line in LINES:
+        if line.works and command in line.commands:
+            for kind, _, name in (r.partition(" ") for r in line.references):
+                if kind == "writes":
+                    assert list(tmp_path.glob(name)), f"{' '.join(words)} wrote no {name}"
+                if kind == "prints":
+                    assert name.lower() in shown, f"{' '.join(words)} does not show {name}"
