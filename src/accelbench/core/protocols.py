@@ -151,8 +151,15 @@ class DeviceMemory:
 class Session(Protocol):
     """A model opened on a device, ready to be stepped."""
 
-    phases: tuple[str, ...]  # ("step",), ("prefill", "decode"), …
-    device_timed: bool  # whether sample() takes Timing.DEVICE
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """("step",), ("prefill", "decode"), …"""
+        ...
+
+    @property
+    def device_timed(self) -> bool:
+        """Whether sample() takes Timing.DEVICE."""
+        ...
 
     @property
     def timings(self) -> Mapping[str, int]:

@@ -29,7 +29,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,24 +106,36 @@ def _strike(fault: Mapping[str, Any]) -> None:
         if Path(flag).exists():
             return
         Path(flag).touch()
-    how = fault["how"]
-    if how == "raise":
-        raise RuntimeError(fault.get("message", "scripted failure"))
-    if how == "oom":
-        raise OutOfMemoryError("the scripted device has no memory left")
-    if how == "unsupported":
-        raise UnsupportedError("scripted", "the script says this is not supported")
-    if how == "abort":
-        os.abort()
-    if how == "segv":
-        os.kill(os.getpid(), signal.SIGSEGV)
-    if how == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if how == "exit":
-        os._exit(int(fault.get("code", 3)))
-    if how == "hang":
-        while True:
-            time.sleep(3600)
+    _FAULTS[fault["how"]](fault)
+
+
+def _raise(fault: Mapping[str, Any]) -> None:
+    raise RuntimeError(fault.get("message", "scripted failure"))
+
+
+def _oom(_: Mapping[str, Any]) -> None:
+    raise OutOfMemoryError("the scripted device has no memory left")
+
+
+def _unsupported(_: Mapping[str, Any]) -> None:
+    raise UnsupportedError("scripted", "the script says this is not supported")
+
+
+def _hang(_: Mapping[str, Any]) -> None:
+    while True:
+        time.sleep(3600)
+
+
+_FAULTS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+    "raise": _raise,
+    "oom": _oom,
+    "unsupported": _unsupported,
+    "hang": _hang,
+    "abort": lambda _: os.abort(),
+    "segv": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
+    "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "exit": lambda fault: os._exit(int(fault.get("code", 3))),
+}
 
 
 class ScriptedSession:

@@ -18,8 +18,15 @@ from accelbench.runtimes.local import DeviceTimer
 class Place(Protocol):
     """One kind of device as PyTorch sees it."""
 
-    synchronize: Callable[[], None] | None
-    timer: DeviceTimer | None
+    @property
+    def synchronize(self) -> Callable[[], None] | None:
+        """Waits for the device; None where a step returns when it is done."""
+        ...
+
+    @property
+    def timer(self) -> DeviceTimer | None:
+        """The device's event timers."""
+        ...
 
     @property
     def device(self) -> Any:
@@ -77,7 +84,7 @@ class CudaTimer:
         return event
 
     def elapsed_ns(self, start: Any, end: Any) -> int:
-        return round(start.elapsed_time(end) * 1e6)
+        return int(start.elapsed_time(end) * 1e6)
 
 
 class CudaPlace:
@@ -149,7 +156,7 @@ class MpsTimer:
         return event
 
     def elapsed_ns(self, start: Any, end: Any) -> int:
-        return round(start.elapsed_time(end) * 1e6)
+        return int(start.elapsed_time(end) * 1e6)
 
 
 class MpsPlace:

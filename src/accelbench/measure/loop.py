@@ -1,0 +1,263 @@
+"""One case, measured: compile, first inference, warm-up, steady state, memory, evidence.
+
+    prepare │ compile │ first │ warm-up … │ steady block│block│… │ average memory │ phases │ device
+
+Stopping is decided only between blocks, and only there is anyone told anything:
+a listener that draws or writes does so while no sample is being taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Protocol
+
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block, Evidence, Session
+from accelbench.core.words import Quality, Timing
+from accelbench.measure.bootstrap import Interval
+from accelbench.measure.resolution import Resolution, choose_timing
+from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings
+from accelbench.measure.summary import summarise
+from accelbench.measure.throttle import drift, drift_quality
+from accelbench.measure.warmup import WarmupRule, WarmupState
+
+#: Longest block between two reports: a person watching sees something move.
+REPORT_NS = 500_000_000
+
+#: The passes beside the headline one: average memory, phases, device timers.
+SIDE_PASS_NS = 60_000_000
+SIDE_PASS_STEPS = 3
+
+
+class Listener(Protocol):
+    """Hears of the measurement between blocks. May raise to end it."""
+
+    def phase(self, name: str) -> None:
+        """A phase begins."""
+        ...
+
+    def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+        """So far."""
+        ...
+
+
+class Meter(Protocol):
+    """Memory, counted outside the loop."""
+
+    def reset(self) -> None:
+        """Forget the peak."""
+        ...
+
+    def peaks(self) -> Mapping[str, Any]:
+        """Columns of peak memory since the reset."""
+        ...
+
+    def averages(self, work: Callable[[], object]) -> Mapping[str, Any]:
+        """Columns of average memory while `work` runs."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long to measure, by design §5 unless someone fixed it."""
+
+    warmup: WarmupRule = field(default_factory=WarmupRule)
+    stopping: StoppingRule = field(default_factory=StoppingRule)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Everything one launch found out about one case."""
+
+    metrics: Mapping[str, Any]
+    samples: Mapping[str, Sequence[int]]
+    timing: Timing
+    quality: Quality
+    warnings: Sequence[str]
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class _Steady:
+    samples: list[int]
+    decision: Decision
+    resolution: Resolution
+    compilations: int
+
+    @property
+    def step_ns(self) -> float:
+        return median(self.samples) / self.resolution.steps_per_sample
+
+
+def measure(
+    session: Session, case: Case, rules: Rules, clock: Clock, meter: Meter, listener: Listener
+) -> Measurement:
+    """Measure one case on an open session.
+
+    Raises CaseError where the work did not run where it was asked to.
+    """
+    listener.phase("prepare")
+    inputs = session.prepare(case)
+    listener.phase("compile" if case.compiled else "first inference")
+    compile_ns = session.compile(inputs)
+    first = session.sample(inputs, 1, Timing.EACH)
+    if first.compilations:
+        compile_ns = (compile_ns or 0) + first.compile_ns
+    warm = _warm_up(session, inputs, rules.warmup, listener)
+    resolution = _resolution(session, inputs, clock, warm, first)
+    meter.reset()
+    steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution)
+    peaks = meter.peaks()
+    columns, side_samples = _side_passes(session, inputs, steady, meter, listener)
+    session.outputs(inputs)
+    evidence = session.evidence()
+    if evidence.fell_back:
+        raise CaseError(
+            "fallback",
+            f"asked for {evidence.requested}, but the work ran on {', '.join(evidence.devices)}",
+            "No figure is given for a device that did not do the work.",
+        )
+    quality, warnings = _judge(steady, warm, rules, evidence)
+    return Measurement(
+        metrics={
+            **summarise(
+                steady.samples,
+                resolution,
+                batch=case.shapes.batch,
+                interval=steady.decision.interval,
+            ),
+            "first_inference_ms": (_step_times(first)[0] - first.compile_ns) / 1e6,
+            "compile_ms": None if compile_ns is None else compile_ns / 1e6,
+            "warmup_steps": warm.steps,
+            **peaks,
+            **columns,
+        },
+        samples={"step": steady.samples, **side_samples},
+        timing=resolution.timing,
+        quality=quality,
+        warnings=warnings,
+        evidence=evidence,
+    )
+
+
+def _step_times(block: Block) -> Sequence[int]:
+    """The time of every sample of a block, its phases added up."""
+    phases = list(block.phase_ns.values())
+    return phases[0] if len(phases) == 1 else [sum(times) for times in zip(*phases, strict=True)]
+
+
+def _warm_up(session: Session, inputs: Any, rule: WarmupRule, listener: Listener) -> WarmupState:
+    listener.phase("warm-up")
+    state = rule.start()
+    while not state.done:
+        block = session.sample(inputs, state.next_steps(), Timing.EACH)
+        state = state.fed(_step_times(block), block.compilations)
+    return state
+
+
+def _resolution(
+    session: Session, inputs: Any, clock: Clock, warm: WarmupState, first: Block
+) -> Resolution:
+    """Whether single steps can be timed by this clock.
+
+    The guess from single steps holds the clock's own reading, so where it says
+    blocks, one block is taken to learn what a step really costs.
+    """
+    step_ns = warm.step_ns or _step_times(first)[0]
+    resolution = choose_timing(step_ns, clock.tick_ns())
+    if resolution.timing is Timing.WHOLE:
+        block = session.sample(inputs, resolution.steps_per_sample, Timing.WHOLE)
+        return choose_timing(_step_times(block)[0] / block.steps, clock.tick_ns())
+    return resolution
+
+
+def _steady_state(
+    session: Session,
+    inputs: Any,
+    rule: StoppingRule,
+    clock: Clock,
+    listener: Listener,
+    resolution: Resolution,
+) -> _Steady:
+    listener.phase("steady state")
+    samples: list[int] = []
+    compilations = 0
+    previous: Interval | None = None
+    start = clock.now_ns()
+    while True:
+        step_ns = median(samples) if samples else 1.0
+        wanted = rule.next_block(len(samples), clock.now_ns() - start, step_ns)
+        # The first block is one sample: only then is it known how many fill a report.
+        most = max(1, int(REPORT_NS / max(step_ns, 1.0))) if samples else 1
+        for block in _blocks(session, inputs, min(wanted, most), resolution):
+            samples += _step_times(block)
+            compilations += block.compilations
+        decision = rule.decide(samples, clock.now_ns() - start, previous)
+        listener.progress(
+            len(samples), median(samples) / resolution.steps_per_sample, decision.interval
+        )
+        if decision.stop:
+            return _Steady(samples, decision, resolution, compilations)
+        previous = decision.interval
+
+
+def _blocks(session: Session, inputs: Any, samples: int, resolution: Resolution) -> Sequence[Block]:
+    if resolution.timing is Timing.EACH:
+        return [session.sample(inputs, samples, Timing.EACH)]
+    steps = resolution.steps_per_sample
+    return [session.sample(inputs, steps, Timing.WHOLE) for _ in range(samples)]
+
+
+def _side_passes(
+    session: Session, inputs: Any, steady: _Steady, meter: Meter, listener: Listener
+) -> tuple[dict[str, Any], dict[str, Sequence[int]]]:
+    """What would disturb the headline pass: average memory, phases, device timers."""
+    fitting = int(SIDE_PASS_NS / max(steady.step_ns, 1.0))
+    # At least three steps, but no more than one where a step takes a second.
+    least = SIDE_PASS_STEPS if steady.step_ns * SIDE_PASS_STEPS < 1e9 else 1
+    steps = max(least, fitting)
+
+    columns: dict[str, Any] = {}
+    samples: dict[str, Sequence[int]] = {}
+    listener.phase("average memory")
+    columns.update(meter.averages(lambda: session.sample(inputs, steps, Timing.EACH)))
+    if len(session.phases) > 1:
+        listener.phase("phases")
+        for phase, times in session.sample(inputs, steps, Timing.PHASES).phase_ns.items():
+            samples[f"phase:{phase}"] = times
+            columns[f"{phase}_ms"] = median(times) / 1e6
+    if session.device_timed:
+        listener.phase("device timers")
+        times = _step_times(session.sample(inputs, steps, Timing.DEVICE))
+        samples["device"] = times
+        columns["device_time_ms"] = median(times) / 1e6
+    return columns, samples
+
+
+def _judge(
+    steady: _Steady, warm: WarmupState, rules: Rules, evidence: Evidence
+) -> tuple[Quality, list[str]]:
+    """The quality of the launch's figures and what a reader should know."""
+    warnings = list(sample_warnings(len(steady.samples), rules.stopping.minimum))
+    quality = steady.decision.quality or Quality.NOISE_LIMITED
+    if rules.warmup.fixed is not None and rules.stopping.fixed is not None:
+        warnings.append("Warm-up and iterations were fixed; nothing decided whether they suffice.")
+    if warm.steady is False:
+        quality = Quality.UNSTEADY
+        warnings.append("The step had not settled when warm-up had to end.")
+    if steady.compilations:
+        quality = Quality.UNSTEADY
+        warnings.append(f"{steady.compilations} recompilations happened while it was measured.")
+    found = drift(steady.samples)
+    drifted = drift_quality(found, clock_fell=None)
+    if drifted is not None and found is not None:
+        quality = drifted
+        way = "slower" if found.relative > 0 else "faster"
+        warnings.append(f"The step became {abs(found.relative):.0%} {way} during the measurement.")
+    if evidence.details.get("outputs_finite") is False:
+        warnings.append("The outputs hold values that are not finite.")
+    return quality, warnings

@@ -1,0 +1,84 @@
+"""Processes that end when they should: die with their parent, and are killed without a race.
+
+Linux calls are made through ctypes; where a system lacks one, the end of the
+conversation's socket does the same work a little later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel for SIGKILL when the parent goes; leave at once if it is gone already."""
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def offer_to_oom_killer() -> None:
+    """When the machine runs out of memory, the worker goes first, not the user's desktop."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def own_process_group() -> None:
+    """Whatever the engine starts can then be ended together with the worker."""
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+
+
+def out_of_memory_kills() -> int | None:
+    """How many processes the kernel has killed for memory since boot; None where unknown."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, _, value = line.partition(" ")
+        if name == "oom_kill":
+            return int(value)
+    return None
+
+
+class Hold:
+    """A hold on one process, immune to its number being used again.
+
+    On Linux through a pidfd; elsewhere through the number, which its parent
+    keeps from being used again until the process is reaped.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._fd: int | None = None
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):
+                self._fd = os.pidfd_open(pid)
+
+    def kill(self) -> None:
+        """SIGKILL, to the process and what it started."""
+        with contextlib.suppress(OSError):
+            if self._fd is not None:
+                signal.pidfd_send_signal(self._fd, signal.SIGKILL)
+            else:
+                os.kill(self.pid, signal.SIGKILL)
+        if hasattr(os, "killpg"):
+            # The group lives as long as any member, and its leader is not reaped yet.
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None

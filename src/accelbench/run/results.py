@@ -1,0 +1,162 @@
+"""Composing a result: what was asked, what was found, and everything a reader must know.
+
+The body of a result uses the names of the column registry; the raw samples
+ride along under "samples". Nothing is computed here that was not handed in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
+from accelbench.core.identity import plain
+from accelbench.core.model import AnalyticCost
+from accelbench.core.protocols import Device
+from accelbench.core.words import Provenance, Status
+from accelbench.run.plan import Planned
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is the same for every result of a launch."""
+
+    run_id: str
+    launch: int
+    arm: str = ""
+    seed: int = 0
+    weights: str = "random"
+    threads: int | None = None
+    data_source: str = "synthetic"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case."""
+
+    status: Status
+    reason: str = ""
+    message: str = ""
+    advice: str = ""
+    measurement: Mapping[str, Any] = field(default_factory=dict)  # as the worker sent it
+    opened: Mapping[str, Any] = field(default_factory=dict)  # what opening the model told
+    warnings: Sequence[str] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+
+
+def identity_of(asked: Asked, planned: Planned) -> str:
+    """The result_id that a case will have in a launch."""
+    device = str(planned.device) if planned.device else planned.case.target.hardware
+    return result_id(asked.run_id, planned.case, device, asked.launch, asked.arm)
+
+
+def compose(
+    asked: Asked,
+    planned: Planned,
+    outcome: Outcome,
+    provenance: Provenance,
+    cost: AnalyticCost | None,
+    started_at: str,
+    finished_at: str,
+) -> dict[str, Any]:
+    """The body of a result fact."""
+    case, device = planned.case, planned.device
+    measured = outcome.measurement
+    evidence = measured.get("evidence")
+    threads = _threads(evidence, asked.threads)
+    fingerprint = device.fingerprint if device else ""
+    body: dict[str, Any] = {
+        "result_id": identity_of(asked, planned),
+        "run_id": asked.run_id,
+        "case_id": case.case_id,
+        "series_key": series_key(case, fingerprint, threads or 0),
+        "launch": asked.launch,
+        "arm": asked.arm,
+        **_what_was_asked(case, device),
+        "weights": asked.weights,
+        "seed": asked.seed,
+        "threads": threads,
+        "data_source": asked.data_source,
+        "status": outcome.status.value,
+        "reason": outcome.reason or None,
+        "message": outcome.message or None,
+        "advice": outcome.advice or None,
+        "provenance": provenance.value,
+        "quality": measured.get("quality"),
+        "warnings": [*measured.get("warnings", ()), *outcome.warnings],
+        "evidence": evidence,
+        "emulated": device.emulated if device else None,
+        "verification": "not_done",
+        **measured.get("metrics", {}),
+        **_opened(outcome.opened),
+        "conditions": dict(outcome.conditions),
+        "environment": dict(outcome.environment),
+        "protocol_version": PROTOCOL_VERSION,
+        "workarounds": [],
+        "started_at": started_at,
+        "finished_at": finished_at,
+    }
+    if cost is not None:
+        body["flops"], body["bytes_moved"] = cost.flops, cost.bytes_moved
+    if measured:
+        body["samples"] = measured["samples"]
+        body["timing"] = measured["timing"]
+    return body
+
+
+def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
+    model, shapes = case.model, case.shapes
+    return {
+        "model": model.id,
+        "family": model.family.value,
+        "architecture": model.architecture.value,
+        "modality": ",".join(model.modalities),
+        "task": model.task,
+        "model_size": model.size,
+        "parameters": model.parameters,
+        "hardware": case.target.hardware,
+        "runtime": case.target.runtime,
+        "device": str(device) if device else case.target.device,
+        "device_name": device.name if device else None,
+        "device_fingerprint": device.fingerprint if device else None,
+        "precision": case.precision,
+        "batch_size": shapes.batch,
+        "sequence_length": shapes.sequence,
+        "image_size": shapes.image,
+        "input_shape": json.dumps(input_shapes(case)),
+        "prompt_tokens": shapes.prompt_tokens,
+        "new_tokens": shapes.new_tokens,
+        "mode": case.mode.value,
+        "scenario": case.scenario,
+        "compiled": case.compiled,
+        "world_size": case.world_size,
+        "options": plain(case.options),
+        "throughput_unit": f"{model.item}/s",
+    }
+
+
+def input_shapes(case: Case) -> dict[str, list[int]]:
+    """The shape of every input, with the case's sizes filled in."""
+    sizes = plain(case.shapes)
+    return {
+        one.name: [size if isinstance(size, int) else sizes[size] for size in one.shape]
+        for one in case.model.inputs
+    }
+
+
+def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
+    timings = opened.get("timings", {})
+    return {
+        "build_ms": timings["build"] / 1e6 if "build" in timings else None,
+        "load_ms": timings["load"] / 1e6 if "load" in timings else None,
+        "weights_digest": opened.get("weights_digest"),
+    }
+
+
+def _threads(evidence: Mapping[str, Any] | None, asked: int | None) -> int | None:
+    """What the engine says it used; what was asked for is only second best."""
+    used = (evidence or {}).get("details", {}).get("threads")
+    return used if isinstance(used, int) else asked

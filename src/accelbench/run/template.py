@@ -1,0 +1,139 @@
+"""The warm template: a process that has imported an engine and forks workers from it.
+
+It only imports. One 64×64 product here would start the engine's threads, and a
+forked child would wait for them for ever; so would `is_available` or
+`jax.devices`. After importing it freezes the collector, so that children do not
+copy pages by collecting.
+
+    python -m accelbench.run.template NAME RUNTIME fork|spawn
+
+`fork` answers requests {"do": "fork", "name", "log"} with {"pid"} and
+{"do": "reap", "pid"} with {"status"}. `spawn` is no template: the process
+becomes the one worker itself, for systems and engines that cannot be forked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import sys
+import time
+import traceback
+from importlib import import_module
+from typing import Any
+
+from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.run import lifeline, wire
+
+
+def find_runtime(name: str) -> Any:
+    """The registered runtime of that name."""
+    return load(registered(RUNTIMES)[name])
+
+
+def preload(runtime: Any) -> int:
+    """Import what the runtime names; nanoseconds it took."""
+    start = time.perf_counter_ns()
+    for module in runtime.info.preload:
+        import_module(module)
+    return time.perf_counter_ns() - start
+
+
+def worker_in_child(runtime: Any, name: str, log: str) -> None:
+    """The whole life of a forked worker. Never returns."""
+    from accelbench.run.worker import serve
+
+    parent = os.getppid()
+    code = 1
+    try:
+        lifeline.die_with_parent(parent)
+        lifeline.own_process_group()
+        lifeline.offer_to_oom_killer()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        redirect(log)
+        serve(wire.call(name), runtime)
+        code = 0
+    except wire.ClosedError:
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        # Not sys.exit: engines' exit handlers belong to the template.
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def redirect(log: str) -> None:
+    """What the engine prints goes to a file that a crash report can quote."""
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    os.close(handle)
+
+
+def reap(pid: int) -> int:
+    """Wait for a child that is ending; its status as os.waitstatus_to_exitcode gives it."""
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:
+        return 0
+    return os.waitstatus_to_exitcode(status)
+
+
+def run_template(runtime: Any, channel: wire.Channel) -> None:
+    """Fork and reap on request until the conductor hangs up."""
+    took = preload(runtime)
+    import_module("accelbench.run.worker")
+    gc.collect()
+    gc.freeze()
+    channel.send({"event": "ready", "import_ns": took})
+    while True:
+        request = channel.receive()
+        if request["do"] == "reap":
+            channel.send({"status": reap(request["pid"])})
+            continue
+        me = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            if os.getppid() != me:
+                os._exit(0)
+            channel.close()
+            worker_in_child(runtime, request["name"], request["log"])
+        channel.send({"pid": pid})
+
+
+def main(arguments: list[str]) -> None:
+    """Become a template or a spawned worker."""
+    name, runtime_name, manner = arguments
+    # Ctrl-C reaches the whole terminal; only the conductor decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lifeline.die_with_parent(int(os.environ["ACCELBENCH_CONDUCTOR"]))
+    code = 1
+    try:
+        runtime = find_runtime(runtime_name)
+        channel = wire.call(name)
+        if manner == "fork":
+            run_template(runtime, channel)
+        else:
+            from accelbench.run.worker import serve
+
+            lifeline.own_process_group()
+            lifeline.offer_to_oom_killer()
+            took = preload(runtime)
+            channel.send({"event": "ready", "import_ns": took})
+            serve(channel, runtime)
+        code = 0
+    except wire.ClosedError:
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

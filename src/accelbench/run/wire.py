@@ -1,0 +1,157 @@
+"""How conductor, template and worker talk: JSON frames over a local socket.
+
+A socket rather than a pipe, because its end-of-file tells of a death on every
+system: the kernel closes it whichever way a process went. Unix sockets where
+there are some, loopback TCP elsewhere; a random token admits only our own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_HEADER = struct.Struct("!I")
+_HAS_UNIX = hasattr(socket, "AF_UNIX")
+
+ADDRESS_VARIABLE = "ACCELBENCH_WIRE"
+TOKEN_VARIABLE = "ACCELBENCH_TOKEN"  # noqa: S105 - the name of a variable
+
+
+class ClosedError(Exception):
+    """The other side is gone."""
+
+
+class Channel:
+    """One conversation."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._buffer = bytearray()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message; raises ClosedError where nobody listens any more."""
+        body = json.dumps(message).encode()
+        try:
+            self._socket.settimeout(None)
+            self._socket.sendall(_HEADER.pack(len(body)) + body)
+        except OSError as error:
+            raise ClosedError(str(error)) from error
+
+    def receive(self, timeout: float | None = None) -> dict[str, Any]:
+        """The next message. Raises TimeoutError or ClosedError. Blocks without spinning."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        size = _HEADER.unpack(self._take(_HEADER.size, deadline, peek=True))[0]
+        body = self._take(_HEADER.size + size, deadline)[_HEADER.size :]
+        message: dict[str, Any] = json.loads(body)
+        return message
+
+    def _take(self, wanted: int, deadline: float | None, peek: bool = False) -> bytes:
+        """Bytes leave the buffer only when the whole frame is there: a timeout loses nothing."""
+        while len(self._buffer) < wanted:
+            if deadline is None:
+                self._socket.settimeout(None)
+            else:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError
+                self._socket.settimeout(left)
+            try:
+                chunk = self._socket.recv(1 << 20)
+            except TimeoutError:
+                raise
+            except OSError as error:
+                raise ClosedError(str(error)) from error
+            if not chunk:
+                raise ClosedError("end of file")
+            self._buffer += chunk
+        taken = bytes(self._buffer[:wanted])
+        if not peek:
+            del self._buffer[:wanted]
+        return taken
+
+    def close(self) -> None:
+        """Hang up."""
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+
+class Switchboard:
+    """The conductor's end: hands out an address and takes the calls that come in."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_hex(16)
+        self._folder: Path | None = None
+        if _HAS_UNIX:
+            # /tmp itself: a Unix socket's path may not be longer than 107 bytes.
+            self._folder = Path(tempfile.mkdtemp(prefix="accelbench-"))
+            path = str(self._folder / "wire")
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.bind(path)
+            self.address = path
+        else:
+            self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            self._socket.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self._socket.listen(8)
+
+    def accept(self, name: str, timeout: float, alive: Callable[[], bool]) -> Channel:
+        """Wait for the process called `name` to call in; strangers are hung up on.
+
+        Raises ClosedError where that process has ended without a call.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(min(left, 0.5))
+            try:
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                if alive():
+                    continue
+                raise ClosedError("it ended before it called") from None
+            channel = Channel(connection)
+            try:
+                hello = channel.receive(min(left, 5.0))
+            except (ClosedError, TimeoutError, ValueError):
+                channel.close()
+                continue
+            if secrets.compare_digest(str(hello.get("token")), self.token) and (
+                hello.get("name") == name
+            ):
+                return channel
+            channel.close()
+
+    def close(self) -> None:
+        """Stop listening and leave nothing behind."""
+        self._socket.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def call(name: str) -> Channel:
+    """A child's end: call the conductor named by the environment."""
+    address = os.environ[ADDRESS_VARIABLE]
+    if _HAS_UNIX:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(address)
+    else:
+        host, port = address.rsplit(":", 1)
+        connection = socket.create_connection((host, int(port)))
+    channel = Channel(connection)
+    channel.send({"name": name, "token": os.environ[TOKEN_VARIABLE]})
+    return channel

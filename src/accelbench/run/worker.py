@@ -1,0 +1,129 @@
+"""The worker: opens one model and measures the cases it is given, smallest batch first.
+
+It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}, and
+ends when the conductor hangs up. Between blocks it reports and waits for
+"go": what the conductor then draws or writes disturbs no sample.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.core.identity import plain
+from accelbench.core.protocols import Job, Runtime, Session
+from accelbench.core.serial import case_from_json, device_from_json
+from accelbench.measure.bootstrap import Interval
+from accelbench.measure.loop import measure
+from accelbench.run.meter import WorkerMeter, cpu_seconds
+from accelbench.run.rules import rules_from_json
+from accelbench.run.wire import Channel
+
+
+class StoppedError(Exception):
+    """The conductor wants no more of this case."""
+
+
+class Reporter:
+    """Tells the conductor where the measurement stands, and waits while it listens."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def phase(self, name: str) -> None:
+        self._say({"event": "phase", "name": name})
+
+    def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+        low, high = (interval.low, interval.high) if interval else (None, None)
+        self._say(
+            {
+                "event": "progress",
+                "samples": samples,
+                "median_ns": median_ns,
+                "low_ns": low,
+                "high_ns": high,
+            }
+        )
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        self._channel.send(message)
+        if self._channel.receive().get("do") == "stop":
+            raise StoppedError
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """An exception as a result's status, reason, message and advice."""
+    if isinstance(error, CaseError):
+        return {
+            "status": error.status,
+            "reason": error.reason,
+            "message": error.message,
+            "advice": error.advice,
+        }
+    if isinstance(error, MemoryError):
+        return describe(OutOfMemoryError("the host has no memory left"))
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    return {
+        "status": "failed",
+        "reason": "exception",
+        "message": text,
+        "advice": "Run again with --debug to see where it was raised.",
+    }
+
+
+def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
+    """Open what the conductor asked for."""
+    body = request["job"]
+    job = Job(
+        case=case_from_json(body["case"]),
+        device=device_from_json(body["device"]),
+        seed=body["seed"],
+        threads=body["threads"],
+        weights=body["weights"],
+        trust_remote_code=body["trust_remote_code"],
+    )
+    return runtime.open(job)
+
+
+def serve(channel: Channel, runtime: Runtime) -> None:
+    """Do what the conductor asks until it hangs up."""
+    meter = WorkerMeter()
+    reporter = Reporter(channel)
+    session: Session | None = None
+    while True:
+        request = channel.receive()
+        try:
+            if request["do"] == "open":
+                session = open_session(runtime, request)
+                meter.watch(session)
+                answer: dict[str, Any] = {
+                    "timings": dict(session.timings),
+                    "weights_digest": session.weights_digest,
+                }
+            elif request["do"] == "measure" and session is not None:
+                found = measure(
+                    session,
+                    case_from_json(request["case"]),
+                    rules_from_json(request["rules"]),
+                    runtime.clock(),
+                    meter,
+                    reporter,
+                )
+                answer = {
+                    **plain(found),
+                    "samples": {k: list(v) for k, v in found.samples.items()},
+                    "cpu_seconds": cpu_seconds(),
+                }
+            else:
+                raise ValueError(f"a worker cannot {request['do']}")
+            channel.send({"event": "done", **answer})
+        except StoppedError:
+            channel.send({"event": "stopped"})
+        except Exception as error:
+            trace = traceback.format_exc()
+            sys.stderr.write(trace)
+            channel.send({"event": "error", **describe(error), "traceback": trace})

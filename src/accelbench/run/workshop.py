@@ -1,0 +1,246 @@
+"""The conductor's side of its processes: templates started, workers made, ends understood."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.protocols import Runtime
+from accelbench.run.lifeline import Hold
+from accelbench.run.wire import ADDRESS_VARIABLE, TOKEN_VARIABLE, Channel, ClosedError, Switchboard
+
+START_SECONDS = 300.0  # importing an engine from a cold disk has been seen to take a minute
+
+#: Read when an engine's libraries are loaded, so they must be there before the exec.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def worker_environment(runtime: Runtime, threads: int | None) -> dict[str, str]:
+    """The environment an engine starts in.
+
+    Threads are set only where someone asked: the engine's own default is what
+    its users get, and part of what is measured.
+    """
+    environment = dict(os.environ)
+    if threads is not None:
+        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    environment.update(runtime.info.environment)
+    environment["ACCELBENCH_CONDUCTOR"] = str(os.getpid())
+    return environment
+
+
+def forks(runtime: Runtime) -> bool:
+    """Whether a warm template can serve; elsewhere each worker is started afresh."""
+    return runtime.info.isolation == "fork" and sys.platform == "linux"
+
+
+class Worker:
+    """One worker process and the conversation with it."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        hold: Hold,
+        log: Path,
+        parent: Template | None,
+        process: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        self.channel = channel
+        self._hold = hold
+        self._log = log
+        self._parent = parent
+        self._process = process
+
+    def end(self) -> int:
+        """Make sure it is gone; how it went: an exit code, or minus a signal."""
+        self.channel.close()
+        self._hold.kill()
+        if self._process is not None:
+            status = self._process.wait()
+        elif self._parent is not None:
+            status = self._parent.reap(self._hold.pid)
+        else:
+            status = 0
+        self._hold.close()
+        return status
+
+    def fate(self, patience: float = 2.0) -> int:
+        """How a worker that hung up by itself ended, without killing it first."""
+        if self._process is not None:
+            try:
+                return self._process.wait(patience)
+            except subprocess.TimeoutExpired:
+                return self.end()
+        self.channel.close()
+        status = self._parent.reap(self._hold.pid) if self._parent else 0
+        self._hold.kill()
+        self._hold.close()
+        return status
+
+    def last_words(self, lines: int = 5) -> str:
+        """The end of what the engine printed."""
+        try:
+            text = self._log.read_text(errors="replace")
+        except OSError:
+            return ""
+        return " | ".join(line for line in text.strip().splitlines()[-lines:] if line.strip())
+
+
+class Template:
+    """A warm template of one runtime in one environment."""
+
+    def __init__(self, workshop: Workshop, runtime: Runtime, threads: int | None) -> None:
+        self._workshop = workshop
+        self._name, self._process, log = workshop.launch(runtime, threads, "fork")
+        self._channel = workshop.connect(self._name, self._process, log)
+        ready = workshop.answer(self._channel, self._process, log, START_SECONDS)
+        self.import_ns: int = ready["import_ns"]
+
+    def fork(self) -> Worker:
+        """A fresh worker; tens of milliseconds."""
+        name, log = self._workshop.new_name("worker")
+        self._channel.send({"do": "fork", "name": name, "log": str(log)})
+        hold = Hold(self._channel.receive(60.0)["pid"])
+        try:
+            channel = self._workshop.switchboard.accept(name, 60.0, _alive(hold.pid))
+        except (ClosedError, TimeoutError) as error:
+            hold.kill()
+            status = self.reap(hold.pid)
+            hold.close()
+            raise ClosedError(f"a worker ended at birth ({describe_end(status)})") from error
+        return Worker(channel, hold, log, parent=self)
+
+    def reap(self, pid: int) -> int:
+        """Have a child that is ending waited for."""
+        try:
+            self._channel.send({"do": "reap", "pid": pid})
+            status: int = self._channel.receive(60.0)["status"]
+        except (ClosedError, TimeoutError):
+            return 0
+        return status
+
+    def close(self) -> None:
+        """End the template; its workers die with it."""
+        self._channel.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class Workshop:
+    """Everything the conductor has running; empty again after `close`."""
+
+    def __init__(self) -> None:
+        self.switchboard = Switchboard()
+        self._folder = tempfile.TemporaryDirectory(prefix="accelbench-logs-")
+        self._templates: dict[tuple[str, int | None], Template] = {}
+        self._count = 0
+
+    def worker(self, runtime: Runtime, threads: int | None) -> Worker:
+        """A fresh worker for a runtime: forked from a warm template where that is possible."""
+        if forks(runtime):
+            return self._template(runtime, threads).fork()
+        name, process, log = self.launch(runtime, threads, "spawn")
+        channel = self.connect(name, process, log)
+        self.answer(channel, process, log, START_SECONDS)
+        return Worker(channel, Hold(process.pid), log, parent=None, process=process)
+
+    def _template(self, runtime: Runtime, threads: int | None) -> Template:
+        key = (runtime.info.name, threads)
+        if key not in self._templates:
+            # Never two engines at once beside a measurement: idle ones go first.
+            self.retire_templates()
+            self._templates[key] = Template(self, runtime, threads)
+        return self._templates[key]
+
+    def retire_templates(self) -> None:
+        """End every template, so that the next launch comes from a fresh address layout."""
+        for template in self._templates.values():
+            template.close()
+        self._templates.clear()
+
+    def launch(
+        self, runtime: Runtime, threads: int | None, manner: str
+    ) -> tuple[str, subprocess.Popen[bytes], Path]:
+        """Start a process of `accelbench.run.template`."""
+        name, log = self.new_name(manner)
+        environment = worker_environment(runtime, threads)
+        environment[ADDRESS_VARIABLE] = self.switchboard.address
+        environment[TOKEN_VARIABLE] = self.switchboard.token
+        # -P: a file called torch.py where the user stands must not become the engine.
+        command = [sys.executable, "-P", "-m", "accelbench.run.template"]
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                [*command, name, runtime.info.name, manner],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+        return name, process, log
+
+    def new_name(self, kind: str) -> tuple[str, Path]:
+        """A name for a process, and the file for what it prints."""
+        self._count += 1
+        name = f"{kind}-{self._count}"
+        return name, Path(self._folder.name) / f"{name}.log"
+
+    def connect(self, name: str, process: subprocess.Popen[bytes], log: Path) -> Channel:
+        """Wait for a process that was just started to call in."""
+        try:
+            return self.switchboard.accept(name, START_SECONDS, lambda: process.poll() is None)
+        except (ClosedError, TimeoutError) as error:
+            raise _did_not_start(process, log) from error
+
+    def answer(
+        self, channel: Channel, process: subprocess.Popen[bytes], log: Path, timeout: float
+    ) -> dict[str, Any]:
+        """The first words of a process that was just started."""
+        try:
+            return channel.receive(timeout)
+        except (ClosedError, TimeoutError) as error:
+            raise _did_not_start(process, log) from error
+
+    def close(self) -> None:
+        """Leave no process and no file behind."""
+        self.retire_templates()
+        self.switchboard.close()
+        self._folder.cleanup()
+
+
+def _alive(pid: int) -> Any:
+    def alive() -> bool:
+        """A zombie counts as alive here; its silence then runs into the timeout."""
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        return state != "Z"
+
+    return alive
+
+
+def _did_not_start(process: subprocess.Popen[bytes], log: Path) -> SurroundingsError:
+    process.kill()
+    status = process.wait()
+    text = log.read_text(errors="replace").strip().splitlines()
+    last = text[-1] if text else "it printed nothing"
+    return SurroundingsError(
+        f"A worker process could not start ({describe_end(status)}): {last}.",
+        "Run again with --debug, or check the installation with accelbench hardware.",
+    )
+
+
+def describe_end(status: int) -> str:
+    """An exit status in words."""
+    if status >= 0:
+        return f"exit code {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
