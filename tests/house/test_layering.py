@@ -1,0 +1,40 @@
+"""The rooms import in one direction only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def contracts() -> list[dict[str, object]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return project["tool"]["importlinter"]["contracts"]
+
+
+def test_the_import_contracts_hold() -> None:
+    program = Path(sysconfig.get_path("scripts")) / "lint-imports"
+    done = subprocess.run(
+        [sys.executable, str(program), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_room_has_its_layer() -> None:
+    layers = {
+        str(layer).removeprefix("accelbench.")
+        for contract in contracts()
+        if contract["type"] == "layers"
+        for layer in contract["layers"]  # type: ignore[attr-defined]
+    }
+    rooms = {p.parent.name for p in (ROOT / "src" / "accelbench").glob("*/__init__.py")}
+    assert rooms == layers

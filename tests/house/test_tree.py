@@ -1,0 +1,111 @@
+"""The tree as a stranger finds it: small files, no loose ends, one version, a licence."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import accelbench
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MOST_LINES = 400
+LOOSE_ENDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+
+def test_there_are_sources_to_look_at() -> None:
+    assert len(SOURCES) > 30
+
+
+def test_no_source_file_is_too_long() -> None:
+    lengths = {
+        p.relative_to(ROOT): len(p.read_text(encoding="utf-8").splitlines()) for p in SOURCES
+    }
+    assert not {path: n for path, n in lengths.items() if n > MOST_LINES}
+
+
+def test_no_loose_ends_are_left_in_the_sources() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in SOURCES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if LOOSE_ENDS.search(line)
+    ]
+    assert not found
+
+
+def test_no_room_has_a_drawer_for_odds_and_ends() -> None:
+    assert not [p for p in SOURCES if p.stem in {"utils", "util", "helpers", "misc", "manager"}]
+
+
+def test_the_version_is_said_once() -> None:
+    assert accelbench.__version__ == PROJECT["version"]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{PROJECT['version']}]" in changelog or "## [Unreleased]" in changelog
+
+
+def test_the_licence_is_there() -> None:
+    assert PROJECT["license"] == "Apache-2.0"
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+
+
+def test_every_extra_is_bounded_from_above() -> None:
+    extras = PROJECT["optional-dependencies"]
+    loose = [
+        requirement
+        for requirements in (PROJECT["dependencies"], *extras.values())
+        for requirement in requirements
+        if "<" not in requirement and not requirement.startswith("accelbench[")
+    ]
+    assert not loose
+
+
+def pinned() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def test_the_constraints_pin_what_is_tested() -> None:
+    pins = {name.lower().replace("_", "-"): version for name, version in pinned().items()}
+    for extra in ("torch", "cuda", "dev"):
+        for requirement in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]):
+            assert re.split(r"[<>=!]", requirement)[0].lower() in pins, requirement
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"TORCH_VERSION := {pins['torch']}\n" in makefile
+    assert not [v for v in pins.values() if "+" in v], "local version suffixes are not for others"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_a_page_names_only_targets_that_exist(page: str) -> None:
+    targets = set(
+        re.findall(
+            r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", text, re.MULTILINE))
+    assert named <= targets
+
+
+def test_the_architecture_page_names_every_room() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {p.parent.name for p in (ROOT / "src" / "accelbench").glob("*/__init__.py")}
+    assert not {room for room in rooms if f"`{room}/`" not in text}
+
+
+def test_links_of_the_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    broken = [
+        (page.name, target)
+        for page in pages
+        if page.name != "from-the-guides.md"  # quotes the guides, their links included
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+        if not target.startswith("https://") and not (page.parent / target).exists()
+    ]
+    assert not broken
