@@ -1,0 +1,137 @@
+"""Finding models by the names people type. Pure; nothing heavy is imported."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from accelbench.catalog.models import MODELS
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.words import Family
+
+SETS = ("key", "small")
+_LIST_THEM = "List the models with: accelbench models"
+
+
+def every_model() -> tuple[ModelSpec, ...]:
+    """The whole catalogue, in its order."""
+    return MODELS
+
+
+def find(name: str) -> ModelSpec:
+    """Return the model that a name, alias or hub id stands for.
+
+    Case, dashes, underscores and dots do not matter: "BERT", "bert_base",
+    "bert-base-uncased" and "google-bert/bert-base-uncased" are one model. A hub
+    id with another owner is another model, and so unknown.
+
+    Raises:
+        UsageError: no model has that name; near matches are named.
+    """
+    names = _names()
+    spec = names.get(_key(name))
+    if spec is not None:
+        return spec
+    ids = list(dict.fromkeys(names[match].id for match in _near(_key(name))))[:3]
+    hint = f"Did you mean {' or '.join(ids)}? " if ids else ""
+    raise UsageError(f"There is no model named {name!r}.", f"{hint}{_LIST_THEM}")
+
+
+def choose(
+    models: Iterable[str] = (),
+    set_name: str | None = None,
+    categories: Iterable[str] = (),
+    specific: Iterable[str] = (),
+    limit: int | None = None,
+    *,
+    all_models: bool = False,
+) -> tuple[ModelSpec, ...]:
+    """The models a command line asks for, each once, named ones first.
+
+    Args:
+        models: names, as `find` takes them.
+        set_name: "key" or "small".
+        categories: families or modality tags; "vision" finds every model that sees.
+            Beside names or a set they narrow it, alone they choose from everything.
+        specific: keep only these. A model also answers for its small variant, so
+            that "bert" picks bert-tiny out of the small set.
+        limit: keep at most so many.
+        all_models: take the whole catalogue.
+    """
+    models, categories, specific = tuple(models), tuple(categories), tuple(specific)
+    if limit is not None and limit < 1:
+        raise UsageError(f"A limit of {limit} leaves no model.", "Use a limit of 1 or more.")
+    start = [find(name) for name in models]
+    if set_name is not None:
+        start += members(set_name)
+    if all_models or (categories and not start):
+        start += MODELS
+    if not start:
+        raise UsageError("No model is named.", f"Name one, or use --set or --all. {_LIST_THEM}")
+    wanted = {name for spec in map(find, specific) for name in (spec.id, spec.small_variant)}
+    chosen = [
+        spec
+        for spec in {spec.id: spec for spec in start}.values()
+        if (not categories or _in_categories(spec, categories))
+        and (not specific or spec.id in wanted)
+    ]
+    if not chosen:
+        raise UsageError("No model is left after the filters.", _LIST_THEM)
+    return tuple(chosen[:limit])
+
+
+def members(set_name: str) -> tuple[ModelSpec, ...]:
+    """The models of a set.
+
+    Raises:
+        UsageError: there is no such set.
+    """
+    if set_name not in SETS:
+        raise UsageError(f"There is no model set {set_name!r}.", f"Known sets: {', '.join(SETS)}.")
+    return tuple(spec for spec in MODELS if set_name in spec.sets)
+
+
+def _in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:
+    known = {_key(word) for word in (*Family, *(m for s in MODELS for m in s.modalities))}
+    own = {_key(word) for word in (spec.family, *spec.modalities)}
+    for category in categories:
+        if _key(category) not in known:
+            words = sorted({*map(str, Family), *(m for s in MODELS for m in s.modalities)})
+            raise UsageError(
+                f"There is no category {category!r}.", f"Known categories: {', '.join(words)}."
+            )
+    return any(_key(category) in own for category in categories)
+
+
+def _key(name: str) -> str:
+    """What is left of a name when spelling is set aside; an owner keeps its slash."""
+    return "".join(c for c in name.strip().lower() if c.isalnum() or c == "/")
+
+
+def _near(key: str) -> list[str]:
+    """Names to suggest: a slip of the fingers, or a rougher likeness that begins the same.
+
+    Likeness alone would suggest gpt2-small to who asked for t5-small.
+    """
+    close = difflib.get_close_matches(key, list(_names()), n=8, cutoff=0.6)
+    return [
+        name
+        for name in close
+        if name[0] == key[0] or difflib.SequenceMatcher(None, key, name).ratio() > 0.8
+    ]
+
+
+@cache
+def _names() -> dict[str, ModelSpec]:
+    return {_key(name): spec for spec in MODELS for name in names_of(spec)}
+
+
+def names_of(spec: ModelSpec) -> Iterator[str]:
+    """Every spelling that finds a model: id, aliases, hub ids with and without their owner."""
+    yield spec.id
+    yield from spec.aliases
+    for hub_id in spec.hub_ids:
+        yield hub_id
+        yield hub_id.rpartition("/")[2]

@@ -1,0 +1,13 @@
+"""Every model of the catalogue, as data: one file a family or architecture.
+
+A new model is one `ModelSpec` in the file of its architecture (or one new file,
+named below) and `python -m accelbench.catalog.analytic --write` for its costs.
+Nothing here imports more than the shared words.
+"""
+
+from __future__ import annotations
+
+from accelbench.catalog.models import bert, gpt2, resnet, vit
+from accelbench.core.model import ModelSpec
+
+MODELS: tuple[ModelSpec, ...] = (*bert.MODELS, *vit.MODELS, *resnet.MODELS, *gpt2.MODELS)

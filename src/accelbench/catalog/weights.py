@@ -1,0 +1,235 @@
+"""Real weights: from a local folder or the hub, as safetensors only.
+
+Pickled weights run code when they are opened, so a folder that has nothing else
+is refused. A folder whose config says it comes with code of its own is refused
+unless that code is trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.errors import CaseError
+from accelbench.core.model import ModelSpec
+
+if TYPE_CHECKING:
+    import torch
+
+_PICKLED = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
+#: Config entries that may differ from the catalogue's without making it another model.
+_FREE = {"num_labels", "use_cache"}
+#: A hub that is there answers within a fraction of this; one that is not must not hold up a run.
+_HUB_PATIENCE_S = 5.0
+
+
+def from_folder(
+    spec: ModelSpec, model_class: Any, folder: str, trust_remote_code: bool
+) -> torch.nn.Module:
+    """Load a model from a folder with config.json and safetensors, in fp32.
+
+    Raises:
+        CaseError: weights_unavailable, unsafe_weights, remote_code,
+            weights_mismatch, weights_incomplete or weights_unreadable.
+    """
+    path = Path(folder).expanduser()
+    _check_files(path)
+    raw = _read_config(path)
+    if "auto_map" in raw:
+        if not trust_remote_code:
+            raise CaseError(
+                "remote_code",
+                f"{path} comes with Python code of its own, which is not run unasked.",
+                "Pass --trust-remote-code if you trust its author.",
+            )
+        return _with_its_own_code(path, raw)
+    config = _matching_config(spec, model_class.config_class, raw, path)
+    try:
+        module, told = model_class.from_pretrained(
+            path, config=config, dtype="float32", use_safetensors=True,
+            local_files_only=True, output_loading_info=True,
+        )  # fmt: skip
+    except Exception as error:
+        raise _unreadable(path, error) from error
+    _check_complete(path, told)
+    return _fp32(module)
+
+
+def _with_its_own_code(path: Path, raw: dict[str, Any]) -> torch.nn.Module:
+    import transformers
+
+    loaders = [name for name in raw["auto_map"] if name.startswith("AutoModel")]
+    if not loaders:
+        raise CaseError(
+            "weights_mismatch", f"The config of {path} names code, but no model class.",
+            "Use a folder that save_pretrained wrote.",
+        )  # fmt: skip
+    try:
+        module, told = getattr(transformers, loaders[0]).from_pretrained(
+            path, dtype="float32", use_safetensors=True, local_files_only=True,
+            trust_remote_code=True, output_loading_info=True,
+        )  # fmt: skip
+    except Exception as error:
+        raise _unreadable(path, error) from error
+    _check_complete(path, told)
+    return _fp32(module)
+
+
+def _fp32(module: Any) -> torch.nn.Module:
+    result: torch.nn.Module = module.float()
+    return result
+
+
+def _check_files(path: Path) -> None:
+    if not path.is_dir():
+        raise CaseError(
+            "weights_unavailable", f"There is no folder {path}.",
+            "Name a folder with config.json and *.safetensors, or use --weights random.",
+        )  # fmt: skip
+    endings = {file.suffix for file in path.iterdir()}
+    if ".safetensors" not in endings:
+        if endings & _PICKLED:
+            raise CaseError(
+                "unsafe_weights",
+                f"{path} has pickled weights only, which can run code when they are opened.",
+                "Convert them to safetensors (save_pretrained does) where you trust them.",
+            )
+        raise CaseError(
+            "weights_unavailable", f"{path} has no *.safetensors.",
+            "Name a folder that save_pretrained wrote.",
+        )  # fmt: skip
+    if not (path / "config.json").is_file():
+        raise CaseError(
+            "weights_unavailable", f"{path} has no config.json.",
+            "Name a folder that save_pretrained wrote.",
+        )  # fmt: skip
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _unreadable(path / "config.json", error) from error
+    if not isinstance(raw, dict):
+        raise _unreadable(path / "config.json", ValueError("not a JSON object"))
+    return raw
+
+
+def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], path: Path) -> Any:
+    """The folder's config, if it describes the model it is taken for."""
+    kind = raw.get("model_type")
+    if kind != config_class.model_type:
+        raise CaseError(
+            "weights_mismatch",
+            f"{path} holds a model of type {kind}, but {spec.id} is {config_class.model_type}.",
+            "Name the model that the folder holds.",
+        )
+    config = config_class.from_dict(raw)
+    for key, ours in spec.config.items():
+        theirs = getattr(config, key, None)
+        if key not in _FREE and theirs != ours:
+            raise CaseError(
+                "weights_mismatch",
+                f"{path} holds another model than {spec.id}: {key} is {theirs} instead of {ours}.",
+                "Name the model that the folder holds.",
+            )
+    if "use_cache" in spec.config:  # a habit of ours, not a property of the weights
+        config.use_cache = spec.config["use_cache"]
+    return config
+
+
+def _check_complete(path: Path, told: Any) -> None:
+    """A weight that the files lack would silently be random: refuse it."""
+    lacking = sorted(str(key) for key in told["missing_keys"])
+    lacking += sorted(str(key) for key in told["mismatched_keys"])
+    if lacking:
+        raise CaseError(
+            "weights_incomplete",
+            f"{path} lacks {len(lacking)} of the model's weights, {lacking[0]} among them.",
+            "Use a folder that was saved from the whole model.",
+        )
+
+
+def _unreadable(path: Path, error: Exception) -> CaseError:
+    text = str(error).strip() or type(error).__name__
+    return CaseError(
+        "weights_unreadable", f"{path} cannot be loaded: {text.splitlines()[0]}",
+        "Check that the folder is complete.",
+    )  # fmt: skip
+
+
+def from_hub(spec: ModelSpec, model_class: Any, trust_remote_code: bool) -> torch.nn.Module:
+    """Load a model by the first hub id of its spec: from the local cache, else fetched.
+
+    Only the config and safetensors are ever fetched (and code, where trusted).
+
+    Raises:
+        CaseError: weights_unavailable where there is no hub id or no hub in
+            reach, found out within seconds; else as `from_folder`.
+    """
+    if not spec.hub_ids:
+        raise CaseError(
+            "weights_unavailable", f"{spec.id} is a model of our own: no hub has weights for it.",
+            "Leave out --weights.",
+        )  # fmt: skip
+    folder = _fetched(spec.hub_ids[0], trust_remote_code)
+    return from_folder(spec, model_class, folder, trust_remote_code)
+
+
+def _fetched(hub_id: str, trust_remote_code: bool) -> str:
+    from huggingface_hub import constants, snapshot_download
+
+    wanted = ["config.json", "model*.safetensors", "model.safetensors.index.json"]
+    if trust_remote_code:
+        wanted.append("*.py")
+    try:
+        cached = snapshot_download(hub_id, allow_patterns=wanted, local_files_only=True)
+        if any(Path(cached).glob("*.safetensors")):
+            return str(cached)
+    except Exception:  # noqa: S110 - not in the cache, which is what was asked
+        pass
+    if constants.HF_HUB_OFFLINE:
+        raise _out_of_reach(hub_id, "HF_HUB_OFFLINE is set and it is not in the local cache")
+    trouble = _trouble_reaching(constants.ENDPOINT)
+    if trouble:
+        raise _out_of_reach(hub_id, trouble)
+    try:
+        return str(snapshot_download(hub_id, allow_patterns=wanted))
+    except Exception as error:
+        raise _out_of_reach(hub_id, str(error).strip().split("\n")[0]) from error
+
+
+def _trouble_reaching(endpoint: str) -> str:
+    """Why the hub does not answer, empty where it does.
+
+    Asked in a thread of its own: looking up a name has no timeout, and the
+    hub's client would try several times.
+    """
+    answer: list[str] = []
+
+    def ask() -> None:
+        request = urllib.request.Request(endpoint, method="HEAD")  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=_HUB_PATIENCE_S):  # noqa: S310
+                answer.append("")
+        except urllib.error.HTTPError:
+            answer.append("")  # it answers; whether it has the model, its client finds out
+        except Exception as error:
+            answer.append(str(getattr(error, "reason", error)) or type(error).__name__)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(_HUB_PATIENCE_S + 1)
+    return answer[0] if answer else f"no answer within {_HUB_PATIENCE_S:.0f} s"
+
+
+def _out_of_reach(hub_id: str, why: str) -> CaseError:
+    return CaseError(
+        "weights_unavailable",
+        f"The weights of {hub_id} cannot be had: {why}.",
+        "Use --weights random, or name a folder that holds them.",
+    )

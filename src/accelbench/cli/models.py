@@ -1,0 +1,135 @@
+"""`accelbench models`: what can be measured by name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import typer
+
+from accelbench.catalog.cost import cost
+from accelbench.catalog.find import choose, every_model, find
+from accelbench.core.case import Shapes
+from accelbench.core.model import AnalyticCost, ModelSpec
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def models(
+    name: str | None = typer.Argument(None, metavar="[NAME]", help="Show one model in full."),
+    category: list[str] = typer.Option(
+        [], "--category", help="Only these families or modalities, e.g. vision."
+    ),
+    set_name: str | None = typer.Option(
+        None, "--set", help="Only the models of this set: key or small."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+) -> None:
+    """List what can be measured by name, or show one model in full.
+
+    GFLOP counts multiply and add apart, for one item at the model's default size.
+    """
+    if name is not None:
+        chosen: tuple[ModelSpec, ...] = (find(name),)
+    elif set_name is not None or category:
+        wanted = [part.strip() for entry in category for part in entry.split(",") if part.strip()]
+        chosen = choose(set_name=set_name, categories=wanted)
+    else:
+        chosen = every_model()
+    if as_json:
+        document = {"models": [card(spec) for spec in chosen]}
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    elif name is not None:
+        sys.stdout.write(_in_full(chosen[0]))
+    else:
+        _print_table(chosen)
+
+
+def card(spec: ModelSpec) -> dict[str, Any]:
+    """What the JSON document says of a model; figures that were not counted are null."""
+    counted = _for_one_item(spec)
+    return {
+        "model": spec.id,
+        "family": spec.family.value,
+        "architecture": spec.architecture.value,
+        "modality": list(spec.modalities),
+        "task": spec.task,
+        "model_size": spec.size,
+        "parameters": spec.parameters,
+        "weight_bytes_fp32": None if counted is None else counted.weight_bytes,
+        "flops_per_item": None if counted is None else counted.flops,
+        "bytes_moved_per_item_fp32": None if counted is None else counted.bytes_moved,
+        "item": spec.item,
+        "sequence_length": spec.sequence,
+        "max_sequence_length": spec.max_sequence,
+        "image_size": spec.image,
+        "inputs": [{"name": i.name, "shape": list(i.shape), "dtype": i.dtype} for i in spec.inputs],
+        "sets": list(spec.sets),
+        "aliases": list(spec.aliases),
+        "hub_ids": list(spec.hub_ids),
+        "small_variant": spec.small_variant,
+        "config_digest": spec.config_digest,
+    }
+
+
+def _for_one_item(spec: ModelSpec) -> AnalyticCost | None:
+    return cost(spec, Shapes(batch=1), "fp32")
+
+
+def _gflop(counted: AnalyticCost | None) -> str:
+    if counted is None:
+        return "n/a"
+    figure = counted.flops / 1e9
+    return f"{figure:.1f}" if figure >= 10 else f"{figure:.2g}" if figure < 1 else f"{figure:.2f}"
+
+
+def _megabytes(counted: AnalyticCost | None) -> str:
+    return "n/a" if counted is None else f"{counted.weight_bytes / 2**20:,.1f}"
+
+
+def _print_table(specs: tuple[ModelSpec, ...]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("model", "family", "architecture"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("parameters", "GFLOP", "fp32 MB"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for spec in specs:
+        counted = _for_one_item(spec)
+        table.add_row(
+            spec.id, spec.family, spec.architecture,
+            f"{spec.parameters:,}", _gflop(counted), _megabytes(counted),
+        )  # fmt: skip
+    console = Console(file=sys.stdout, highlight=False)
+    console.print(table)
+    console.print("GFLOP: one item at its default size. More of a model: accelbench models NAME")
+
+
+def _in_full(spec: ModelSpec) -> str:
+    counted = _for_one_item(spec)
+    sizes = {"sequence": spec.sequence, "image": spec.image}
+    rows = {
+        "family": spec.family.value,
+        "architecture": spec.architecture.value,
+        "modality": ", ".join(spec.modalities),
+        "task": spec.task,
+        "size": spec.size,
+        "parameters": f"{spec.parameters:,}",
+        "fp32 MB": _megabytes(counted),
+        "GFLOP": f"{_gflop(counted)} for one of its {spec.item} at the default size",
+        "default size": ", ".join(f"{k} {v}" for k, v in sizes.items() if v is not None),
+        "max sequence": "" if spec.max_sequence is None else str(spec.max_sequence),
+        "inputs": ", ".join(f"{i.name} ({' × '.join(map(str, i.shape))})" for i in spec.inputs),
+        "sets": ", ".join(spec.sets),
+        "also called": ", ".join(spec.aliases),
+        "hub ids": ", ".join(spec.hub_ids),
+        "smaller one": spec.small_variant or "",
+        "built by": spec.builder,
+    }
+    lines = [f"  {key:<14}{text}" for key, text in rows.items() if text]
+    return f"{spec.id}\n" + "\n".join(lines) + "\n"
