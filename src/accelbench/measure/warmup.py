@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+_MOST_GROWTH = 10
+
 
 @dataclass(frozen=True)
 class WarmupRule:
@@ -63,8 +65,9 @@ class WarmupState:
     def next_steps(self) -> int:
         """How many steps to run before feeding it again; 0 when done.
 
-        One at first: nothing is known yet. Then what closes the window, as far
-        as the cap allows.
+        One at first: nothing is known yet. Then what closes the window, as far as the
+        cap allows, but no more than ten times the steps so far: one step that a coarse
+        clock showed as nothing must not call for millions.
         """
         rule = self.rule
         if self.done:
@@ -81,7 +84,7 @@ class WarmupState:
         allowed = max(
             rule.cap_steps - self.steps, math.ceil((rule.cap_ns - self.elapsed_ns) / step_ns)
         )
-        return max(1, min(wanted, allowed))
+        return max(1, min(wanted, allowed, _MOST_GROWTH * self.steps))
 
     def fed(
         self, block_ns: Sequence[int], compilations: int = 0, steps_per_sample: int = 1

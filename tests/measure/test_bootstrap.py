@@ -1,0 +1,138 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from known_series import CENTER, ar1, many
+from scipy.stats import binom
+
+from accelbench.measure.bootstrap import Interval, block_length, mean_interval, median_interval
+
+rows = st.lists(st.integers(1, 10**9), min_size=5, max_size=60)
+
+
+def naive_interval(row):
+    """The order statistics that enclose the median of *independent* samples with 95 %."""
+    n, values = len(row), np.sort(row)
+    rank = int(binom.ppf(0.025, n, 0.5))
+    return Interval(values[rank - 1], values[n - rank])
+
+
+def coverage(intervals, truth):
+    return np.mean([i.low <= truth <= i.high for i in intervals])
+
+
+@pytest.mark.parametrize("n", [60, 120, 480])
+def test_autocorrelated_samples_are_covered_where_the_naive_interval_fails(n):
+    rows = list(many(lambda seed: ar1(n, 0.75, seed), 400))
+    assert 0.42 <= coverage(map(naive_interval, rows), CENTER) <= 0.70
+    assert 0.88 <= coverage(map(median_interval, rows), CENTER) <= 0.98
+
+
+def test_intervals_are_no_wider_than_the_truth_needs():
+    """Against the spread of the medians of many series of the same process."""
+    widths = [median_interval(row).half_width for row in many(lambda s: ar1(480, 0.75, s), 100)]
+    spread = np.std([np.median(row) for row in many(lambda s: ar1(480, 0.75, s), 400)])
+    assert np.mean(widths) == pytest.approx(1.96 * spread, rel=0.15)
+
+
+INDEPENDENT = {
+    "normal": lambda random: (CENTER * (1 + 0.05 * random.normal(size=120)), CENTER),
+    "lognormal": lambda random: (CENTER * random.lognormal(0, 0.5, 120), CENTER),
+    "heavy tail": lambda random: (CENTER * (1 + 0.01 * random.standard_cauchy(120)), CENTER),
+    "coarse clock": lambda random: (np.round(10 + 1.5 * random.normal(size=120)), 10),
+    "skewed modes": lambda random: (
+        np.where(random.random(120) < 0.8, 1.0, 1.4)
+        * CENTER
+        * (1 + 0.02 * random.normal(size=120)),
+        CENTER * (1 + 0.02 * 0.3186),  # Φ(0.3186) = 0.5 / 0.8
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", INDEPENDENT)
+def test_independent_samples_of_any_shape_are_covered(kind):
+    draws = [INDEPENDENT[kind](np.random.default_rng(seed)) for seed in range(300)]
+    assert coverage([median_interval(row) for row, _ in draws], draws[0][1]) >= 0.92
+
+
+@pytest.mark.parametrize(("phi", "least"), [(0.0, 0.92), (0.75, 0.88)])
+def test_the_mean_is_covered_too(phi, least):
+    rows = many(lambda seed: ar1(240, phi, seed), 300)
+    assert least <= coverage(map(mean_interval, rows), CENTER) <= 0.99
+
+
+def test_the_width_shrinks_with_the_root_of_n():
+    def width(n):
+        return np.mean([median_interval(r).half_width for r in many(lambda s: ar1(n, 0.5, s), 60)])
+
+    assert width(400) / width(6400) == pytest.approx(4.0, rel=0.15)
+
+
+def test_a_higher_level_is_wider():
+    row = ar1(240, 0.5, seed=3)
+    widths = [median_interval(row, level).half_width for level in (0.8, 0.95, 0.99)]
+    assert widths == sorted(widths)
+    assert len(set(widths)) == 3
+
+
+def test_equally_frequent_modes_are_both_inside():
+    random = np.random.default_rng(5)
+    row = random.permutation([100] * 120 + [140] * 120)
+    assert median_interval(row) == Interval(100, 140)
+
+
+def test_a_step_change_half_way_leaves_both_levels_possible():
+    interval = median_interval([100, 101, 102] * 40 + [130, 131, 132] * 40)
+    assert interval.low <= 102
+    assert interval.high >= 130
+
+
+def test_one_wild_sample_changes_nothing_much():
+    row = ar1(120, 0.5, seed=8)
+    wild = row.copy()
+    wild[60] *= 1000
+    assert median_interval(wild).half_width < 1.5 * median_interval(row).half_width
+
+
+@pytest.mark.parametrize("interval", [median_interval, mean_interval])
+def test_few_and_equal_samples(interval):
+    assert [interval([7] * n) for n in range(5)] == [None] * 5
+    for value in (0, 7, 10**12):
+        assert interval([value] * 5) == Interval(value, value)
+        assert interval([value] * 4096) == Interval(value, value)
+
+
+@given(rows)
+def test_the_interval_encloses_the_median_and_lies_within_the_samples(row):
+    interval = median_interval(row, resamples=200)
+    assert min(row) <= interval.low <= np.median(row) <= interval.high <= max(row)
+
+
+@given(rows, st.sampled_from([0.5, 2.0, 1e-6]))
+def test_the_unit_does_not_matter(row, unit):
+    interval = median_interval(row, resamples=200)
+    scaled = median_interval([value * unit for value in row], resamples=200)
+    assert scaled == Interval(interval.low * unit, interval.high * unit)
+
+
+def test_the_same_samples_give_the_same_interval_and_the_seed_matters_little():
+    row = ar1(480, 0.75, seed=2)
+    assert median_interval(row) == median_interval(list(row))
+    widths = [median_interval(row, seed=seed).half_width for seed in range(20)]
+    assert np.std(widths) / np.mean(widths) < 0.15
+
+
+def test_blocks_grow_with_dependence_and_length_but_never_past_a_quarter():
+    assert block_length(ar1(480, 0.0, 1)) < block_length(ar1(480, 0.75, 1))
+    assert block_length(ar1(480, 0.75, 1)) < block_length(ar1(48_000, 0.75, 1))
+    assert block_length(np.arange(40.0)) == 10
+    assert block_length(ar1(1_000_000, 0.0, 1)) == 1000
+
+
+def test_relative_half_width():
+    assert Interval(98, 102).half_width == 2
+    assert Interval(98, 102).relative_half_width(100) == 0.02
+    assert Interval(0, 0).relative_half_width(0) == 0
+    assert Interval(-1, 1).relative_half_width(0) == math.inf
