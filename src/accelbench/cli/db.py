@@ -1,0 +1,263 @@
+"""`accelbench db`: make, look into, query, export and merge databases."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from accelbench.exchange.table_export import export as export_table
+from accelbench.exchange.table_export import format_for
+from accelbench.store.database import Database, default_path
+from accelbench.store.files import ReadOnlyPlaceError
+from accelbench.store.fit import spell_time
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Make, look into, export and merge databases.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_DB_HELP = "The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+DbOption = Annotated[Path | None, typer.Option("--db", help=_DB_HELP)]
+DbPathOption = Annotated[Path | None, typer.Option("--db-path", hidden=True)]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+#: A table with more columns than this does not fit 80 characters: shown a value a line instead.
+_MOST_COLUMNS = 8
+
+
+@app.command()
+def init(
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start anew; the old database is kept as a backup.")
+    ] = False,
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an empty database. One of ours that is there already stays."""
+    database = _database(db, db_path)
+    there = database.path.exists()
+    backup = database.init(overwrite=overwrite)
+    made = backup is not None or not there
+    if as_json:
+        _print_json(
+            {
+                "database": str(database.path),
+                "made": made,
+                "backup": str(backup) if backup else None,
+            }
+        )
+        return
+    print_line(f"Made {database.path}" if made else f"{database.path} is there already; it stays.")
+    if backup:
+        print_line(f"The old one is kept as {backup}")
+
+
+@app.command()
+def status(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOption = False) -> None:
+    """Show what the database holds."""
+    database = _database(db, db_path)
+    _fill(database)
+    found = database.status()
+    if as_json:
+        _print_json(found)
+        return
+    _print_pairs(_status_lines(found))
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="SQL that reads; e.g. FROM benchmark_results.")],
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask the database in SQL. It reads this database and nothing else."""
+    database = _database(db, db_path)
+    _fill(database)
+    columns, rows = database.query(query)
+    if as_json:
+        plain_rows = [[_jsonable(value) for value in row] for row in rows]
+        _print_json({"columns": columns, "rows": plain_rows})
+    elif len(columns) > _MOST_COLUMNS:
+        _print_records(columns, rows)
+    else:
+        _print_table(columns, rows)
+
+
+@app.command()
+def export(
+    path: Annotated[Path, typer.Argument(help="The file to write; one that exists is refused.")],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="csv, json or parquet; else what the suffix says."),
+    ] = None,
+    samples: Annotated[bool, typer.Option("--samples", help="Raw samples too.")] = False,
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write all results into a file."""
+    form = format_for(path, form)
+    database = _database(db, db_path)
+    _fill(database)
+    rows = database.results(samples=samples)
+    export_table(path, rows, form, samples=samples)
+    if as_json:
+        _print_json({"path": str(path.absolute()), "format": form, "results": len(rows)})
+    else:
+        print_line(f"Wrote {len(rows)} results to {path}")
+
+
+@app.command()
+def merge(
+    others: Annotated[list[Path], typer.Argument(help="Databases to bring in; they stay as is.")],
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in other databases. Doing it twice changes nothing."""
+    database = _database(db, db_path)
+    _fill(database)
+    merged = []
+    for other in others:
+        found = database.merge(other.expanduser().absolute())
+        _warn(found.problems)
+        merged.append({"from": str(other), "results": found.results, "facts": found.facts})
+        if not as_json:
+            print_line(f"{found.results} results and {found.facts} other facts from {other}")
+    if as_json:
+        _print_json({"database": str(database.path), "merged": merged})
+
+
+def _database(db: Path | None, alias: Path | None) -> Database:
+    return Database(default_path(db or alias))
+
+
+def _fill(database: Database) -> None:
+    """Bring in what runs left in the journals; where that cannot be written, say so and go on."""
+    try:
+        filled = database.fill()
+    except ReadOnlyPlaceError as error:
+        _warn([f"{error.message} What waits in {database.journals} is not shown."])
+        return
+    if filled.results:
+        _warn([f"{filled.results} results were waiting in journals and are now in the database."])
+    _warn(filled.problems)
+
+
+def _warn(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        sys.stderr.write(f"accelbench: {sentence}\n")
+
+
+def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    tables, journals = found["tables"], found["journals"]
+    lines = [
+        ("database", found["database"]),
+        ("size", f"{found['size_bytes'] / 2**20:.1f} MB, schema {found['schema_version']}"),
+        *((name, str(count)) for name, count in tables.items()),
+        ("results by status", _counted(found["results_by_status"])),
+        ("runs by status", _counted(found["runs_by_status"])),
+        ("models", ", ".join(found["models"]) or "none"),
+        ("hardware", ", ".join(found["hardware"]) or "none"),
+    ]
+    if found["first_result_at"]:
+        lines.append(("measured", f"{found['first_result_at']} to {found['last_result_at']}"))
+    lines.append(("journals", f"{journals['known']} in {journals['folder']}"))
+    if journals["orphans"]:
+        lines.append(("not filled in", ", ".join(journals["orphans"])))
+    for name, numbers in journals["corrupt_lines"].items():
+        lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
+    return lines
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"
+
+
+def print_line(text: str) -> None:
+    """A line for people: what a terminal would obey instead of showing is shown as a dot."""
+    sys.stdout.write(f"{_shown(text)}\n")
+
+
+def _print_json(content: Any) -> None:
+    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def _print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(Text(name, style="bold"), Text(_shown(value)))
+    Console().print(table)
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE)
+    for column in columns:
+        table.add_column(Text(_shown(column)), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_spell(value)) for value in row))
+    Console().print(table)
+
+
+def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A value a line, for rows too wide for a terminal; what is not known is left out."""
+    width = max(map(len, columns))
+    for number, row in enumerate(rows, 1):
+        print_line(f"-- {number} of {len(rows)}")
+        for name, value in zip(columns, row, strict=True):
+            if value is not None:
+                print_line(f"{name:<{width}}  {_spell(value)}")
+
+
+def _spell(value: Any) -> str:
+    if value is None:
+        return "n/a"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return _shown(str(_jsonable(value)))
+
+
+def _shown(text: str) -> str:
+    return "".join(c if c.isprintable() else "·" for c in text)
+
+
+def _jsonable(value: Any) -> Any:
+    """A value from SQL as JSON holds it; infinities and NaN, which it cannot hold, as null."""
+    if isinstance(value, datetime):
+        return spell_time(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(v) for v in value]
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)

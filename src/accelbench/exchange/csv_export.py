@@ -1,0 +1,29 @@
+"""Results as CSV: one header, a line a result, an empty cell where nothing is known."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.identity import canonical
+
+
+def write_csv(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write these columns of rows; lists, maps and samples become JSON in their cell."""
+    with path.open("x", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            writer.writerow([_cell(row[name]) for name in names])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return repr(value)  # the shortest spelling that reads back as the same number
+    return canonical(value)

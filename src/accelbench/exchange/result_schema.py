@@ -1,0 +1,75 @@
+"""The JSON Schema of result files and JSON exports, generated from the registry.
+
+`python -m accelbench.exchange.result_schema > docs/result-schema.json` publishes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from accelbench.core.columns import COLUMNS, Column, Kind
+from accelbench.core.words import Provenance, Quality, Status
+
+SCHEMA_VERSION = 1
+SCHEMA_ID = f"urn:accelbench:result:{SCHEMA_VERSION}"
+
+_TYPES: dict[Kind, dict[str, Any]] = {
+    "text": {"type": ["string", "null"]},
+    "int": {"type": ["integer", "null"]},
+    "float": {"type": ["number", "null"]},
+    "bool": {"type": ["boolean", "null"]},
+    "time": {"type": ["string", "null"], "format": "date-time"},
+    "json": {},
+    "list": {"type": ["array", "null"], "items": {"type": "string"}},
+    "map": {"type": ["object", "null"], "additionalProperties": {"type": "number"}},
+}
+_WORDS = {"status": Status, "provenance": Provenance, "quality": Quality}
+_SAMPLES = {
+    "description": "raw samples of each phase in nanoseconds, in the order they were taken",
+    "type": "object",
+    "additionalProperties": {"type": "array", "items": {"type": "integer"}},
+}
+
+
+def result_schema() -> dict[str, Any]:
+    """JSON Schema, draft 2020-12, of a document with results."""
+    properties = {column.name: _property(column) for column in COLUMNS}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        "title": "Results of accelbench",
+        "type": "object",
+        "required": ["schema", "results"],
+        "properties": {
+            "schema": {"const": SCHEMA_ID},
+            "run": {"description": "the run as it started", "type": "object"},
+            "results": {"type": "array", "items": {"$ref": "#/$defs/result"}},
+        },
+        "$defs": {
+            "result": {
+                "type": "object",
+                "required": list(properties),
+                "properties": {**properties, "samples": _SAMPLES},
+                "additionalProperties": False,
+            }
+        },
+    }
+
+
+def _property(column: Column) -> dict[str, Any]:
+    about = dict(_TYPES[column.kind])
+    if column.name in _WORDS:
+        about["enum"] = [*_WORDS[column.name], None]
+    about["description"] = f"{column.doc} ({column.unit})" if column.unit else column.doc
+    return about
+
+
+def text() -> str:
+    """The schema as it is published."""
+    return json.dumps(result_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

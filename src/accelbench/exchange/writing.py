@@ -1,0 +1,59 @@
+"""Writing an exported file: whole or not at all, and never over another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from accelbench.core.errors import UsageError
+from accelbench.store.files import REAL_FILES, Files, explained, place
+
+
+def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -> Path:
+    """Write a file under its name, or with -2, -3 … before the suffix where that is taken."""
+    wanted = folder / name
+    with explained("Writing the file", wanted), _beside(wanted, files) as written:
+        fd = files.open_new(written)
+        try:
+            files.write(fd, data)
+            files.sync(fd)
+        finally:
+            files.close(fd)
+        number = 1
+        while not place(files, written, wanted):
+            number += 1
+            wanted = folder / f"{Path(name).stem}-{number}{Path(name).suffix}"
+    return wanted
+
+
+def write_exactly(path: Path, write: Callable[[Path], None], files: Files = REAL_FILES) -> None:
+    """Let `write` fill a temporary file, which then takes `path`; refuses a name that is taken."""
+    if path.exists():
+        raise _taken(path)
+    with explained("Writing the file", path), _beside(path, files) as written:
+        write(written)
+        fd = files.open_append(written)
+        try:
+            files.sync(fd)
+        finally:
+            files.close(fd)
+        if not place(files, written, path):
+            raise _taken(path)
+
+
+def _taken(path: Path) -> UsageError:
+    return UsageError(f"{path} exists already.", "Choose another name, or remove it first.")
+
+
+@contextmanager
+def _beside(path: Path, files: Files) -> Iterator[Path]:
+    """A temporary name in the same folder; what is left under it when all is done goes."""
+    files.make_folder(path.parent)
+    written = path.with_name(f".{path.name[:100]}.{os.getpid()}-{os.urandom(3).hex()}.part")
+    try:
+        yield written
+    except Exception:
+        files.remove(written)
+        raise

@@ -1,0 +1,266 @@
+"""A database with its journals: what the other rooms and the command line talk to."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.columns import BY_NAME, COLUMNS
+from accelbench.core.errors import StoreError, UsageError
+from accelbench.store import ingest as filling
+from accelbench.store.duck import RETRY_SECONDS, connect, refuse_foreign, whole_guard
+from accelbench.store.files import REAL_FILES, Files, explained, second_name
+from accelbench.store.fit import spell_time
+from accelbench.store.ingest import Filled, journal_dir_for
+from accelbench.store.journal import being_written
+from accelbench.store.merge import merge
+from accelbench.store.migrate import create, ensure, exists, identity, make_beside, settle
+from accelbench.store.schema import VIEWS, columns_of
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+ENVIRONMENT = "ACCELBENCH_DB"
+DEFAULT_NAME = "accelbench.duckdb"
+
+
+def default_path(asked: Path | None = None) -> Path:
+    """--db where given, else ACCELBENCH_DB, else ./accelbench.duckdb; always absolute."""
+    return Path(asked or os.environ.get(ENVIRONMENT) or DEFAULT_NAME).expanduser().absolute()
+
+
+@dataclass(frozen=True)
+class Database:
+    """One database file and the journals beside it."""
+
+    path: Path
+    files: Files = field(default=REAL_FILES, repr=False, compare=False)
+    retry_seconds: float = RETRY_SECONDS
+
+    @property
+    def journals(self) -> Path:
+        """The folder for journals of runs that are to end up here."""
+        return journal_dir_for(self.path)
+
+    def ensure(self) -> None:
+        """See that the database is there and up to date; refuses what is not ours."""
+        ensure(self.path, self.files)
+
+    def init(self, *, overwrite: bool = False) -> Path | None:
+        """Make the database. One of ours that is there stays, unless it is to be overwritten.
+
+        Returns:
+            Where the old one is kept, when it was overwritten.
+        """
+        if not exists(self.path):
+            create(self.path, self.files)
+            return None
+        if overwrite:
+            return self._overwrite()
+        self.ensure()
+        return None
+
+    def fill(self) -> Filled:
+        """Bring in what runs left in the journals; cheap where there is nothing."""
+        return filling.ingest(
+            self.path, self.journals, files=self.files, retry_seconds=self.retry_seconds
+        )
+
+    def query(
+        self, sql: str, params: Sequence[Any] = ()
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Run SQL that reads this database and nothing else: column names and rows."""
+        import duckdb
+
+        with connect(self.path, retry_seconds=self.retry_seconds, sealed=True) as con:
+            try:
+                done = con.execute(sql, list(params) or None)
+                names = [str(about[0]) for about in done.description or []]
+                return names, done.fetchall() if names else []
+            except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException):
+                raise
+            except duckdb.Error as error:
+                raise _explain_sql(error) from error
+
+    def results(
+        self, where: str = "", params: Sequence[Any] = (), *, samples: bool = False
+    ) -> list[dict[str, Any]]:
+        """Rows of benchmark_results as plain JSON values, every column of the registry in order.
+
+        Args:
+            where: A condition in SQL, with ? for each of the parameters.
+            params: Its parameters.
+            samples: Whether each row also gets "samples", {phase: [ns, …]}.
+        """
+        with connect(self.path, retry_seconds=self.retry_seconds) as con:
+            rows = list(_results(con, where, params))
+            if samples:
+                _add_samples(con, rows)
+        return rows
+
+    def status(self) -> dict[str, Any]:
+        """What the database holds, in plain JSON values."""
+        with connect(self.path, retry_seconds=self.retry_seconds) as con:
+            found = {
+                "database": str(self.path),
+                "schema_version": refuse_foreign(con, self.path),
+                "size_bytes": self.path.stat().st_size,
+                **_counts(con),
+            }
+            states = filling.read_states(con)
+        waiting = filling.unfilled(self.path, self.journals)
+        corrupt = {name: list(state.corrupt) for name, state in states.items() if state.corrupt}
+        found["journals"] = {
+            "folder": str(self.journals),
+            "known": len(states),
+            "orphans": [path.name for path in waiting],
+            "corrupt_lines": corrupt,
+        }
+        return found
+
+    def merge(self, other: Path) -> Filled:
+        """Bring in everything another database of ours and its journals hold; idempotent."""
+        if exists(self.path) and exists(other) and identity(self.path) == identity(other):
+            raise UsageError(f"{other} is the database itself.", "Name another one to merge.")
+        with connect(other, retry_seconds=self.retry_seconds):
+            pass  # everything that speaks against it is said before ours is made or changed
+        self.ensure()
+        from_journals = filling.ingest(
+            self.path, journal_dir_for(other), files=self.files, note=False
+        )
+        return merge(self.path, other, self.retry_seconds) + from_journals
+
+    def _overwrite(self) -> Path:
+        """Start anew: the old database and its journals are kept under a dated name.
+
+        The order is what keeps every fact in reach at any moment: everything is
+        filled in, then the old file gets its second name, then its journals
+        move to that name, then the new file takes the first.
+        """
+        self.ensure()
+        self._refuse_while_written()
+        self.fill()
+        with explained("Overwriting the database", self.path), whole_guard(self.path):
+            settle(self.path)
+            made = make_beside(self.path, self.files)
+            backup = _free_backup(self.path)
+            second_name(self.files, self.path, backup)
+            if self.journals.is_dir():
+                self.files.rename(self.journals, journal_dir_for(backup))
+                self.files.sync_folder(self.path.parent)
+            self.files.rename(made, self.path)
+            self.files.sync_folder(self.path.parent)
+        return backup
+
+    def _refuse_while_written(self) -> None:
+        for path in filling.journals_in(self.journals):
+            if being_written(path):
+                raise StoreError(
+                    f"Run {path.stem} is being measured into {self.path}.",
+                    "Wait until it has ended, then overwrite.",
+                )
+
+
+def _free_backup(path: Path) -> Path:
+    stamp = datetime.fromtimestamp(time.time(), UTC).strftime("%Y%m%d_%H%M%S")
+    number = 1
+    while True:
+        mark = stamp if number == 1 else f"{stamp}-{number}"
+        backup = path.with_name(f"{path.stem}.backup-{mark}{path.suffix}")
+        if not backup.exists() and not journal_dir_for(backup).exists():
+            return backup
+        number += 1
+
+
+def _explain_sql(error: Exception) -> UsageError:
+    text = str(error)
+    if "pytz" in text:
+        return UsageError(
+            "A column is a time with a time zone, which cannot be shown.", "Cast it: ::TIMESTAMP."
+        )
+    if "read-only" in text:
+        return UsageError("This would change the database; SQL here only reads.")
+    if "disabled by configuration" in text or "disabled through configuration" in text:
+        return UsageError("SQL here reads this database and no other file.")
+    advice = f"There are the tables {', '.join(VIEWS)}."
+    return UsageError(f"{text.splitlines()[0]}.".replace("..", "."), advice)
+
+
+def _results(
+    con: DuckDBPyConnection, where: str, params: Sequence[Any]
+) -> Iterator[dict[str, Any]]:
+    there = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
+    names = [column.name for column in COLUMNS if column.name in there]
+    chosen = ", ".join(f'"{name}"' for name in names)
+    condition = f" WHERE {where}" if where else ""
+    rows = con.execute(
+        f"SELECT {chosen} FROM benchmark_results{condition}"  # noqa: S608 — our names, a caller's condition
+        " ORDER BY started_at, result_id",
+        list(params) or None,
+    ).fetchall()
+    for values in rows:
+        row = dict(zip(names, values, strict=True))
+        yield {c.name: _plain(c.name, row.get(c.name)) for c in COLUMNS}
+
+
+def _plain(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    kind = BY_NAME[name].kind
+    if kind == "json":
+        return json.loads(value)
+    if kind == "time":
+        return spell_time(value)
+    return value
+
+
+def _add_samples(con: DuckDBPyConnection, rows: list[dict[str, Any]]) -> None:
+    import pyarrow as pa
+
+    wanted = pa.table({"result_id": pa.array([row["result_id"] for row in rows], pa.string())})
+    con.register("wanted", wanted)
+    found = con.execute(
+        "SELECT result_id, phase, samples FROM raw_benchmark_data SEMI JOIN wanted"
+        " USING (result_id) ORDER BY result_id, phase"
+    ).fetchall()
+    by_id: dict[str, dict[str, list[int]]] = {}
+    for result_id, phase, values in found:
+        by_id.setdefault(result_id, {})[phase] = values
+    for row in rows:
+        row["samples"] = by_id.get(row["result_id"], {})
+
+
+def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
+    def one(sql: str) -> Any:
+        return con.execute(sql).fetchall()[0][0]
+
+    by_status = con.execute(
+        "SELECT coalesce(status, 'unknown'), count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    first, last = con.execute(
+        "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"
+    ).fetchall()[0]
+    models = con.execute("SELECT DISTINCT model FROM benchmark_results ORDER BY 1").fetchall()
+    runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
+    runs_by_status = dict(runs.fetchall())
+    return {
+        "tables": {view: one(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
+        "results_by_status": dict(by_status),
+        "runs_by_status": runs_by_status,
+        "models": [name for (name,) in models if name is not None],
+        "hardware": [
+            name
+            for (name,) in con.execute(
+                "SELECT DISTINCT hardware FROM benchmark_results ORDER BY 1"
+            ).fetchall()
+            if name is not None
+        ],
+        "first_result_at": spell_time(first) if first else None,
+        "last_result_at": spell_time(last) if last else None,
+    }

@@ -1,0 +1,245 @@
+"""Connections to a database file: short, retried, and never to what is not ours.
+
+DuckDB lets one process write, or several read. Connections therefore last
+milliseconds, and whoever meets a held file tries again with jitter.
+
+Before a file's name may change its meaning (a migration, an overwrite), its
+guard `<database>.lock` is taken whole; every connection takes it shared while
+it opens. Without the guard, a writer that had opened the old file just before
+the rename would write into a file that no longer has a name.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from accelbench.core.errors import StoreError
+from accelbench.store.files import REAL_FILES, ReadOnlyPlaceError, explained, try_lock
+from accelbench.store.schema import APPLICATION, latest_version
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+RETRY_SECONDS = 20.0
+#: A connection starts this many threads at once; a store needs few, and a benchmark may be running.
+_THREADS = 2
+_HELD = ("Could not set lock on file", "different configuration", "being used by another process")
+_UNWRITABLE = ("Read-only file system", "Permission denied", "Operation not permitted")
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class HeldError(Exception):
+    """Someone else holds the file at this moment."""
+
+
+@contextmanager
+def connect(
+    path: Path,
+    *,
+    write: bool = False,
+    retry_seconds: float = RETRY_SECONDS,
+    sealed: bool = False,
+) -> Iterator[DuckDBPyConnection]:
+    """A connection to a database of ours, for milliseconds.
+
+    Args:
+        path: The database file.
+        write: Whether to write. Everything is refused that a reader is refused,
+            before the file is opened for writing.
+        retry_seconds: How long to try while another process holds the file.
+        sealed: For SQL from people: no other file can be read or written by it,
+            and none of this can be switched off again.
+
+    Raises:
+        StoreError: The file is absent, not ours, newer, damaged, or held too long.
+    """
+    import duckdb
+
+    _refuse_impossible(path)
+    if write:
+        with _opened(path, "read", retry_seconds) as con:
+            refuse_foreign(con, path)
+    with _opened(path, "write" if write else "sealed" if sealed else "read", retry_seconds) as con:
+        refuse_foreign(con, path)
+        try:
+            yield con
+        except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException) as error:
+            raise explain_duck(error, path) from error
+
+
+@contextmanager
+def _opened(path: Path, how: str, retry_seconds: float) -> Iterator[DuckDBPyConnection]:
+    con = retrying(lambda: open_once(path, how), path, retry_seconds)
+    try:
+        yield con
+    finally:
+        con.close()
+
+
+def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
+    """Repeat an attempt that meets a held file, with growing, jittered pauses."""
+    deadline = time.monotonic() + retry_seconds
+    pause = 0.005
+    while True:
+        try:
+            return attempt()
+        except HeldError as held:
+            if time.monotonic() >= deadline:
+                raise StoreError(
+                    f"Another process has held {path} for {retry_seconds:g} seconds ({held}).",
+                    "Try again when it has ended; results are safe in the journal meanwhile.",
+                ) from held
+        time.sleep(random.uniform(0, pause))  # noqa: S311 — jitter is no secret
+        pause = min(pause * 2, 0.25)
+
+
+def open_once(path: Path, how: str) -> DuckDBPyConnection:
+    """Open once for "read", "sealed", "write" or "alone"; HeldError where the file is held.
+
+    "alone" writes without taking the guard: its caller holds it whole.
+    """
+    import duckdb
+
+    config: dict[str, Any] = {"threads": _THREADS}
+    if how == "sealed":
+        config |= {
+            "enable_external_access": "false",
+            "python_enable_replacements": "false",
+            "lock_configuration": "true",
+        }
+    writes = how in {"write", "alone"}
+    with nullcontext() if how == "alone" else shared_guard(path, create=writes):
+        try:
+            return duckdb.connect(str(path), read_only=not writes, config=config)
+        except duckdb.Error as error:
+            raise held_or_explained(error, path) from error
+
+
+def guard_path(path: Path) -> Path:
+    """The file whose lock guards what the database's name stands for."""
+    return path.with_name(path.name + ".lock")
+
+
+@contextmanager
+def shared_guard(path: Path, *, create: bool) -> Iterator[None]:
+    """Hold off a change of the file's meaning while it is opened. A reader makes no guard."""
+    fd = _open_guard(path, create=create)
+    if fd is None:
+        yield
+        return
+    try:
+        if not try_lock(fd, shared=True):
+            raise HeldError("it is being migrated or replaced")
+        yield
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def whole_guard(path: Path, retry_seconds: float = RETRY_SECONDS) -> Iterator[None]:
+    """Be the only one who may open the database or change what its name stands for."""
+
+    def attempt() -> int:
+        fd = _open_guard(path, create=True)
+        if fd is None:
+            raise ReadOnlyPlaceError(f"{path.parent} cannot be written.", "Choose another --db.")
+        if not try_lock(fd):
+            os.close(fd)
+            raise HeldError("it is being opened")
+        return fd
+
+    fd = retrying(attempt, path, retry_seconds)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _open_guard(path: Path, *, create: bool) -> int | None:
+    guard = guard_path(path)
+    if not create:
+        try:
+            return os.open(guard, os.O_RDONLY)
+        except OSError:
+            return None  # never written to, or a place where nobody can write
+    with explained("Opening the database for writing", guard):
+        if not guard.exists():
+            try:
+                REAL_FILES.close(REAL_FILES.open_new(guard))
+            except FileExistsError:
+                _log.debug("%s was made by another process", guard)
+        return os.open(guard, os.O_RDWR)
+
+
+def refuse_foreign(con: DuckDBPyConnection, path: Path) -> int:
+    """The schema version of our store; StoreError where it is another program's, or newer."""
+    import duckdb
+
+    try:
+        meta = con.execute("SELECT application, schema_version FROM store_meta").fetchall()
+    except (duckdb.CatalogException, duckdb.BinderException):
+        meta = []
+    except duckdb.Error as error:
+        raise explain_duck(error, path) from error
+    if len(meta) != 1 or meta[0][0] != APPLICATION:
+        raise StoreError(
+            f"{path} is another program's DuckDB database; it was left as it is.",
+            "Name another file with --db PATH.",
+        )
+    version: int = meta[0][1]
+    known = latest_version()
+    if version > known:
+        raise StoreError(
+            f"{path} was written by a newer accelbench (schema {version}, known here: {known});"
+            " it was left as it is.",
+            "Upgrade accelbench, or name another file with --db PATH.",
+        )
+    return version
+
+
+def _refuse_impossible(path: Path) -> None:
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder, not a database.", "Name a file with --db PATH.")
+    if not path.exists():
+        raise StoreError(
+            f"There is no database at {path}.",
+            "Make one with `accelbench db init` or `accelbench run`, or name one with --db PATH.",
+        )
+
+
+def held_or_explained(error: Exception, path: Path) -> Exception:
+    """What to raise for an error at opening: try again, or say it."""
+    if any(sign in str(error) for sign in _HELD):
+        return HeldError(str(error).splitlines()[0])
+    return explain_duck(error, path)
+
+
+def explain_duck(error: Exception, path: Path) -> StoreError:
+    """DuckDB's error about a file as a sentence."""
+    text = str(error).splitlines()[0]
+    if any(sign in text for sign in _UNWRITABLE):
+        return ReadOnlyPlaceError(f"{path} cannot be written.", "Choose a place with --db PATH.")
+    if "No space left" in text or "File too large" in text:
+        return StoreError(f"No room left for {path}.", "Free some space there.")
+    if "not a valid DuckDB database file" in text:
+        return StoreError(
+            f"{path} is not a DuckDB database; it was left as it is.",
+            "Name another file with --db PATH.",
+        )
+    if "version number" in text:
+        return StoreError(
+            f"{path} was written by another version of DuckDB ({text}).",
+            "Upgrade the package duckdb.",
+        )
+    return StoreError(
+        f"{path} cannot be read; it may be damaged ({text}).",
+        "Move it away: a new database is filled again from the journals beside it.",
+    )

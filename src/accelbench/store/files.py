@@ -1,0 +1,238 @@
+"""The only place where journals and stores touch files.
+
+Everything that must survive a power cut goes through `Files`: tests swap in
+one that loses power before, after or in the middle of any operation and drops
+what was not synced.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from accelbench.core.errors import StoreError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+COPY_CHUNK = 2**20
+#: What file systems without hard links (FAT, some network drives) answer.
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+#: Windows locks byte ranges and makes the locked bytes unreadable for others, so the byte
+#: locked lies far beyond what a journal will ever hold.
+_WINDOWS_LOCK_AT = 2**62
+
+
+class ReadOnlyPlaceError(StoreError):
+    """The place cannot be written; whoever only wants to read may go on."""
+
+
+class Files(Protocol):
+    """The file operations whose order and durability matter."""
+
+    def open_new(self, path: Path) -> int:
+        """Create a file for appending; FileExistsError where it exists."""
+        ...
+
+    def open_append(self, path: Path) -> int:
+        """Open an existing file for appending."""
+        ...
+
+    def write(self, fd: int, data: bytes) -> None:
+        """Write all of it or raise OSError, after which any part of it may be there."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut the file to a size."""
+        ...
+
+    def sync(self, fd: int) -> None:
+        """When this returns, the file's bytes survive a power cut."""
+        ...
+
+    def close(self, fd: int) -> None:
+        """Close, which also gives back the lock."""
+        ...
+
+    def make_folder(self, path: Path) -> None:
+        """Create a folder and its parents, durably; fine where it exists."""
+        ...
+
+    def sync_folder(self, path: Path) -> None:
+        """When this returns, the folder's names survive a power cut."""
+        ...
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Atomic; replaces a file at `new`."""
+        ...
+
+    def link(self, old: Path, new: Path) -> None:
+        """Give a file a second name; FileExistsError where `new` exists."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file's name; fine where it is gone."""
+        ...
+
+
+class RealFiles:
+    """The operating system's files."""
+
+    def open_new(self, path: Path) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY, 0o666)
+
+    def open_append(self, path: Path) -> int:
+        return os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY)
+
+    def write(self, fd: int, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def make_folder(self, path: Path) -> None:
+        if path.is_dir():
+            return
+        self.make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        self.sync_folder(path.parent)
+
+    def sync_folder(self, path: Path) -> None:
+        if sys.platform == "win32":
+            return  # a folder cannot be opened there; NTFS journals its names itself
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.replace(new)
+
+    def link(self, old: Path, new: Path) -> None:
+        os.link(old, new)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+REAL_FILES = RealFiles()
+
+
+def try_lock(fd: int, *, shared: bool = False) -> bool:
+    """Lock an open file against other processes until it is closed; False where it is held.
+
+    On Windows every lock is exclusive: sharers wait for each other a little longer.
+    """
+    try:
+        if sys.platform == "win32":
+            os.lseek(fd, _WINDOWS_LOCK_AT, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in {errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}:
+            return False
+        raise
+    return True
+
+
+def read_from(path: Path, offset: int = 0, length: int = -1) -> bytes:
+    """A file's bytes from an offset on, as they are at this moment."""
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        return stream.read(length)
+
+
+def write_whole(files: Files, path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a new file and sync it; its name is durable only once its folder is synced."""
+    fd = files.open_new(path)
+    try:
+        for chunk in chunks:
+            files.write(fd, chunk)
+        files.sync(fd)
+    finally:
+        files.close(fd)
+
+
+def copy_whole(files: Files, source: Path, target: Path) -> None:
+    """A synced copy under a new name."""
+    with source.open("rb") as stream:
+        write_whole(files, target, iter(lambda: stream.read(COPY_CHUNK), b""))
+
+
+def second_name(files: Files, old: Path, new: Path) -> None:
+    """Keep a file under another name too; a copy where the file system has no links."""
+    try:
+        files.link(old, new)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        copy_whole(files, old, new)
+    files.sync_folder(new.parent)
+
+
+def place(files: Files, written: Path, wanted: Path) -> bool:
+    """Give a written file its final name; False, changing nothing, where that is taken.
+
+    By link and remove, because rename would replace. Without links the name is
+    reserved by an empty file first.
+    """
+    try:
+        files.link(written, wanted)
+        files.remove(written)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        try:
+            files.close(files.open_new(wanted))
+        except FileExistsError:
+            return False
+        files.rename(written, wanted)
+    files.sync_folder(wanted.parent)
+    return True
+
+
+def explain(error: OSError, doing: str, path: Path) -> StoreError:
+    """An operating system's error as a sentence with what to do next."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return StoreError(f"{doing} failed: no room left at {path}.", "Free some space there.")
+    if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+        return ReadOnlyPlaceError(
+            f"{doing} failed: {path} cannot be written.",
+            "Choose a place of your own with --db PATH.",
+        )
+    if error.errno in {errno.ENOTDIR, errno.EEXIST, errno.EISDIR}:
+        return StoreError(
+            f"{doing} failed: something else is in the way at {path}.",
+            "Move it, or choose another place with --db PATH.",
+        )
+    why = os.strerror(error.errno) if error.errno else str(error)
+    return StoreError(f"{doing} failed at {path}: {why}.", "Check the disk it is on.")
+
+
+@contextmanager
+def explained(doing: str, path: Path) -> Iterator[None]:
+    """Turn OSError from the block into a StoreError that says what was being done."""
+    try:
+        yield
+    except OSError as error:
+        raise explain(error, doing, path) from error

@@ -1,0 +1,192 @@
+"""Fitting a result's body to the columns: one place decides what goes where.
+
+A value whose type is not its column's is never bent into shape and never lost:
+the column stays empty, the value goes to "rest" and the row carries a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from accelbench.core.columns import BY_NAME, COLUMNS, Kind
+from accelbench.core.identity import canonical, plain
+
+_INT64 = 2**63
+_NOT_COLUMNS = {"samples", "sampling"}
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The raw samples of one phase, in nanoseconds.
+
+    `timing` says how they were timed, `steps` how many steps each sample covers;
+    both are None where the body does not tell.
+    """
+
+    phase: str
+    ns: list[int]
+    timing: str | None = None
+    steps: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A result as a row of plain JSON values: every column in order, None where absent."""
+
+    row: dict[str, Any]
+    samples: tuple[Samples, ...]
+    rest: dict[str, Any]  # what fits no column and is no number
+
+
+class MisfitError(Exception):
+    """A value that is not of its column's type."""
+
+
+def fit(body: Mapping[str, Any]) -> Fitted:
+    """Sort a result's body into columns, samples, plugin metrics and the rest.
+
+    Unknown keys with numbers join the "extra" map. Optional beside "samples":
+    "sampling", {phase: {"timing": …, "steps": [n, …]}}.
+    """
+    body = readable(plain(body))
+    row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
+    rest: dict[str, Any] = {}
+    notes: list[str] = []
+
+    def set_aside(name: str, value: Any, why: str) -> None:
+        rest[name] = value
+        notes.append(f"{name} was not stored: {why}")
+
+    given = {k: v for k, v in body.items() if v is not None and k not in _NOT_COLUMNS}
+    for name in given.keys() & BY_NAME.keys():
+        try:
+            row[name] = as_kind(BY_NAME[name].kind, given[name])
+        except MisfitError as misfit:
+            set_aside(name, given[name], str(misfit))
+    unknown = {k: v for k, v in given.items() if k not in BY_NAME}
+    metrics = {k: float(v) for k, v in unknown.items() if _is_number(v)}
+    if metrics:
+        row["extra"] = {**(row["extra"] or {}), **metrics}
+    rest |= {k: v for k, v in unknown.items() if k not in metrics}
+    samples = _samples(body, set_aside)
+    if notes:
+        row["warnings"] = [*(row["warnings"] or []), *sorted(notes)]
+    return Fitted(row, samples, rest)
+
+
+def as_kind(kind: Kind, value: Any) -> Any:
+    """The value as its column holds it; MisfitError where it is something else."""
+    return _KINDS[kind](value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (dict, list)):
+        return canonical(value)
+    raise MisfitError(f"{value!r} is not text")
+
+
+def _int(value: Any) -> int:
+    whole = _is_number(value) and int(value) == value
+    if whole and -_INT64 <= value < _INT64:
+        return int(value)
+    raise MisfitError(f"{value!r} is not a whole number of 64 bits")
+
+
+def _float(value: Any) -> float:
+    if _is_number(value):
+        return float(value)
+    raise MisfitError(f"{value!r} is not a number")
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise MisfitError(f"{value!r} is neither true nor false")
+
+
+def _time(value: Any) -> str:
+    """One spelling of a moment: UTC, microseconds, Z."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise MisfitError(f"{value!r} is not a time of ISO 8601") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return spell_time(moment)
+
+
+def _list(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [one if isinstance(one, str) else canonical(one) for one in value]
+    raise MisfitError(f"{value!r} is not a list")
+
+
+def _map(value: Any) -> dict[str, float]:
+    if isinstance(value, dict) and all(_is_number(one) for one in value.values()):
+        return {name: float(one) for name, one in value.items()}
+    raise MisfitError(f"{value!r} does not map names to numbers")
+
+
+_KINDS: Mapping[Kind, Any] = {
+    "text": _text,
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "time": _time,
+    "json": lambda value: value,
+    "list": _list,
+    "map": _map,
+}
+
+
+def spell_time(moment: datetime) -> str:
+    """The spelling of `facts.utc_now`; a moment without a zone is taken as UTC."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def readable(value: Any) -> Any:
+    """Without half surrogate pairs: a path that is no UTF-8 brings them, no store holds them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {readable(k): readable(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [readable(v) for v in value]
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    # int too: one beyond 1.8e308 has no float; NaN fails every comparison.
+    return -1.7976931348623157e308 <= value <= 1.7976931348623157e308
+
+
+def _samples(body: Mapping[str, Any], set_aside: Any) -> tuple[Samples, ...]:
+    phases, sampling = body.get("samples"), body.get("sampling")
+    kept = []
+    for phase, values in (phases if isinstance(phases, dict) else {}).items():
+        about = sampling.get(phase) if isinstance(sampling, dict) else None
+        about = about if isinstance(about, dict) else {}
+        try:
+            timing, steps = about.get("timing"), about.get("steps")
+            kept.append(
+                Samples(
+                    phase,
+                    [_int(ns) for ns in values],
+                    None if timing is None else _text(timing),
+                    None if steps is None else [_int(n) for n in steps],
+                )
+            )
+        except (MisfitError, TypeError) as misfit:
+            set_aside(f"samples.{phase}", values, str(misfit))
+    if phases is not None and not isinstance(phases, dict):
+        set_aside("samples", phases, "it does not map phases to lists")
+    return tuple(kept)

@@ -1,0 +1,303 @@
+"""Filling a database from journals: every fact exactly once, however often it is tried.
+
+One transaction holds the rows and the note of how far each journal was read,
+so a crash leaves both or neither. The note only saves reading; what keeps
+doubles out is the anti-join on ids.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.facts import RESULT
+from accelbench.core.identity import canonical
+from accelbench.store.arrow import result_table, table_of
+from accelbench.store.duck import RETRY_SECONDS, connect
+from accelbench.store.files import REAL_FILES, Files, explained, read_from
+from accelbench.store.fit import Fitted, fit, readable
+from accelbench.store.journal import SUFFIX, Scan, scan
+from accelbench.store.migrate import ensure, exists, is_behind
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+#: Results held in memory at once; with 1000 samples each about 40 MB of Python integers.
+BATCH = 1000
+#: Bytes before the noted end whose CRC tells whether the journal is still the one that was read.
+_TAIL = 256
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What an ingest brought in, and what a person should know about the journals."""
+
+    results: int = 0
+    facts: int = 0  # of other kinds
+    journals: int = 0  # that had something new
+    problems: tuple[str, ...] = ()
+
+    def __add__(self, other: Filled) -> Filled:
+        return Filled(
+            self.results + other.results,
+            self.facts + other.facts,
+            self.journals + other.journals,
+            self.problems + other.problems,
+        )
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a journal has been read."""
+
+    bytes: int = 0
+    tail_crc: int = 0
+    lines: int = 0
+    corrupt: tuple[int, ...] = ()
+
+
+@dataclass
+class Batch:
+    """Facts on their way in; the first of two with the same id counts."""
+
+    results: dict[str, tuple[Fitted, int]] = field(default_factory=dict)
+    others: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
+
+
+def journal_dir_for(db_path: Path) -> Path:
+    """Where the journals of runs that belong to this database are."""
+    return db_path.with_name(db_path.name + ".journal")
+
+
+def ingest(
+    db_path: Path,
+    journal_dir: Path,
+    *,
+    files: Files = REAL_FILES,
+    retry_seconds: float = RETRY_SECONDS,
+    note: bool = True,
+) -> Filled:
+    """Bring every fact of every journal in a folder into the database; idempotent.
+
+    Args:
+        db_path: The database; made where absent and there is something to fill in.
+        journal_dir: The folder with the journals; one that is absent is empty.
+        files: How files are touched.
+        retry_seconds: How long to try while another process holds the database.
+        note: Whether to note how far was read, by the journals' names: right for
+            the database's own folder only.
+    """
+    journals = journals_in(journal_dir)
+    if not journals:
+        return Filled()
+    states: dict[str, State] = {}
+    if exists(db_path):
+        with connect(db_path, retry_seconds=retry_seconds) as con:
+            states = read_states(con) if note else {}
+            behind = is_behind(con, db_path)
+    else:
+        behind = True
+    waiting = [p for p in journals if _may_have_more(p, states.get(p.name))]
+    if not waiting:
+        return Filled(problems=_corruption(journals, states))
+    if behind:
+        ensure(db_path, files)
+    with connect(db_path, write=True, retry_seconds=retry_seconds) as con:
+        return _fill(con, waiting, note) + Filled(
+            problems=_corruption([p for p in journals if p not in waiting], states)
+        )
+
+
+def journals_in(folder: Path) -> list[Path]:
+    """The journals of a folder, oldest run first."""
+    with explained("Looking for journals", folder):
+        return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
+
+
+def unfilled(db_path: Path, journal_dir: Path) -> list[Path]:
+    """Journals that hold something the database does not have yet."""
+    journals = journals_in(journal_dir)
+    if not journals or not exists(db_path):
+        return journals
+    with connect(db_path) as con:
+        states = read_states(con)
+    return [path for path in journals if _may_have_more(path, states.get(path.name))]
+
+
+def read_states(con: DuckDBPyConnection) -> dict[str, State]:
+    """How far each journal has been read, by name."""
+    rows = con.execute("SELECT name, bytes, tail_crc, lines, corrupt FROM journal_state").fetchall()
+    return {name: State(end, crc, lines, tuple(bad or ())) for name, end, crc, lines, bad in rows}
+
+
+def _may_have_more(path: Path, state: State | None) -> bool:
+    """Whether a whole line lies beyond what was read. A torn tail is nothing new."""
+    valid = _still_valid(path, state or State())
+    return path.stat().st_size > valid.bytes and b"\n" in read_from(path, valid.bytes)
+
+
+def _corruption(journals: Iterable[Path], states: dict[str, State]) -> tuple[str, ...]:
+    return tuple(
+        _corrupt_sentence(path, states[path.name].corrupt)
+        for path in journals
+        if path.name in states and states[path.name].corrupt
+    )
+
+
+def _corrupt_sentence(path: Path, lines: Iterable[int]) -> str:
+    numbers = ", ".join(map(str, lines))
+    return f"{path}: what was written does not check out any more in line(s) {numbers}."
+
+
+def _fill(con: DuckDBPyConnection, waiting: list[Path], note: bool) -> Filled:
+    """Everything new of these journals, in one transaction."""
+    filled = Filled()
+    con.execute("BEGIN")
+    # Under the lock now: another process may have filled the same in between.
+    states = read_states(con) if note else {}
+    batch = Batch()
+    for path in waiting:
+        state = _still_valid(path, states.get(path.name, State()))
+        found = scan(path, state.bytes, state.lines)
+        if found.newer:
+            newer = f"{path} was written by a newer accelbench: upgrade accelbench to fill it in."
+            filled += Filled(problems=(newer,))
+            continue
+        corrupt = (*state.corrupt, *found.corrupt)
+        if corrupt:
+            filled += Filled(problems=(_corrupt_sentence(path, corrupt),))
+        if found.lines or path.name not in states:
+            filled += Filled(journals=1)
+        filled += _bring_in(con, batch, path, found)
+        if note:
+            _note(con, path, replace(_after(path, found), corrupt=corrupt))
+    filled += _flush(con, batch)
+    con.execute("COMMIT")
+    return filled
+
+
+def _still_valid(path: Path, state: State) -> State:
+    """The state, or a fresh one where the journal is not the one that was read."""
+    return state if _tail_crc(path, state.bytes) == state.tail_crc else State()
+
+
+def _tail_crc(path: Path, end: int) -> int:
+    start = max(0, end - _TAIL)
+    return zlib.crc32(read_from(path, start, end - start))
+
+
+def _after(path: Path, found: Scan) -> State:
+    return State(found.end, _tail_crc(path, found.end), found.last_number)
+
+
+def _note(con: DuckDBPyConnection, path: Path, state: State) -> None:
+    con.execute("DELETE FROM journal_state WHERE name = ?", [path.name])
+    con.execute(
+        "INSERT INTO journal_state VALUES (?, ?, ?, ?, ?)",
+        [path.name, state.bytes, state.tail_crc, state.lines, list(state.corrupt)],
+    )
+
+
+def _bring_in(con: DuckDBPyConnection, batch: Batch, path: Path, found: Scan) -> Filled:
+    """Gather a journal's facts and flush whenever the batch is full."""
+    filled = Filled()
+    run_id = path.name.removesuffix(SUFFIX)
+    for line in found.lines:
+        fact = line.fact
+        if fact.kind == RESULT:
+            body = {"run_id": run_id, **fact.body, "result_id": fact.id}
+            batch.results.setdefault(readable(fact.id), (fit(body), fact.version))
+        else:
+            key = (readable(fact.kind), readable(fact.id))
+            body_text = canonical(readable(fact.body))
+            row = (*key, run_id, line.number, fact.version, body_text)
+            batch.others.setdefault(key, row)
+        if len(batch.results) >= BATCH:
+            filled += _flush(con, batch)
+    return filled
+
+
+def _flush(con: DuckDBPyConnection, batch: Batch) -> Filled:
+    """Insert what is not there yet. Samples first: the anti-join asks for their results."""
+    import pyarrow as pa
+
+    results = list(batch.results.values())
+    others = list(batch.others.values())
+    batch.results.clear()
+    batch.others.clear()
+    counts = Filled()
+    if results:
+        new_rows = result_table([fitted.row for fitted, _ in results])
+        rest = [canonical(fitted.rest) if fitted.rest else None for fitted, _ in results]
+        versions = [version for _, version in results]
+        new_rows = new_rows.append_column("rest", pa.array(rest, pa.string()))
+        new_rows = new_rows.append_column("version", pa.array(versions, pa.int32()))
+        counts += insert_results(con, _sample_table(results), new_rows)
+    if others:
+        text = pa.string()
+        table = table_of(
+            others, kind=text, id=text, run_id=text, line=pa.int64(), version=pa.int32(), body=text
+        )
+        counts += insert_facts(con, table)
+    return counts
+
+
+def _sample_table(results: Iterable[tuple[Fitted, int]]) -> Any:
+    import pyarrow as pa
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for fitted, _ in results:
+            for one in fitted.samples:
+                ids = (fitted.row["result_id"], fitted.row["run_id"])
+                yield (*ids, one.phase, one.timing, one.steps, one.ns)
+
+    text, whole = pa.string(), pa.list_(pa.int64())
+    return table_of(
+        rows(), result_id=text, run_id=text, phase=text, timing=text, steps=whole, samples=whole
+    )
+
+
+def insert_results(con: DuckDBPyConnection, samples: Any, results: Any) -> Filled:
+    """Insert results and their samples by column name, less those that are there."""
+    with _registered(con, samples):
+        anti_insert(con, "fact_samples", "incoming", "result_id", against="fact_result")
+    with _registered(con, results):
+        return Filled(results=anti_insert(con, "fact_result", "incoming", "result_id"))
+
+
+def insert_facts(con: DuckDBPyConnection, facts: Any) -> Filled:
+    """Insert facts of other kinds, less those that are there."""
+    with _registered(con, facts):
+        return Filled(facts=anti_insert(con, "fact", "incoming", "kind, id"))
+
+
+@contextmanager
+def _registered(con: DuckDBPyConnection, rows: Any) -> Iterator[None]:
+    con.register("incoming", rows)
+    try:
+        yield
+    finally:
+        con.unregister("incoming")
+
+
+def anti_insert(
+    con: DuckDBPyConnection,
+    table: str,
+    source: str,
+    keys: str,
+    *,
+    against: str | None = None,
+    columns: str = "i.*",
+) -> int:
+    """Insert the source's rows whose keys are not there yet: one statement for any number."""
+    inserted = con.execute(
+        f"INSERT INTO {table} BY NAME SELECT {columns} FROM {source} i"  # noqa: S608 — our names
+        f" ANTI JOIN {against or table} USING ({keys})"
+    ).fetchall()
+    return int(inserted[0][0])

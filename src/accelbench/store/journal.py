@@ -1,0 +1,282 @@
+"""The journal: one file a run, one line a fact, durable before anything is announced.
+
+A line is the CRC-32 of what follows in eight hex digits, a space, and the fact
+as canonical JSON. Canonical JSON holds no line break, so a line is a record.
+
+What a crash leaves behind is a torn tail: bytes after the last valid line. They
+were never announced. Bytes that do not check out *before* a valid line are
+another matter: something changed the file after it was written. Such lines are
+reported with their number and left where they are; the lines around them stay
+readable.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import StoreError, SurroundingsError
+from accelbench.core.facts import FACT_VERSION, Fact
+from accelbench.core.identity import canonical
+from accelbench.store.files import (
+    REAL_FILES,
+    Files,
+    explain,
+    explained,
+    read_from,
+    try_lock,
+    write_whole,
+)
+
+SUFFIX = ".jsonl"
+_CRC_LENGTH = 8
+_FACT = re.compile(rb'\{"body":\{.*\},"id":".*","kind":".*","version":\d+\}')
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A valid line: its number from 1, where it ends in the file, and its payload.
+
+    The fact is decoded when asked for: a thousand samples are 8 kB of text here
+    and 36 kB as Python integers.
+    """
+
+    number: int
+    end: int
+    payload: bytes
+
+    @property
+    def fact(self) -> Fact:
+        record: dict[str, Any] = json.loads(self.payload)
+        return Fact(record["kind"], record["id"], record["body"], record["version"])
+
+    @property
+    def version(self) -> int:
+        """Without decoding: in canonical JSON "version" is a fact's last key."""
+        return int(self.payload[self.payload.rindex(b":") + 1 : -1])
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a journal holds from an offset on."""
+
+    lines: tuple[Line, ...]
+    corrupt: tuple[int, ...]  # numbers of lines that do not check out, before a valid one
+    end: int  # the offset after the last valid line; what lies beyond is torn or not there yet
+    last_number: int  # the number of the line that ends there
+    size: int
+
+    @property
+    def facts(self) -> list[Fact]:
+        return [line.fact for line in self.lines]
+
+    @property
+    def newer(self) -> bool:
+        """Whether a newer accelbench wrote facts that this one may misread."""
+        return any(line.version > FACT_VERSION for line in self.lines)
+
+
+def encode(fact: Fact) -> bytes:
+    """A fact as a journal line. NaN and infinities are refused: they are not measurements."""
+    record = {"kind": fact.kind, "id": fact.id, "version": fact.version, "body": fact.body}
+    try:
+        payload = canonical(record).encode()
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            f"Fact {fact.kind} {fact.id} holds a value that cannot be stored: {error}.",
+            "Leave a value that is not known out.",
+        ) from error
+    return b"%08x %s\n" % (zlib.crc32(payload), payload)
+
+
+def check(line: bytes) -> bytes | None:
+    """The payload of a line without its line break; None where it does not check out."""
+    crc, payload = line[:_CRC_LENGTH], line[_CRC_LENGTH + 1 :]
+    if line[_CRC_LENGTH : _CRC_LENGTH + 1] != b" " or crc != b"%08x" % zlib.crc32(payload):
+        return None
+    # A line that checks out and is no fact would be another program's.
+    return payload if _FACT.fullmatch(payload) else None
+
+
+def scan(path: Path, offset: int = 0, lines_before: int = 0) -> Scan:
+    """Read a journal from the start of a line on; safe while another process writes it."""
+    data = read_from(path, offset)
+    lines: list[Line] = []
+    suspects: list[int] = []
+    corrupt: list[int] = []
+    end, last_number = offset, lines_before
+    for number, stop, raw in _whole_lines(data):
+        payload = check(raw)
+        if payload is None:
+            suspects.append(lines_before + number)
+            continue
+        corrupt += suspects
+        suspects = []
+        end, last_number = offset + stop, lines_before + number
+        lines.append(Line(last_number, end, payload))
+    return Scan(tuple(lines), tuple(corrupt), end, last_number, offset + len(data))
+
+
+def _whole_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """(number from 1, offset after its line break, bytes) of every line that has its break."""
+    start = number = 0
+    while (stop := data.find(b"\n", start)) >= 0:
+        number += 1
+        yield number, stop + 1, data[start:stop]
+        start = stop + 1
+
+
+def read(path: Path) -> list[Fact]:
+    """Every valid fact, in order; a last line still being written is just not there yet."""
+    found = scan(path)
+    if found.corrupt:
+        _log.warning("%s: lines %s do not check out", path, list(found.corrupt))
+    return found.facts
+
+
+class Journal:
+    """A run's journal, open for writing by this process alone.
+
+    The lock belongs to the open file: a child made by fork without exec shares
+    it, and keeps it as long as it lives.
+    """
+
+    def __init__(self, path: Path, fd: int, size: int, files: Files) -> None:
+        self.path = path
+        self._fd = fd
+        self._size = size  # up to here every byte is synced and belongs to a valid line
+        self._files = files
+        self._dirty = False  # bytes of a failed append may lie beyond
+        self._closed = False
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name.removesuffix(SUFFIX)
+
+    @classmethod
+    def create(cls, folder: Path, run_id: str, files: Files = REAL_FILES) -> Journal:
+        """Start the journal of a new run; it exists durably when this returns."""
+        path = journal_path(folder, run_id)
+        with explained("Starting the journal", path):
+            files.make_folder(folder)
+            try:
+                fd = files.open_new(path)
+            except FileExistsError as error:
+                raise SurroundingsError(
+                    f"Run {run_id} has a journal already: {path}.", "Resume it, or start anew."
+                ) from error
+            _lock_or_refuse(fd, path, files)
+            files.sync_folder(folder)
+        return cls(path, fd, 0, files)
+
+    @classmethod
+    def resume(cls, folder: Path, run_id: str, files: Files = REAL_FILES) -> Journal:
+        """Go on with a run's journal. A torn tail is cut, after a copy of it is kept."""
+        path = journal_path(folder, run_id)
+        if not path.is_file():
+            raise SurroundingsError(
+                f"There is no journal of run {run_id} in {folder}.",
+                "`accelbench db status` shows the database in use.",
+            )
+        with explained("Resuming the journal", path):
+            fd = files.open_append(path)
+            _lock_or_refuse(fd, path, files)
+            try:
+                found = scan(path)
+                if found.size > found.end:
+                    _keep_torn(path, found.end, files)
+                    files.truncate(fd, found.end)
+                files.sync(fd)
+            except BaseException:
+                files.close(fd)
+                raise
+        return cls(path, fd, found.end, files)
+
+    def append(self, fact: Fact) -> None:
+        """Durable when it returns. When it raises, the fact is not there and may be tried again."""
+        line = encode(fact)
+        try:
+            self._cut_back()
+            self._dirty = True
+            self._files.write(self._fd, line)
+            self._files.sync(self._fd)
+            self._dirty = False
+            self._size += len(line)
+        except OSError as error:
+            self._cut_back_quietly()
+            failure = explain(error, "Storing a result", self.path)
+            failure.advice += " What was stored before is safe: the run can be resumed."
+            raise failure from error
+
+    def _cut_back(self) -> None:
+        if self._dirty:
+            self._files.truncate(self._fd, self._size)
+            self._files.sync(self._fd)
+            self._dirty = False
+
+    def _cut_back_quietly(self) -> None:
+        try:
+            self._cut_back()
+        except OSError as error:
+            # It stays marked: the next append starts by cutting, and a resume would cut as well.
+            _log.debug("%s: cutting a failed append failed: %s", self.path, error)
+
+    def facts(self) -> list[Fact]:
+        """What the journal holds now."""
+        return read(self.path)
+
+    def close(self) -> None:
+        """Give the journal back; closing twice is fine."""
+        if not self._closed:
+            self._closed = True
+            self._files.close(self._fd)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def journal_path(folder: Path, run_id: str) -> Path:
+    """Where a run's journal is; a run id that is no plain file name is refused."""
+    if not run_id or run_id.startswith(".") or any(c in run_id for c in "/\\\0:"):
+        raise SurroundingsError(
+            f"{run_id!r} is not a run's id.", "Copy the id from the output of `accelbench run`."
+        )
+    return folder / f"{run_id}{SUFFIX}"
+
+
+def being_written(path: Path) -> bool:
+    """Whether a process holds this journal for writing right now."""
+    fd = REAL_FILES.open_append(path)
+    try:
+        return not try_lock(fd)
+    finally:
+        REAL_FILES.close(fd)
+
+
+def _lock_or_refuse(fd: int, path: Path, files: Files) -> None:
+    if not try_lock(fd):
+        files.close(fd)
+        raise SurroundingsError(
+            f"Another process is writing run {path.name.removesuffix(SUFFIX)} ({path}).",
+            "Wait until it ends, or stop it; then resume.",
+        )
+
+
+def _keep_torn(path: Path, start: int, files: Files) -> None:
+    torn = read_from(path, start)
+    number = 1
+    while (kept := path.with_name(f"{path.name.removesuffix(SUFFIX)}.torn-{number}")).exists():
+        number += 1
+    write_whole(files, kept, [torn])
+    files.sync_folder(path.parent)
+    _log.debug("%s: %d torn bytes moved to %s", path, len(torn), kept)

@@ -1,0 +1,169 @@
+"""What a database of ours looks like: tables of facts, and views under the documents' names.
+
+Tables only ever grow rows. `fact` holds everything small as it was said;
+results have typed columns, generated from the registry, and their samples lie
+apart so that no scan of results reads them. There is no unique index: it costs
+two thirds of an ingest, and the anti-join on ids keeps doubles out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench import __version__
+from accelbench.core.columns import COLUMNS, Column, Kind
+
+APPLICATION = "accelbench"
+
+SQL_TYPES: dict[Kind, str] = {
+    "text": "VARCHAR",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "time": "TIMESTAMP",
+    "json": "JSON",
+    "list": "VARCHAR[]",
+    "map": "MAP(VARCHAR, DOUBLE)",
+}
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One additive step. A column new in the registry needs none: it is added by itself."""
+
+    why: str
+    statements: tuple[str, ...]
+
+
+#: Step i brings a store of version i + 1 to version i + 2. Never change one that was released.
+MIGRATIONS: tuple[Migration, ...] = ()
+
+VIEWS = ("benchmark_runs", "hardware_info", "benchmark_results", "raw_benchmark_data")
+
+_TABLES = """
+CREATE TABLE store_meta (
+    application VARCHAR, schema_version INTEGER, created_at TIMESTAMP, created_by VARCHAR
+);
+CREATE TABLE fact (
+    kind VARCHAR, id VARCHAR, run_id VARCHAR, line BIGINT, version INTEGER, body JSON
+);
+CREATE TABLE fact_samples (
+    result_id VARCHAR, run_id VARCHAR, phase VARCHAR, timing VARCHAR,
+    steps BIGINT[], samples BIGINT[]
+);
+CREATE TABLE journal_state (
+    name VARCHAR, bytes BIGINT, tail_crc BIGINT, lines BIGINT, corrupt BIGINT[]
+);
+"""
+
+_RUNS = """
+CREATE OR REPLACE VIEW benchmark_runs AS
+WITH started AS (
+    SELECT run_id, arg_min(body, line) AS body FROM fact WHERE kind = 'run_started' GROUP BY run_id
+), resumed AS (
+    SELECT run_id, count(*) AS times, max(line) AS line
+    FROM fact WHERE kind = 'run_resumed' GROUP BY run_id
+), finished AS (
+    SELECT run_id, arg_max(body, line) AS body, max(line) AS line
+    FROM fact WHERE kind = 'run_finished' GROUP BY run_id
+)
+SELECT
+    started.run_id,
+    started.body->>'label' AS label,
+    started.body->>'command' AS command,
+    CASE WHEN finished.line > coalesce(resumed.line, 0)
+        THEN coalesce(finished.body->>'status', 'finished') ELSE 'unfinished' END AS status,
+    try_cast(started.body->>'started_at' AS TIMESTAMP) AS started_at,
+    CASE WHEN finished.line > coalesce(resumed.line, 0)
+        THEN try_cast(finished.body->>'finished_at' AS TIMESTAMP) END AS finished_at,
+    coalesce(resumed.times, 0) AS times_resumed,
+    started.body->>'git_commit' AS git_commit,
+    started.body->>'git_branch' AS git_branch,
+    started.body->'plan' AS plan,
+    started.body->'environment' AS environment
+FROM started LEFT JOIN resumed USING (run_id) LEFT JOIN finished USING (run_id);
+"""
+
+_HARDWARE = """
+CREATE OR REPLACE VIEW hardware_info AS
+WITH seen AS (
+    SELECT body->>'fingerprint' AS device_fingerprint, body,
+        run_id || '/' || lpad(line::VARCHAR, 12, '0') AS moment
+    FROM fact WHERE kind = 'hardware_measured' AND body->>'fingerprint' IS NOT NULL
+), latest AS (
+    SELECT device_fingerprint, arg_max(body, moment) AS body,
+        arg_max(try_cast(body->>'peak_compute_flops' AS DOUBLE), moment)
+            FILTER (WHERE body->>'peak_compute_flops' IS NOT NULL) AS compute,
+        arg_max(try_cast(body->>'peak_bandwidth_bytes_per_s' AS DOUBLE), moment)
+            FILTER (WHERE body->>'peak_bandwidth_bytes_per_s' IS NOT NULL) AS bandwidth
+    FROM seen GROUP BY device_fingerprint
+)
+SELECT
+    device_fingerprint,
+    body->>'hardware' AS hardware,
+    body->>'vendor' AS vendor,
+    body->>'name' AS device_name,
+    try_cast(body->>'count' AS BIGINT) AS unit_count,
+    try_cast(body->>'memory_bytes' AS DOUBLE) / 1048576 AS memory_mb,
+    try_cast(body->>'power_limit_watts' AS DOUBLE) AS power_limit_watts,
+    body->>'driver' AS driver,
+    body->>'runtime_version' AS runtime_version,
+    try_cast(body->>'emulated' AS BOOLEAN) AS emulated,
+    compute AS peak_compute_flops,
+    bandwidth AS peak_bandwidth_bytes_per_s,
+    body->'details' AS details,
+    try_cast(body->>'measured_at' AS TIMESTAMP) AS measured_at
+FROM latest;
+"""
+
+_SAMPLES = """
+CREATE OR REPLACE VIEW raw_benchmark_data AS
+SELECT result_id, run_id, phase, timing, len(samples) AS sample_count, steps, samples
+FROM fact_samples;
+"""
+
+
+def latest_version() -> int:
+    """The schema version that this program writes."""
+    return 1 + len(MIGRATIONS)
+
+
+def add_columns(there: Container[str], columns: Sequence[Column] = COLUMNS) -> list[str]:
+    """Statements that give fact_result the columns it does not have yet."""
+    return [
+        f'ALTER TABLE fact_result ADD COLUMN "{c.name}" {SQL_TYPES[c.kind]}'
+        for c in columns
+        if c.name not in there
+    ]
+
+
+def make_views(columns: Sequence[Column] = COLUMNS) -> list[str]:
+    """Statements that make the documents' views, or make them anew."""
+    names = ", ".join(f'"{c.name}"' for c in columns)
+    results = f"CREATE OR REPLACE VIEW benchmark_results AS SELECT {names} FROM fact_result"  # noqa: S608
+    return [_RUNS, _HARDWARE, results, _SAMPLES]
+
+
+def build(con: Any, created_at: str) -> None:
+    """Make everything in an empty database: version 1, which migrations then bring up."""
+    columns = ", ".join(f'"{c.name}" {SQL_TYPES[c.kind]}' for c in COLUMNS)
+    results = f"CREATE TABLE fact_result ({columns}, rest JSON, version INTEGER)"
+    for statement in [*filter(str.strip, _TABLES.split(";")), results, *make_views()]:
+        con.execute(statement)
+    con.execute(
+        "INSERT INTO store_meta VALUES (?, 1, try_cast(? AS TIMESTAMP), ?)",
+        [APPLICATION, created_at, __version__],
+    )
+
+
+def columns_of(con: Any, table: str, database: str | None = None) -> list[str]:
+    """A table's or view's columns, in order; none where there is no such table."""
+    found = con.execute(
+        "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND NOT internal"
+        " AND database_name = coalesce(?, current_database()) AND schema_name = 'main'"
+        " ORDER BY column_index",
+        [table, database],
+    )
+    return [name for (name,) in found.fetchall()]
