@@ -89,6 +89,11 @@ def test_a_step_change_half_way_leaves_both_levels_possible():
     assert interval.high >= 130
 
 
+def test_equal_samples_are_not_taken_for_a_trend():
+    ticks = np.random.default_rng(6).choice([10, 11, 12], p=[0.1, 0.8, 0.1], size=240)
+    assert median_interval(ticks) == Interval(11, 11)
+
+
 def test_one_wild_sample_changes_nothing_much():
     row = ar1(120, 0.5, seed=8)
     wild = row.copy()

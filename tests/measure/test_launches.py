@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_rel
+from scipy.stats import nct, ttest_rel
+from scipy.stats import t as student
 
 from accelbench.measure.launches import (
     Answer,
@@ -74,7 +75,7 @@ def test_an_aa_comparison_claims_nothing():
     assert np.mean([answer is not Answer.NO_DIFFERENCE for answer in answers]) <= 0.01
 
 
-@pytest.mark.parametrize(("k", "noise"), [(10, 0.01), (14, 0.02), (20, 0.05)])
+@pytest.mark.parametrize(("k", "noise"), [(6, 0.03), (10, 0.01), (14, 0.02), (20, 0.05)])
 def test_the_minimum_detectable_effect_is_found_with_its_power(k, noise):
     random = np.random.default_rng(2)
     effect = minimum_detectable_effect(k, noise)
@@ -130,6 +131,17 @@ def test_required_launches_follow_the_noise_between_five_and_forty():
     assert needed[-1] == 40
     assert 10 <= required_launches(0.02) <= 16
     assert required_launches(0.03, effect=0.10) < required_launches(0.03)
+
+
+@pytest.mark.parametrize("noise", [0.015, 0.02, 0.03])
+def test_required_launches_have_the_power_of_the_noncentral_t(noise):
+    def power(k):
+        shift = math.log1p(0.03) / (noise * math.sqrt(2 / k))
+        return nct.sf(student.ppf(0.995, k - 1), k - 1, shift)
+
+    k = required_launches(noise)
+    assert power(k) == pytest.approx(0.8, abs=0.04)
+    assert power(k - 1) < 0.8
 
 
 def test_noise_of_known_launches():

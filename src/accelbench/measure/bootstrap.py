@@ -10,8 +10,8 @@ of samples below m is one half", so the *share below the sample's median* is
 resampled, and the quantiles of that share are read back as ranks of the sorted
 samples (Woodruff 1952). For a share, a resample is a sum of block sums: the cost
 hardly grows with n, where medians of resamples took 35 times as long at n = 480.
-Measured on 400 AR(1) series each (lag-1 0, 0.5, 0.75; n = 30 … 480) the 95 %
-interval covers in 92–98 %; at lag-1 0.9 in 87–94 %.
+Measured on 1000 AR(1) series each (lag-1 0, 0.5, 0.75; n = 30 … 1920) the 95 %
+interval covers in 93–98 %; at lag-1 0.9 in 87–93 %.
 
 **Block length** n^(1/3) τ^(2/3), τ = 1 + 2 Σ r_k of the series that is averaged: the
 optimal rate in n (Künsch; Politis and White 2004), and in τ what the optimum for
@@ -73,8 +73,6 @@ def median_interval(
     order = np.lexsort((random.random(n), row))
     below = np.empty(n)
     below[order] = np.arange(n) < n // 2
-    if n % 2:
-        below[order[n // 2]] = 0.5
     low, high = _quantiles_of_mean(below, level, resamples, random)
     first = math.floor(n * (0.5 + low) - 0.5)
     last = math.ceil(n * (0.5 + high) - 0.5)

@@ -5,7 +5,7 @@ their 99 % moving-block intervals, which account for autocorrelation. A drift is
 a difference of more than 5 % with intervals apart and the middle third's median
 in between. Two disjoint 99 % intervals are much rarer than 1 %: 0.2 % of AR(1) series
 with lag-1 0.75 and 10 % noise alarm at n = 60 and fewer beyond, while a step of 15 %
-half-way is seen in 84–100 %. A trend test on ranks (Mann-Kendall) alarmed as rarely
+half-way is seen in 90–100 %. A trend test on ranks (Mann-Kendall) alarmed as rarely
 but missed that step, the very shape of a clock being lowered, in nearly all runs.
 """
 
