@@ -75,7 +75,7 @@ class Measurement:
 
     metrics: Mapping[str, Any]
     samples: Mapping[str, Sequence[int]]
-    timing: Timing
+    sampling: Mapping[str, Mapping[str, Any]]  # how each was timed: timing, steps a sample covers
     quality: Quality
     warnings: Sequence[str]
     evidence: Evidence
@@ -112,7 +112,7 @@ def measure(
     meter.reset()
     steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution)
     peaks = meter.peaks()
-    columns, side_samples = _side_passes(session, inputs, steady, meter, listener)
+    columns, side = _side_passes(session, inputs, steady, meter, listener)
     session.outputs(inputs)
     evidence = session.evidence()
     if evidence.fell_back:
@@ -136,12 +136,24 @@ def measure(
             **peaks,
             **columns,
         },
-        samples={"step": steady.samples, **side_samples},
-        timing=resolution.timing,
+        samples={"step": steady.samples, **side},
+        sampling={"step": _sampling(steady), **{name: {"timing": _side(name)} for name in side}},
         quality=quality,
         warnings=warnings,
         evidence=evidence,
     )
+
+
+def _sampling(steady: _Steady) -> dict[str, Any]:
+    steps = steady.resolution.steps_per_sample
+    described: dict[str, Any] = {"timing": steady.resolution.timing.value}
+    if steps > 1:
+        described["steps"] = [steps] * len(steady.samples)
+    return described
+
+
+def _side(name: str) -> str:
+    return (Timing.DEVICE if name == "device" else Timing.PHASES).value
 
 
 def _step_times(block: Block) -> Sequence[int]:

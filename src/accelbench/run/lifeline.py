@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -76,6 +77,13 @@ class Hold:
             # The group lives as long as any member, and its leader is not reaped yet.
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
+
+    def ended_within(self, seconds: float) -> bool:
+        """Whether it ends by itself in that time; waits in the kernel."""
+        if self._fd is None:
+            return False
+        readable, _, _ = select.select([self._fd], [], [], seconds)
+        return bool(readable)
 
     def close(self) -> None:
         """Let go."""

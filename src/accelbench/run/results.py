@@ -103,7 +103,7 @@ def compose(
         body["flops"], body["bytes_moved"] = cost.flops, cost.bytes_moved
     if measured:
         body["samples"] = measured["samples"]
-        body["timing"] = measured["timing"]
+        body["sampling"] = measured["sampling"]
     return body
 
 

@@ -8,7 +8,7 @@ copy pages by collecting.
     python -m accelbench.run.template NAME RUNTIME fork|spawn
 
 `fork` answers requests {"do": "fork", "name", "log"} with {"pid"} and
-{"do": "reap", "pid"} with {"status"}. `spawn` is no template: the process
+{"do": "reap", "pid"} with {"pid", "status"}. `spawn` is no template: the process
 becomes the one worker itself, for systems and engines that cannot be forked.
 """
 
@@ -93,7 +93,7 @@ def run_template(runtime: Any, channel: wire.Channel) -> None:
     while True:
         request = channel.receive()
         if request["do"] == "reap":
-            channel.send({"status": reap(request["pid"])})
+            channel.send({"pid": request["pid"], "status": reap(request["pid"])})
             continue
         me = os.getpid()
         pid = os.fork()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -71,17 +72,13 @@ class Worker:
         return status
 
     def fate(self, patience: float = 2.0) -> int:
-        """How a worker that hung up by itself ended, without killing it first."""
+        """How a worker that hung up by itself ended; killed only if it lingers."""
         if self._process is not None:
-            try:
-                return self._process.wait(patience)
-            except subprocess.TimeoutExpired:
-                return self.end()
-        self.channel.close()
-        status = self._parent.reap(self._hold.pid) if self._parent else 0
-        self._hold.kill()
-        self._hold.close()
-        return status
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience)
+        else:
+            self._hold.ended_within(patience)
+        return self.end()
 
     def last_words(self, lines: int = 5) -> str:
         """The end of what the engine printed."""
@@ -120,9 +117,12 @@ class Template:
         """Have a child that is ending waited for."""
         try:
             self._channel.send({"do": "reap", "pid": pid})
-            status: int = self._channel.receive(60.0)["status"]
+            # An answer that came too late for its question is passed over.
+            while (answer := self._channel.receive(60.0)).get("pid") != pid:
+                continue
         except (ClosedError, TimeoutError):
             return 0
+        status: int = answer.get("status", 0)
         return status
 
     def close(self) -> None:

@@ -1,0 +1,171 @@
+"""Watching a run: a live bar on a terminal, plain lines elsewhere, or nothing.
+
+The bar is drawn only when the worker has stopped between two blocks and waits
+for an answer, never by a timer: drawing while a sample is being taken would
+disturb it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from accelbench.cli.display.words import duration, figure, latency, shapes, spread
+from accelbench.core.case import Case
+from accelbench.core.protocols import Absent, Device
+from accelbench.run.observer import Progress
+
+
+def case_line(row: Mapping[str, Any]) -> list[str]:
+    """What became of a case, for people."""
+    where = f"{row['runtime']}/{row['hardware']} {row['precision']}"
+    compiled = " compiled" if row.get("compiled") else ""
+    launch = f" launch {row['launch'] + 1}" if row.get("launch") else ""
+    size = f"batch {row['batch_size']} {shapes(row)}".strip()
+    head = f"{row['model']} {where}{compiled} {size}{launch}"
+    if row["status"] != "ok":
+        lines = [f"{head}: {row['status']} — {row.get('message') or row.get('reason')}"]
+        if row.get("advice"):
+            lines.append(f"  → {row['advice']}")
+        return lines
+    word = "p50" if row.get("latency_p50_ms") is not None else "mean"
+    parts = [
+        f"{word} {figure(latency(row))} ms {spread(row)}".strip(),
+        f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
+        f"{figure(row.get('memory_peak_mb'))} MB",
+        f"{row.get('quality')}",
+    ]
+    return [f"{head}: " + " · ".join(parts), *(f"  ! {w}" for w in row.get("warnings", ()))]
+
+
+def device_lines(found: Sequence[Device | Absent]) -> list[str]:
+    """Device, type and availability, as the documents print them."""
+    lines = []
+    for one in found:
+        if isinstance(one, Device):
+            lines += [f"Device: {one.name}", f"  Type: {one.hardware}", "  Available: yes"]
+            if one.emulated:
+                lines.append("  Emulated: its times are not comparable")
+        else:
+            lines += [f"Device: {one.hardware}", f"  Type: {one.hardware}", "  Available: no"]
+            lines.append(f"  Reason: {one.reason}")
+    return lines
+
+
+class PlainWatch:
+    """One line an event that matters, for logs and pipes."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def say(self, text: str) -> None:
+        """Print a line now."""
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def devices(self, found: Sequence[Device | Absent]) -> None:
+        for line in device_lines(found):
+            self.say(line)
+
+    def started(self, run_id: str, launches: int, estimate_seconds: float | None) -> None:
+        self.say(f"Run {run_id}: {launches} measurements")
+
+    def note(self, text: str) -> None:
+        self.say(f"Note: {text}")
+
+    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
+        again = f" · launch {launch + 1}" if launch else ""
+        self.say(f"[{number}/{total}] {case}{again}")
+
+    def progress(self, progress: Progress) -> None:
+        return None
+
+    def case_finished(self, row: Mapping[str, Any]) -> None:
+        for line in case_line(row):
+            self.say("  " + line)
+
+
+class LiveWatch(PlainWatch):
+    """A line that is redrawn while the case goes on; finished cases stay above it."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        super().__init__(stream)
+        self._began = time.monotonic()
+        self._case_began = self._began
+        self._done = 0
+        self._total = 0
+        self._head = ""
+        self._drawn = False
+
+    def say(self, text: str) -> None:
+        self._wipe()
+        super().say(text)
+
+    def started(self, run_id: str, launches: int, estimate_seconds: float | None) -> None:
+        super().started(run_id, launches, estimate_seconds)
+        self._total = launches
+
+    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
+        self._case_began = time.monotonic()
+        self._total, self._done = total, number - 1
+        self._head = str(case) + (f" · launch {launch + 1}" if launch else "")
+        self._draw("starting")
+
+    def progress(self, progress: Progress) -> None:
+        state = progress.phase
+        if progress.median_ns is not None:
+            state = f"{progress.samples} samples · {figure(progress.median_ns / 1e6)} ms"
+            if progress.low_ns is not None and progress.high_ns is not None:
+                share = 50.0 * (progress.high_ns - progress.low_ns) / progress.median_ns
+                state += f" ±{share:.1f}%"
+        self._draw(state)
+
+    def case_finished(self, row: Mapping[str, Any]) -> None:
+        self._done += 1
+        super().case_finished(row)
+
+    def _draw(self, state: str) -> None:
+        now = time.monotonic()
+        rest = ""
+        if self._done:
+            left = (now - self._began) / self._done * (self._total - self._done)
+            rest = f" · about {duration(left)} left"
+        filled = round(12 * self._done / max(self._total, 1))
+        bar = "━" * filled + "╌" * (12 - filled)
+        tail = f" · {state} · {duration(now - self._case_began)}{rest}"
+        text = f"{bar} {self._done}/{self._total} {self._head}"
+        width = _width(self._stream)
+        # The state is what moves: of a narrow line the case's name gives way.
+        text = text[: max(width - len(tail) - 1, 10)] + tail
+        self._stream.write("\r\x1b[2K" + text[: width - 1])
+        self._stream.flush()
+        self._drawn = True
+
+    def _wipe(self) -> None:
+        if self._drawn:
+            self._stream.write("\r\x1b[2K")
+            self._drawn = False
+
+
+class QuietWatch(PlainWatch):
+    """Nothing at all while the run goes on."""
+
+    def say(self, text: str) -> None:
+        return None
+
+
+def _width(stream: IO[str]) -> int:
+    import os
+
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        return 80
+
+
+def watch_for(stream: IO[str], quiet: bool) -> PlainWatch:
+    """The way to watch that fits where the lines go."""
+    if quiet:
+        return QuietWatch(stream)
+    return LiveWatch(stream) if stream.isatty() else PlainWatch(stream)

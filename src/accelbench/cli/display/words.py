@@ -1,0 +1,63 @@
+"""Figures as people read them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+MISSING = "n/a"
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """Three significant digits, thousands separated; n/a where nothing was measured."""
+    if value is None:
+        return MISSING
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) >= 100:
+        return f"{value:.0f}" if digits <= 3 else f"{value:.1f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    if abs(value) >= 1:
+        return f"{value:.2f}"
+    if abs(value) >= 0.001:
+        return f"{value:.{digits}f}"
+    return f"{value:.2g}"
+
+
+def duration(seconds: float) -> str:
+    """12 s, 3 min 5 s, 2 h 10 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def spread(row: Mapping[str, Any]) -> str:
+    """The within-run interval as ± percent of the figure it encloses."""
+    low, high = row.get("latency_ci_low_ms"), row.get("latency_ci_high_ms")
+    center = row.get("latency_p50_ms") or row.get("latency_mean_ms")
+    if low is None or high is None or not center:
+        return ""
+    return f"±{50.0 * (high - low) / center:.1f}%"
+
+
+def latency(row: Mapping[str, Any]) -> float | None:
+    """The median, or the mean where steps were too short to be timed singly."""
+    value = row.get("latency_p50_ms")
+    return row.get("latency_mean_ms") if value is None else value
+
+
+def shapes(row: Mapping[str, Any]) -> str:
+    """Sequence or image size beside the batch."""
+    if row.get("sequence_length"):
+        return f"seq {row['sequence_length']}"
+    if row.get("image_size"):
+        return f"{row['image_size']}px"
+    return ""

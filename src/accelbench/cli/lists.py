@@ -1,0 +1,87 @@
+"""Lists on the command line: commas, repetition, and spaces where unambiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from typer.core import TyperCommand
+
+from accelbench.core.errors import UsageError
+
+
+class SpacedLists(TyperCommand):
+    """Lets `--batch-sizes 1 4 8` mean `--batch-sizes 1,4,8`.
+
+    Positional arguments come first, so what follows a list option, up to the
+    next option, is its list. The options it holds for are those declared with
+    `list[str]`.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        lists = {
+            name
+            for parameter in self.params
+            if getattr(parameter, "multiple", False)
+            for name in parameter.opts
+        }
+        return super().parse_args(ctx, joined(args, lists))
+
+
+def joined(arguments: list[str], lists: Iterable[str]) -> list[str]:
+    """The same arguments with the values after a list option joined by commas."""
+    names = set(lists)
+    result: list[str] = []
+    values: list[str] | None = None
+    for i, argument in enumerate(arguments):
+        if argument == "--":
+            return [*result, *_flush(values), *arguments[i:]]
+        is_option = argument.startswith("-") and argument != "-"
+        if is_option:
+            result += _flush(values)
+            values = [] if argument in names else None
+            result.append(argument)
+        elif values is not None:
+            values.append(argument)
+        else:
+            result.append(argument)
+    return [*result, *_flush(values)]
+
+
+def _flush(values: list[str] | None) -> list[str]:
+    return [",".join(values)] if values else []
+
+
+def words(values: Iterable[str] | None) -> tuple[str, ...]:
+    """Every word of a list option, in order, each once."""
+    found = [w.strip() for value in values or () for w in value.split(",")]
+    return tuple(dict.fromkeys(w for w in found if w))
+
+
+def numbers(values: Iterable[str] | None, option: str) -> tuple[int, ...]:
+    """Whole numbers of at least 1."""
+    found = []
+    for word in words(values):
+        try:
+            number = int(word)
+        except ValueError:
+            raise UsageError(f"{option} takes whole numbers, not {word!r}.") from None
+        if number < 1:
+            raise UsageError(f"{option} must be at least 1, not {number}.")
+        found.append(number)
+    return tuple(found)
+
+
+def seconds(text: str | None, option: str) -> float | None:
+    """A duration as people write it: 90, 90s, 10m, 1.5h."""
+    if text is None:
+        return None
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    unit = units.get(text[-1:].lower())
+    try:
+        value = float(text[:-1] if unit else text) * (unit or 1.0)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"{option} takes a duration such as 90s, 10m or 1.5h, not {text!r}.")
+    return value

@@ -1,0 +1,208 @@
+"""`accelbench run`: measure models on hardware, and store every sample."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import typer
+
+from accelbench.cli.lists import SpacedLists, numbers, seconds, words
+from accelbench.core.errors import EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.words import Mode
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+#: What a shell reports for a program that Ctrl-C ended.
+EXIT_INTERRUPTED = 130
+
+_WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
+
+
+@app.command(cls=SpacedLists)
+def run(
+    models: list[str] | None = typer.Argument(
+        None, metavar="[MODEL]...", help="Names, aliases or hub ids; accelbench models lists them."
+    ),
+    # -- what
+    set_name: str | None = typer.Option(
+        None, "--set", "--models-set", help="A set of models: key or small."
+    ),
+    category: list[str] | None = typer.Option(
+        None, "--category", help="Families or modalities: vision, text, embedding …"
+    ),
+    specific: list[str] | None = typer.Option(
+        None, "--specific-models", help="Of the set, only these."
+    ),
+    every: bool = typer.Option(False, "--all", help="Every model of the catalogue."),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="At most so many measurements."),
+    hardware: list[str] | None = typer.Option(
+        None, "--hardware", help="Platforms, such as cpu, cuda or cuda:1; all present by default."
+    ),
+    framework: list[str] | None = typer.Option(
+        None, "--framework", help="Runtimes, such as pytorch; each platform's default otherwise."
+    ),
+    batch_sizes: list[str] | None = typer.Option(
+        None, "--batch-sizes", help="Items in one step; 1, 8, 32, 128 as memory allows."
+    ),
+    sequence_lengths: list[str] | None = typer.Option(
+        None, "--sequence-lengths", help="Tokens in one item."
+    ),
+    image_sizes: list[str] | None = typer.Option(
+        None, "--image-sizes", help="Side of a square image in pixels."
+    ),
+    precision: list[str] | None = typer.Option(
+        None, "--precision", help="fp32, fp16, bf16, amp-fp16 or amp-bf16; fp32 by default."
+    ),
+    mode: str = typer.Option("inference", "--mode", help="inference or training."),
+    compiled: bool = typer.Option(
+        False, "--compile", help="Compile with the runtime's own compiler; timed apart."
+    ),
+    weights: str = typer.Option(
+        "random", "--weights", help="random (seeded), hub, or a folder with safetensors."
+    ),
+    trust_remote_code: bool = typer.Option(
+        False, "--trust-remote-code", help="Let a weights folder bring its own code."
+    ),
+    # -- how
+    iterations: int | None = typer.Option(
+        None, "--iterations", min=1, help="Exactly so many samples, instead of until it is known."
+    ),
+    warmup: int | None = typer.Option(
+        None, "--warmup", min=0, help="Exactly so many warm-up steps, instead of until steady."
+    ),
+    launches: int = typer.Option(
+        1, "--launches", min=1, help="Fresh processes for each case; verdicts need five or more."
+    ),
+    threads: int | None = typer.Option(
+        None, "--threads", min=1, help="Threads of the engine; its own default otherwise."
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, help="Seed of weights and inputs."),
+    timeout: str | None = typer.Option(
+        None, "--timeout", help="For loading and for each case; 10m by default."
+    ),
+    budget: str | None = typer.Option(
+        None, "--budget", help="For the whole run, such as 10m; every case gets a share."
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Show the plan and how long it takes."),
+    resume: str | None = typer.Option(
+        None, "--resume", metavar="RUN", help="Go on with a run that was cut off; its id, or last."
+    ),
+    # -- where it goes
+    db: Path | None = typer.Option(
+        None, "--db", help="Database; ACCELBENCH_DB, or accelbench.duckdb here."
+    ),
+    no_database: bool = typer.Option(
+        False, "--no-database", help="Keep only the journal and the files asked for."
+    ),
+    output_dir: Path | None = typer.Option(
+        None, "--output-dir", help="Folder for result files: raw_results/MODEL_HARDWARE_….json"
+    ),
+    output_ci: Path | None = typer.Option(
+        None, "--output-ci", help="One JSON file with every result of this run."
+    ),
+    label: str | None = typer.Option(None, "--label", help="A name for this run."),
+    as_json: bool = typer.Option(
+        False, "--json", help="One JSON document on standard output, progress on standard error."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+    # -- the documents' spellings
+    batch_size: list[str] | None = typer.Option(None, "--batch-size", hidden=True),
+    device: list[str] | None = typer.Option(None, "--device", hidden=True),
+    model_id: list[str] | None = typer.Option(None, "--model-id", "--model", hidden=True),
+    training: bool = typer.Option(False, "--training", "--training-mode", hidden=True),
+    small_models: bool = typer.Option(False, "--small-models", hidden=True),
+    db_path: Path | None = typer.Option(None, "--db-path", "--database-path", hidden=True),
+    save: bool = typer.Option(False, "--save", "--auto-store-db", hidden=True),
+) -> None:
+    """Measure models on hardware; store every sample.
+
+    Results go into the database as they come, and a run that is cut off goes on
+    with --resume. Lists take commas, spaces or repetition.
+    """
+    del save  # storing is what happens anyway
+    from accelbench.cli import running
+    from accelbench.run.plan import Request
+
+    stream = sys.stderr if as_json else sys.stdout
+    places = running.Places(
+        database=None if no_database else (db or db_path),
+        use_database=not no_database,
+        output_dir=output_dir,
+        output_ci=output_ci,
+    )
+    with termination_as_interrupt():
+        if resume is not None:
+            ended = running.resume_run(resume, places, stream, quiet)
+            _finish(ended, places, stream, as_json, quiet)
+        chosen = running.models_for(
+            names=[*words(models), *words(model_id)],
+            set_name="small" if small_models else set_name,
+            categories=words(category),
+            specific=words(specific),
+            every=every,
+            hardware_named=bool(hardware or device),
+        )
+        request = Request(
+            models=chosen,
+            hardware=running.platforms([*words(hardware), *words(device)]),
+            runtimes=words(framework),
+            batch_sizes=numbers([*(batch_sizes or ()), *(batch_size or ())], "--batch-sizes"),
+            sequence_lengths=numbers(sequence_lengths, "--sequence-lengths"),
+            image_sizes=numbers(image_sizes, "--image-sizes"),
+            precisions=running.precisions(words(precision)),
+            mode=Mode.TRAINING if training else _mode(mode),
+            options=running.options(compiled, threads),
+        )
+        how = running.How(
+            seed=seed,
+            weights=weights,
+            trust_remote_code=trust_remote_code,
+            threads=threads,
+            launches=launches,
+            iterations=iterations,
+            warmup=warmup,
+            timeout=seconds(timeout, "--timeout"),
+            budget=seconds(budget, "--budget"),
+            limit=limit,
+            label=label,
+        )
+        if dry_run:
+            running.show_plan(request, how, stream=sys.stdout, as_json=as_json)
+            raise typer.Exit(EXIT_OK)
+        ended = running.new_run(request, how, places, stream, quiet)
+        _finish(ended, places, stream, as_json, quiet)
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text.lower())
+    except ValueError:
+        raise UsageError(
+            f"There is no mode {text!r}.", f"Modes: {', '.join(m.value for m in Mode)}."
+        ) from None
+
+
+def _finish(ended: Any, places: Any, stream: IO[str], as_json: bool, quiet: bool) -> None:
+    from accelbench.cli import running
+
+    running.deliver(ended, places, stream, as_json, quiet)
+    if ended.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    raise typer.Exit(EXIT_OK if ended.tally.all_fine else EXIT_NO)
+
+
+class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
+    """SIGTERM ends a run as cleanly as Ctrl-C does."""
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGTERM, self._interrupt)
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+
+    @staticmethod
+    def _interrupt(*_: object) -> None:
+        raise KeyboardInterrupt

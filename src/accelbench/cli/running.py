@@ -1,0 +1,313 @@
+"""What `accelbench run` does between its options and its output."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from accelbench.catalog.find import choose
+from accelbench.cli.display.watch import PlainWatch, watch_for
+from accelbench.cli.display.words import duration
+from accelbench.core.case import Option
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.facts import RUN_STARTED, new_run_id
+from accelbench.core.model import ModelSpec
+from accelbench.core.precision import parse_precision
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.detect import detect_all, known
+from accelbench.hardware.environment import environment
+from accelbench.run import estimates, journey
+from accelbench.run.context import DEFAULT_TIMEOUT, Settings
+from accelbench.run.journey import Ended, Journey
+from accelbench.run.plan import Plan, Planned, Request
+from accelbench.store.database import Database, default_path
+from accelbench.store.journal import read
+
+#: Where journals are kept when no database is wanted.
+BARE_JOURNALS = Path("accelbench.journal")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where results go."""
+
+    database: Path | None = None
+    use_database: bool = True
+    output_dir: Path | None = None
+    output_ci: Path | None = None
+
+    def open_database(self) -> Database | None:
+        """The database of this run, None where none is wanted."""
+        return Database(default_path(self.database)) if self.use_database else None
+
+    def journals(self) -> Path:
+        """The folder of this run's journal."""
+        database = self.open_database()
+        return database.journals if database else BARE_JOURNALS.absolute()
+
+    def check(self) -> None:
+        """Refuse before measuring what could not be written afterwards."""
+        if self.output_ci is not None and self.output_ci.exists():
+            raise UsageError(
+                f"{self.output_ci} exists already.", "Name another file, or remove it."
+            )
+        for folder in (self.output_dir, self.output_ci.parent if self.output_ci else None):
+            if folder is not None:
+                _try_writing(folder)
+        database = self.open_database()
+        if database is not None:
+            database.ensure()
+
+
+@dataclass(frozen=True)
+class How:
+    """How a new run goes about its cases."""
+
+    seed: int
+    weights: str
+    trust_remote_code: bool
+    threads: int | None
+    launches: int
+    iterations: int | None
+    warmup: int | None
+    timeout: float | None
+    budget: float | None
+    limit: int | None
+    label: str | None
+
+    def settings(self, run_id: str) -> Settings:
+        """The part that the conductor needs."""
+        return Settings(
+            run_id=run_id,
+            seed=self.seed,
+            weights=self.weights,
+            trust_remote_code=self.trust_remote_code,
+            threads=self.threads,
+            launches=self.launches,
+            iterations=self.iterations,
+            warmup=self.warmup,
+            timeout=self.timeout or DEFAULT_TIMEOUT,
+            budget=self.budget,
+        )
+
+
+def models_for(
+    names: Sequence[str],
+    set_name: str | None,
+    categories: Sequence[str],
+    specific: Sequence[str],
+    every: bool,
+    hardware_named: bool,
+) -> tuple[ModelSpec, ...]:
+    """The models asked for; hardware alone means every model."""
+    nothing = not (names or set_name or categories or specific or every)
+    return choose(
+        names,
+        set_name,
+        categories,
+        specific,
+        all_models=every or (nothing and hardware_named),
+    )
+
+
+def platforms(names: Sequence[str]) -> tuple[str, ...]:
+    """Platform names as asked for, checked; an ordinal may follow a colon."""
+    if [name.lower() for name in names] == ["all"]:
+        return ()
+    valid = known()
+    for name in names:
+        if name.partition(":")[0] not in valid:
+            raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
+    return tuple(names)
+
+
+def precisions(names: Sequence[str]) -> tuple[str, ...]:
+    """Precisions as stored; fp32 where none is named."""
+    return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
+
+
+def options(compiled: bool, threads: int | None) -> dict[str, Option]:
+    """Only what was set on purpose: it becomes part of a case's identity."""
+    chosen: dict[str, Option] = {}
+    if compiled:
+        chosen["compile"] = True
+    if threads is not None:
+        chosen["threads"] = threads
+    return chosen
+
+
+def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[Device | Absent]]]:
+    """Detect and plan: everything decided before the first case."""
+    found = detect_all()
+    runtimes = journey.installed_runtimes()
+    plan = journey.plan_for(request, found, runtimes)
+    if how.limit is not None and len(plan.cases) > how.limit:
+        left_out = len(plan.cases) - how.limit
+        note = f"{left_out} cases are left out by --limit {how.limit}."
+        plan = Plan(plan.cases[: how.limit], (*plan.notes, note))
+    about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": how.label}
+    return Journey(plan, how.settings(new_run_id()), runtimes, about), found
+
+
+def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: bool) -> Ended:
+    """Plan and run; the results are in the database when this returns."""
+    places.check()
+    planned, found = prepare(request, how)
+    watch = watch_for(stream, quiet)
+    watch.devices(_concerned(request, planned.plan, found))
+    for note in planned.plan.notes:
+        watch.note(note)
+    total = len(planned.plan.cases) * planned.settings.launches
+    watch.started(planned.settings.run_id, total, None)
+    ended = journey.start(planned, places.journals(), watch, environment())
+    return _filled(ended, places, watch)
+
+
+def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> Ended:
+    """Go on with a run that was cut off."""
+    places.check()
+    folder = places.journals()
+    if run_id == "last":
+        run_id = journey.last_unfinished(folder) or ""
+        if not run_id:
+            raise UsageError(f"No run in {folder} was cut off.", "Start a new one.")
+    watch = watch_for(stream, quiet)
+    watch.say(f"Resuming run {run_id}")
+    ended = journey.resume(run_id, folder, watch, environment())
+    return _filled(ended, places, watch)
+
+
+def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
+    database = places.open_database()
+    if database is not None:
+        for problem in database.fill().problems:
+            watch.note(problem)
+    return ended
+
+
+def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet: bool) -> None:
+    """The files, the table, every path, and the JSON document."""
+    from accelbench.cli.display.summary import print_summary
+    from accelbench.exchange import result_file
+    from accelbench.exchange.rows import row_of
+
+    journal = places.journals() / f"{ended.run_id}.jsonl"
+    written: list[tuple[str, Path]] = []
+    database = places.open_database()
+    if database is not None:
+        written.append(("Database", database.path))
+    written.append(("Journal", journal))
+    if places.output_dir is not None or places.output_ci is not None:
+        started = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
+        if places.output_dir is not None and not ended.interrupted:
+            folder = places.output_dir / "raw_results"
+            written += [
+                ("Result file", path) for path in result_file.write(folder, started, ended.rows)
+            ]
+        if places.output_ci is not None:
+            result_file.write_one(places.output_ci, started, ended.rows)
+            written.append(("CI file", places.output_ci))
+    if as_json:
+        document = {"run_id": ended.run_id, "results": [row_of(row) for row in ended.rows]}
+        sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    if quiet:
+        return
+    if not as_json:
+        stream.write("\n")
+        print_summary(ended.rows, stream)
+    counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
+    stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
+    for what, path in written:
+        stream.write(f"{what}: {path}\n")
+    if ended.interrupted:
+        stream.write(f"Interrupted. {resume_hint(ended.run_id, places)}\n")
+
+
+def resume_hint(run_id: str, places: Places) -> str:
+    """The command that goes on with a run."""
+    where = []
+    if not places.use_database:
+        where = ["--no-database"]
+    elif places.database is not None:
+        where = ["--db", str(places.database)]
+    return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
+
+
+def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> None:
+    """What a run would do and roughly how long it would take; nothing is measured or written."""
+    planned, _ = prepare(request, how)
+    low, high = estimates.seconds(planned.plan, planned.settings)
+    launches = planned.settings.launches
+    if as_json:
+        document = {
+            "cases": [_case_entry(p) for p in planned.plan.cases],
+            "launches": launches,
+            "notes": list(planned.plan.notes),
+            "seconds_low": low,
+            "seconds_high": high,
+        }
+        stream.write(json.dumps(document) + "\n")
+        return
+    for note in planned.plan.notes:
+        stream.write(f"Note: {note}\n")
+    for number, one in enumerate(planned.plan.cases, 1):
+        why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
+        stream.write(f"{number:4d}  {one.case}{why}\n")
+    times = f" × {launches} launches" if launches > 1 else ""
+    stream.write(
+        f"{len(planned.plan.cases)} cases{times}; between {duration(low)} and {duration(high)},"
+        " estimated from operation counts, not measured.\n"
+    )
+
+
+def _case_entry(planned: Planned) -> dict[str, Any]:
+    case, refusal = planned.case, planned.refusal
+    return {
+        "case_id": case.case_id,
+        "model": case.model.id,
+        "runtime": case.target.runtime,
+        "hardware": case.target.hardware,
+        "device": str(planned.device) if planned.device else None,
+        "precision": case.precision,
+        "batch_size": case.shapes.batch,
+        "sequence_length": case.shapes.sequence,
+        "image_size": case.shapes.image,
+        "mode": case.mode.value,
+        "options": dict(case.options),
+        "status": refusal.status.value if refusal else "planned",
+        "reason": refusal.message if refusal else None,
+    }
+
+
+def _concerned(
+    request: Request, plan: Plan, found: Mapping[str, Sequence[Device | Absent]]
+) -> list[Device | Absent]:
+    """The devices of this run: those used, and those named but absent."""
+    used = {p.device.fingerprint: p.device for p in plan.cases if p.device}
+    absent = [
+        entry
+        for name in request.hardware
+        for entry in found.get(name.partition(":")[0], ())
+        if isinstance(entry, Absent)
+    ]
+    return [*used.values(), *absent]
+
+
+def _try_writing(folder: Path) -> None:
+    """Make a folder and see that a file can be made in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".accelbench-can-write"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise SurroundingsError(
+            f"Results cannot be written to {folder}: {error.strerror}.",
+            "Choose a folder that can be written.",
+        ) from error

@@ -1,0 +1,48 @@
+"""The conductor: takes a plan through isolated launches.
+
+It imports no ML library, holds no database, and sleeps in the kernel while a
+worker measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from accelbench.run.context import Context
+from accelbench.run.launch import GroupLaunch
+from accelbench.run.plan import Plan
+from accelbench.run.results import Asked, identity_of
+
+
+def conduct(context: Context, plan: Plan, done: AbstractSet[str]) -> None:
+    """Measure every case in every launch whose result_id is not among those done.
+
+    Launches are the outer loop: whatever drifts on the machine then falls on
+    all cases alike.
+    """
+    settings = context.settings
+    total = len(plan.cases) * settings.launches
+    number = 0
+    for launch in range(settings.launches):
+        if launch > 0:
+            # Forks of one template share an address layout, and with it their luck.
+            context.workshop.retire_templates()
+        asked = asked_in(context, launch)
+        for group in plan.groups():
+            pending = [p for p in group if identity_of(asked, p) not in done]
+            if pending:
+                first = number + len(group) - len(pending) + 1
+                GroupLaunch(context, asked, pending, first, total).run()
+            number += len(group)
+
+
+def asked_in(context: Context, launch: int) -> Asked:
+    """What is the same for every result of one launch."""
+    settings = context.settings
+    return Asked(
+        run_id=settings.run_id,
+        launch=launch,
+        seed=settings.seed,
+        weights=settings.weights,
+        threads=settings.threads,
+    )

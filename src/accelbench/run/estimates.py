@@ -1,0 +1,102 @@
+"""What can be known of a case before it is tried: memory, cost, and roughly how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.catalog.cost import cost as analytic_cost
+from accelbench.catalog.cost import flops, memory_estimate_bytes
+from accelbench.core.case import Case
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.model import AnalyticCost
+from accelbench.core.protocols import Device
+from accelbench.hardware.machine import snapshot
+from accelbench.run.context import Settings
+from accelbench.run.plan import Plan
+
+#: Operations a second that one core, or one accelerator, has been seen to reach on whole
+#: models, slow and fast: only to tell minutes from hours, never stored.
+_PER_CORE = (5e9, 100e9)
+_PER_ACCELERATOR = (5e11, 3e14)
+_BUILD_PARAMETERS_PER_SECOND = 50e6
+_START_SECONDS = 6.0
+_LEAST_SECONDS = 0.4
+
+
+def memory(case: Case) -> int | None:
+    """Estimated bytes of a case; None where the catalogue has not counted it."""
+    try:
+        return memory_estimate_bytes(case.model, case.shapes, case.precision, case.mode)
+    except AccelbenchError:
+        return None
+
+
+def cost(case: Case) -> AnalyticCost | None:
+    """Analytic cost of one step; None where not counted."""
+    try:
+        return analytic_cost(case.model, case.shapes, case.precision, case.mode)
+    except AccelbenchError:
+        return None
+
+
+def free(device: Device) -> int | None:
+    """Bytes a model may take on a device now: the host's free ones, or the device's own."""
+    if device.hardware == "cpu":
+        return snapshot().memory_available
+    return device.memory_bytes
+
+
+def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the environment, what a comparison must list when it differs."""
+    kept = ("packages", "python", "effective_cpus", "effective_memory", "variables", "kernel")
+    return {name: environment.get(name) for name in kept}
+
+
+def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
+    """Between how many seconds a plan takes, very roughly: from its operations, not measured."""
+    low = high = 0.0
+    for group in plan.groups():
+        tried = [p for p in group if p.refusal is None and p.device is not None]
+        if not tried:
+            continue
+        build = tried[0].case.model.parameters / _BUILD_PARAMETERS_PER_SECOND
+        low += build
+        high += build
+        for planned in tried:
+            assert planned.device is not None
+            fast, slow = _case_seconds(planned.case, planned.device, settings)
+            low += fast
+            high += slow
+    if low:
+        low += _START_SECONDS
+        high += _START_SECONDS
+    low, high = low * settings.launches, high * settings.launches
+    if settings.budget is not None:
+        low, high = min(low, settings.budget), min(high, settings.budget)
+    return low, high
+
+
+def _case_seconds(case: Case, device: Device, settings: Settings) -> tuple[float, float]:
+    operations = _operations(case)
+    slow_rate, fast_rate = (
+        (_PER_CORE[0], _PER_CORE[1] * max(device.count, 1))
+        if device.hardware == "cpu"
+        else _PER_ACCELERATOR
+    )
+    fast_step, slow_step = operations / fast_rate, operations / slow_rate
+    if settings.iterations is not None:
+        steps = settings.iterations + (settings.warmup or 10) + 2
+        return (_LEAST_SECONDS / 2 + steps * fast_step, 1.0 + steps * slow_step)
+    fast = _LEAST_SECONDS + 40 * fast_step
+    return (fast, max(fast, 13.0, 12 * slow_step))
+
+
+def _operations(case: Case) -> float:
+    try:
+        counted = flops(case.model, case.shapes)
+    except AccelbenchError:
+        counted = None
+    # Not counted: two operations a weight and token is the usual order of magnitude.
+    tokens = case.shapes.sequence or 1
+    return counted or 2.0 * case.model.parameters * case.shapes.batch * tokens

@@ -1,0 +1,224 @@
+"""A run from its first fact to its last: the one way in for the command line and the API.
+
+detect → plan → run_started │ launch, launch, … (each durable) │ run_finished
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelbench import __version__
+from accelbench.core.errors import StoreError, UsageError
+from accelbench.core.facts import (
+    HARDWARE_MEASURED,
+    RESULT,
+    RUN_FINISHED,
+    RUN_RESUMED,
+    RUN_STARTED,
+    Fact,
+    utc_now,
+)
+from accelbench.core.identity import digest
+from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.serial import (
+    case_from_json,
+    case_to_json,
+    device_from_json,
+    device_to_json,
+)
+from accelbench.core.words import Status
+from accelbench.run import estimates
+from accelbench.run.budget import Budget
+from accelbench.run.conductor import conduct
+from accelbench.run.context import Context, Settings, Tally
+from accelbench.run.observer import Observer
+from accelbench.run.plan import Plan, Planned, Refusal, Request, expand
+from accelbench.run.surroundings import Surroundings
+from accelbench.run.workshop import Workshop
+from accelbench.store.journal import Journal, read
+
+Found = Mapping[str, Sequence[Device | Absent]]
+
+
+@dataclass(frozen=True)
+class Journey:
+    """Everything decided before the first case: what `--dry-run` shows."""
+
+    plan: Plan
+    settings: Settings
+    runtimes: Mapping[str, Runtime]
+    about: Mapping[str, Any] = field(default_factory=dict)  # command line, label
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended."""
+
+    run_id: str
+    tally: Tally
+    rows: Sequence[Mapping[str, Any]]  # every result of the run, also those of before a resume
+    interrupted: bool = False
+
+
+def installed_runtimes() -> dict[str, Runtime]:
+    """Every runtime that can be imported, by name."""
+    return {name: made for name, made in load_all(RUNTIMES) if not isinstance(made, Exception)}
+
+
+def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
+    """The plan of a request on this machine as it is now."""
+    unknown = [name for name in request.runtimes if name not in runtimes]
+    if unknown:
+        raise UsageError(
+            f"There is no runtime named {unknown[0]!r}.",
+            f"Runtimes installed here: {', '.join(sorted(runtimes))}.",
+        )
+    return expand(request, found, runtimes, estimates.memory, estimates.free)
+
+
+def start(
+    journey: Journey, folder: Path, observer: Observer, environment: Mapping[str, Any]
+) -> Ended:
+    """Run a plan from its beginning; the journal is kept in `folder`."""
+    settings = journey.settings
+    with Journal.create(folder, settings.run_id) as journal:
+        started = {
+            "run_id": settings.run_id,
+            "started_at": utc_now(),
+            "accelbench": __version__,
+            "settings": asdict(settings),
+            "plan": [_planned_to_json(p) for p in journey.plan.cases],
+            "notes": list(journey.plan.notes),
+            "environment": dict(environment),
+            "git_commit": (environment.get("git") or {}).get("commit"),
+            "git_branch": (environment.get("git") or {}).get("branch"),
+            **journey.about,
+        }
+        journal.append(Fact(RUN_STARTED, settings.run_id, started))
+        _append_hardware(journal, journey.plan, environment)
+        return _go(journey, journal, observer, environment, before=[])
+
+
+def resume(run_id: str, folder: Path, observer: Observer, environment: Mapping[str, Any]) -> Ended:
+    """Go on with a run that was cut off: what has a result is not measured again."""
+    with Journal.resume(folder, run_id) as journal:
+        facts = journal.facts()
+        begun = next((f for f in facts if f.kind == RUN_STARTED), None)
+        if begun is None:
+            raise StoreError(
+                f"The journal of run {run_id} does not say what was planned.", "Start a new run."
+            )
+        results = {f.id: f.body for f in facts if f.kind == RESULT}
+        settings = Settings(**begun.body["settings"])
+        plan = Plan(tuple(_planned_from_json(p) for p in begun.body["plan"]))
+        moment = utc_now()
+        journal.append(
+            Fact(
+                RUN_RESUMED,
+                digest([run_id, moment]),
+                {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)},
+            )
+        )
+        journey = Journey(plan, settings, installed_runtimes())
+        return _go(journey, journal, observer, environment, before=list(results.values()))
+
+
+def last_unfinished(folder: Path) -> str | None:
+    """The newest run in a journal folder that has no end, None where there is none."""
+    for path in sorted(folder.glob("*.jsonl"), reverse=True):
+        last = [f.kind for f in read(path) if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
+        finished = last and last[-1] == RUN_FINISHED
+        if last and (not finished or _was_interrupted(path)):
+            return path.stem
+    return None
+
+
+def _was_interrupted(path: Path) -> bool:
+    ends = [f.body.get("status") for f in read(path) if f.kind == RUN_FINISHED]
+    return bool(ends) and ends[-1] == "interrupted"
+
+
+def _go(
+    journey: Journey,
+    journal: Journal,
+    observer: Observer,
+    environment: Mapping[str, Any],
+    before: list[Mapping[str, Any]],
+) -> Ended:
+    settings = journey.settings
+    rows: list[Mapping[str, Any]] = list(before)
+    tally = Tally()
+    for row in before:
+        tally.add(row["status"])
+
+    def append(fact: Fact) -> None:
+        journal.append(fact)
+        if fact.kind == RESULT:
+            rows.append(fact.body)
+
+    workshop = Workshop()
+    total = len(journey.plan.cases) * settings.launches
+    context = Context(
+        settings=settings,
+        workshop=workshop,
+        runtimes=journey.runtimes,
+        append=append,
+        observer=observer,
+        budget=Budget(settings.budget, total - len(before)),
+        surroundings=Surroundings(),
+        estimate=estimates.memory,
+        free=estimates.free,
+        cost=lambda planned: estimates.cost(planned.case),
+        conditions=estimates.conditions(environment),
+        tally=tally,
+    )
+    interrupted = False
+    try:
+        conduct(context, journey.plan, done={row["result_id"] for row in before})
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        workshop.close()
+    moment = utc_now()
+    finished = {
+        "run_id": settings.run_id,
+        "finished_at": moment,
+        "status": "interrupted" if interrupted else "finished",
+        "counts": tally.counts,
+    }
+    journal.append(Fact(RUN_FINISHED, digest([settings.run_id, moment]), finished))
+    return Ended(settings.run_id, tally, rows, interrupted)
+
+
+def _append_hardware(journal: Journal, plan: Plan, environment: Mapping[str, Any]) -> None:
+    devices = {p.device.fingerprint: p.device for p in plan.cases if p.device is not None}
+    for fingerprint, device in devices.items():
+        moment = utc_now()
+        body = {
+            **device_to_json(device),
+            "measured_at": moment,
+            "run_id": journal.run_id,
+            "runtime_version": (environment.get("packages") or {}).get("torch"),
+        }
+        journal.append(Fact(HARDWARE_MEASURED, digest([fingerprint, moment]), body))
+
+
+def _planned_to_json(planned: Planned) -> dict[str, Any]:
+    return {
+        "case": case_to_json(planned.case),
+        "device": device_to_json(planned.device) if planned.device else None,
+        "refusal": asdict(planned.refusal) if planned.refusal else None,
+    }
+
+
+def _planned_from_json(body: Mapping[str, Any]) -> Planned:
+    refusal = body["refusal"]
+    return Planned(
+        case=case_from_json(body["case"]),
+        device=device_from_json(body["device"]) if body["device"] else None,
+        refusal=Refusal(**{**refusal, "status": Status(refusal["status"])}) if refusal else None,
+    )

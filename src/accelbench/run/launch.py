@@ -1,0 +1,300 @@
+"""One launch of one group of cases: a fresh worker, the smallest batch first.
+
+Whatever happens to the worker — an error, a crash, a kill, a hang, no memory —
+becomes a result with a reason and an advice, durable before anyone is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from accelbench.core.facts import RESULT, Fact, utc_now
+from accelbench.core.serial import case_to_json, device_to_json
+from accelbench.core.words import Provenance, Status
+from accelbench.run import lifeline
+from accelbench.run.context import Context
+from accelbench.run.observer import Progress
+from accelbench.run.plan import Planned
+from accelbench.run.results import Asked, Outcome, compose
+from accelbench.run.wire import ClosedError
+from accelbench.run.workshop import Worker, describe_end
+
+_log = logging.getLogger(__name__)
+
+
+class _TroubleError(Exception):
+    """A worker could not do what it was asked; carries what became of the case."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+class GroupLaunch:
+    """The cases that one worker can measure in turn."""
+
+    def __init__(
+        self, context: Context, asked: Asked, cases: Sequence[Planned], first: int, total: int
+    ) -> None:
+        self._context = context
+        self._settings = context.settings
+        self._asked = asked
+        self._cases = cases
+        self._first = first
+        self._total = total
+        self._worker: Worker | None = None
+        self._opened: Mapping[str, Any] = {}
+        self._open_trouble: Outcome | None = None
+        self._cpu_seconds = 0.0
+        self._fitted: int | None = None  # largest batch that was measured
+        self._too_large: int | None = None  # smallest batch that ran out of memory
+
+    def run(self) -> None:
+        """Measure each case; the worker is gone afterwards whatever happens."""
+        try:
+            for i, planned in enumerate(self._cases):
+                self._one(planned, self._first + i)
+        finally:
+            self._drop_worker()
+
+    def _one(self, planned: Planned, number: int) -> None:
+        context = self._context
+        context.observer.case_started(planned.case, self._asked.launch, number, self._total)
+        started_at = utc_now()
+        before = context.surroundings.before()
+        cpu_before = self._cpu_seconds
+        try:
+            outcome = self._refused(planned) or self._measured(planned)
+        except _TroubleError as trouble:
+            outcome = trouble.outcome
+            self._drop_worker()
+        context.budget.case_over()
+        if outcome.status is Status.OK:
+            self._fitted = planned.case.shapes.batch
+            own = max(self._cpu_seconds - cpu_before, 0.0)
+            environment, warnings = context.surroundings.after(before, own)
+            outcome = replace(
+                outcome, environment=environment, warnings=[*outcome.warnings, *warnings]
+            )
+        elif outcome.status is Status.OUT_OF_MEMORY:
+            self._too_large = self._too_large or planned.case.shapes.batch
+            outcome = replace(outcome, advice=self._memory_advice(planned))
+        self._record(planned, outcome, started_at)
+
+    def _record(self, planned: Planned, outcome: Outcome, started_at: str) -> None:
+        context = self._context
+        runtime = context.runtimes.get(planned.case.target.runtime)
+        body = compose(
+            self._asked,
+            planned,
+            replace(outcome, conditions=context.conditions),
+            runtime.info.provenance if runtime else Provenance.MEASURED,
+            context.cost(planned),
+            started_at,
+            utc_now(),
+        )
+        context.append(Fact(RESULT, body["result_id"], body))
+        context.tally.add(outcome.status.value)
+        context.observer.case_finished(body)
+
+    # -- before a worker is asked
+
+    def _refused(self, planned: Planned) -> Outcome | None:
+        """What is known without trying."""
+        if planned.refusal is not None:
+            no = planned.refusal
+            return Outcome(no.status, no.reason, no.message, no.advice)
+        if self._context.budget.exhausted:
+            return _out_of_budget(self._settings.budget)
+        if self._open_trouble is not None:
+            return self._open_trouble
+        if self._too_large is not None and planned.case.shapes.batch > self._too_large:
+            return Outcome(
+                Status.SKIPPED,
+                "smaller_batch_out_of_memory",
+                f"batch {self._too_large} ran out of memory, so this larger one was not tried",
+                self._memory_advice(planned),
+            )
+        return self._cannot_fit(planned)
+
+    def _cannot_fit(self, planned: Planned) -> Outcome | None:
+        """Refuse before allocating what cannot be there."""
+        need = self._context.estimate(planned.case)
+        room = self._context.free(planned.device) if planned.device else None
+        if need is None or room is None or need <= room:
+            return None
+        return Outcome(
+            Status.OUT_OF_MEMORY,
+            "out_of_memory_estimated",
+            f"an estimated {_gib(need)} is needed and {_gib(room)} is free; nothing was allocated",
+        )
+
+    def _memory_advice(self, planned: Planned) -> str:
+        """The largest batch that fitted, and the small variant."""
+        case = planned.case
+        parts = []
+        if self._fitted is not None:
+            parts.append(f"The largest batch that fitted is {self._fitted}.")
+        else:
+            fits = self._largest_estimate(planned)
+            if fits is not None:
+                parts.append(f"By estimate the largest batch that fits is {fits}.")
+        if case.model.small_variant:
+            parts.append(f"A smaller model of this kind is {case.model.small_variant}.")
+        elif not parts:
+            parts.append("Use a smaller batch, a shorter sequence or a narrower precision.")
+        return " ".join(parts)
+
+    def _largest_estimate(self, planned: Planned) -> int | None:
+        room = self._context.free(planned.device) if planned.device else None
+        batch = planned.case.shapes.batch
+        while room is not None and batch > 1:
+            batch //= 2
+            case = replace(planned.case, shapes=replace(planned.case.shapes, batch=batch))
+            need = self._context.estimate(case)
+            if need is None:
+                return None
+            if need <= room:
+                return batch
+        return None
+
+    # -- with a worker
+
+    def _measured(self, planned: Planned) -> Outcome:
+        if self._worker is None:
+            try:
+                self._open(planned)
+            except _TroubleError as trouble:
+                if trouble.outcome.reason != "budget":
+                    self._open_trouble = trouble.outcome
+                raise
+        rules = {
+            "iterations": self._settings.iterations,
+            "warmup": self._settings.warmup,
+            "seconds": self._context.budget.steady_seconds(),
+        }
+        case = case_to_json(planned.case)
+        answer = self._ask({"do": "measure", "case": case, "rules": rules}, "measuring")
+        self._cpu_seconds = answer["cpu_seconds"]
+        return Outcome(Status.OK, measurement=answer, opened=self._opened)
+
+    def _open(self, planned: Planned) -> None:
+        settings = self._settings
+        runtime = self._context.runtimes[planned.case.target.runtime]
+        self._context.observer.progress(Progress("starting"))
+        try:
+            self._worker = self._context.workshop.worker(runtime, settings.threads)
+        except (ClosedError, TimeoutError) as error:
+            raise _TroubleError(
+                Outcome(
+                    Status.FAILED,
+                    "worker_did_not_start",
+                    f"no worker could be started: {error}",
+                    "Run again with --debug.",
+                )
+            ) from error
+        self._context.observer.progress(Progress("loading"))
+        device = planned.device
+        assert device is not None
+        job = {
+            "case": case_to_json(planned.case),
+            "device": device_to_json(device),
+            "seed": settings.seed,
+            "threads": settings.threads,
+            "weights": settings.weights,
+            "trust_remote_code": settings.trust_remote_code,
+        }
+        self._opened = self._ask({"do": "open", "job": job}, "loading")
+        self._cpu_seconds = self._opened["cpu_seconds"]
+
+    def _ask(self, request: Mapping[str, Any], doing: str) -> dict[str, Any]:
+        """One request and its answer; every other ending raises _TroubleError."""
+        worker = self._worker
+        assert worker is not None
+        kills_before = lifeline.out_of_memory_kills()
+        left = self._context.budget.left()
+        patience = self._settings.timeout if left is None else min(self._settings.timeout, left)
+        deadline = time.monotonic() + patience
+        phase = doing
+        try:
+            worker.channel.send(request)
+            while True:
+                message = worker.channel.receive(max(deadline - time.monotonic(), 0.001))
+                event = message.pop("event")
+                if event == "done":
+                    return message
+                if event == "error":
+                    raise _TroubleError(_from_error(message))
+                if event == "phase":
+                    phase = message["name"]
+                    self._context.observer.progress(Progress(phase))
+                elif event == "progress":
+                    self._context.observer.progress(Progress(phase, **message))
+                worker.channel.send({"do": "go"})
+        except TimeoutError as error:
+            if self._context.budget.exhausted:
+                raise _TroubleError(_out_of_budget(self._settings.budget)) from error
+            raise _TroubleError(_timed_out(phase, patience)) from error
+        except ClosedError as error:
+            self._worker = None
+            outcome = self._died(worker, phase, kills_before)
+            raise _TroubleError(outcome) from error
+
+    def _died(self, worker: Worker, phase: str, kills_before: int | None) -> Outcome:
+        """What a worker died of that hung up by itself."""
+        status = worker.fate()
+        kills = lifeline.out_of_memory_kills()
+        if status == -9 and kills_before is not None and (kills or 0) > kills_before:
+            return Outcome(
+                Status.OUT_OF_MEMORY,
+                "killed_for_memory",
+                f"the kernel killed the worker for memory while {phase}",
+            )
+        words = worker.last_words()
+        return Outcome(
+            Status.FAILED,
+            "killed" if status == -9 else "crash",
+            f"the worker ended while {phase} ({describe_end(status)})"
+            + (f"; it said: {words}" if words else ""),
+            "A fresh worker went on with the next case. Run again with --debug for its log.",
+        )
+
+    def _drop_worker(self) -> None:
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+        self._opened = {}
+        self._cpu_seconds = 0.0
+
+
+def _from_error(message: Mapping[str, Any]) -> Outcome:
+    _log.debug("worker: %s", message.get("traceback"))
+    return Outcome(
+        Status(message["status"]), message["reason"], message["message"], message["advice"]
+    )
+
+
+def _timed_out(phase: str, patience: float) -> Outcome:
+    return Outcome(
+        Status.TIMEOUT,
+        "timeout",
+        f"nothing came for {patience:.0f} s while {phase}",
+        "Allow more time with --timeout, or use a smaller batch.",
+    )
+
+
+def _out_of_budget(budget: float | None) -> Outcome:
+    return Outcome(
+        Status.SKIPPED,
+        "budget",
+        f"the budget of {budget:.0f} s was used up" if budget else "the budget was used up",
+        "Allow more with --budget, or ask for fewer cases.",
+    )
+
+
+def _gib(value: float) -> str:
+    return f"{value / 2**30:.1f} GiB"

@@ -1,0 +1,43 @@
+"""The machine around each case: looked at before and after, in the conductor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.identity import plain
+from accelbench.hardware.machine import MachineSnapshot, compare, noise_warnings, snapshot
+from accelbench.run.meter import cpu_seconds
+
+
+@dataclass(frozen=True)
+class Before:
+    """The machine and this process's own work when a case began."""
+
+    machine: MachineSnapshot
+    own_cpu_seconds: float
+
+
+class Surroundings:
+    """Says what else happened on the machine while a case was measured."""
+
+    def before(self) -> Before:
+        """Look before."""
+        return Before(snapshot(), cpu_seconds())
+
+    def after(
+        self, before: Before, worker_cpu_seconds: float
+    ) -> tuple[Mapping[str, Any], list[str]]:
+        """Look again: the environment to store, and warnings for people."""
+        now = snapshot()
+        own = worker_cpu_seconds + cpu_seconds() - before.own_cpu_seconds
+        found = compare(before.machine, now, own)
+        machine = before.machine
+        return {
+            "load_before": plain(machine.load),
+            "load_after": plain(now.load),
+            "governor": str(machine.governor),
+            "memory_available": machine.memory_available,
+            **plain(found),
+        }, noise_warnings(found, machine)
