@@ -1,0 +1,89 @@
+"""`accelbench hardware`: every platform, present or absent, why, and what would bring it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+
+from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.serial import device_to_json
+from accelbench.core.words import Provenance
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+Found = Mapping[str, list[Device | Absent]]
+
+
+@app.command()
+def hardware(
+    names: list[str] | None = typer.Argument(
+        None, metavar="[NAME]", help="Only these platforms, e.g. cpu cuda."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="One JSON document, for machines."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Every detail of each device."),
+) -> None:
+    """Show every platform, present or absent, and why.
+
+    A device can be present while no runtime serves it yet: the last column tells.
+    """
+    from accelbench.hardware.detect import detect, detect_all
+
+    wanted = [part for name in names or () for part in name.split(",") if part]
+    found = {name: detect(name) for name in wanted} if wanted else detect_all()
+    served, broken = runtimes()
+    if as_json:
+        sys.stdout.write(json.dumps(document(found, served, broken), indent=2) + "\n")
+        return
+    from accelbench.cli.hardware_page import show
+
+    show(found, served, broken, verbose=verbose)
+
+
+def runtimes() -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Which runtimes serve each platform, and those that cannot be loaded, with the reason.
+
+    Runtimes that only simulate serve nothing. One whose engine is not installed is
+    marked with the extra that brings it: "pytorch (needs accelbench[torch])".
+    """
+    served: dict[str, list[str]] = {}
+    broken: dict[str, str] = {}
+    for name, runtime in load_all(RUNTIMES):
+        if not isinstance(runtime, Runtime):
+            broken[name] = f"{type(runtime).__name__}: {runtime}"
+            continue
+        info = runtime.info
+        if info.provenance is Provenance.SIMULATED:
+            continue
+        missing = info.package and find_spec(info.package) is None
+        shown = f"{name} (needs accelbench[{info.extra}])" if missing else name
+        for platform in info.hardware:
+            served.setdefault(platform, []).append(shown)
+    return served, broken
+
+
+def document(
+    found: Found, served: Mapping[str, list[str]], broken: Mapping[str, str]
+) -> dict[str, Any]:
+    """Everything as plain JSON values."""
+    return {
+        "hardware": {name: _platform(ones, served.get(name, [])) for name, ones in found.items()},
+        "broken_runtimes": dict(broken),
+    }
+
+
+def _platform(ones: list[Device | Absent], served: list[str]) -> dict[str, Any]:
+    devices = [device_to_json(one) for one in ones if isinstance(one, Device)]
+    gone = next((one for one in ones if isinstance(one, Absent)), None)
+    return {
+        "present": bool(devices),
+        "devices": devices,
+        "reason": gone.reason if gone else None,
+        "remedy": gone.remedy if gone else None,
+        "runtimes": served,
+    }

@@ -1,0 +1,144 @@
+"""Browsers on this machine: where WebGPU, WebNN and WebAssembly run.
+
+That a browser exists is all that can be known without starting it. Whether it
+has an adapter, and whether that is a GPU or software, only a page can ask.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import HardwareError, run_command
+
+#: A snap's wrapper takes seconds at its first start.
+_VERSION_SECONDS = 10.0
+
+_CHROMIUM, _FIREFOX, _WEBKIT = "chromium", "firefox", "webkit"
+
+#: What PATH may have: program → (name, engine), the best supported first.
+_PROGRAMS = {
+    "google-chrome": ("Google Chrome", _CHROMIUM),
+    "google-chrome-stable": ("Google Chrome", _CHROMIUM),
+    "chrome": ("Google Chrome", _CHROMIUM),
+    "chromium": ("Chromium", _CHROMIUM),
+    "chromium-browser": ("Chromium", _CHROMIUM),
+    "microsoft-edge": ("Microsoft Edge", _CHROMIUM),
+    "microsoft-edge-stable": ("Microsoft Edge", _CHROMIUM),
+    "msedge": ("Microsoft Edge", _CHROMIUM),
+    "firefox": ("Firefox", _FIREFOX),
+}
+_MAC = {
+    "Google Chrome.app/Contents/MacOS/Google Chrome": ("Google Chrome", _CHROMIUM),
+    "Chromium.app/Contents/MacOS/Chromium": ("Chromium", _CHROMIUM),
+    "Microsoft Edge.app/Contents/MacOS/Microsoft Edge": ("Microsoft Edge", _CHROMIUM),
+    "Firefox.app/Contents/MacOS/firefox": ("Firefox", _FIREFOX),
+    "Safari.app/Contents/MacOS/Safari": ("Safari", _WEBKIT),
+}
+_WINDOWS = {
+    "Google/Chrome/Application/chrome.exe": ("Google Chrome", _CHROMIUM),
+    "Chromium/Application/chrome.exe": ("Chromium", _CHROMIUM),
+    "Microsoft/Edge/Application/msedge.exe": ("Microsoft Edge", _CHROMIUM),
+    "Mozilla Firefox/firefox.exe": ("Firefox", _FIREFOX),
+}
+
+NOT_ASKED = "not known until a page asks this browser for one"
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A browser that could be started."""
+
+    name: str
+    path: str
+    engine: str
+
+
+class Programs(Protocol):
+    """Looks for programs; replaced by a record in tests."""
+
+    def find(self) -> list[Browser]:
+        """Every known browser, the best supported first."""
+        ...
+
+    def version(self, browser: Browser) -> str:
+        """Its version, empty where it does not tell."""
+        ...
+
+
+class InstalledPrograms:
+    """The programs of this machine."""
+
+    def __init__(
+        self, environment: Mapping[str, str] = os.environ, system: str = sys.platform
+    ) -> None:
+        self._environment = environment
+        self._system = system
+
+    def find(self) -> list[Browser]:
+        found: dict[str, Browser] = {}
+        for path, (name, engine) in self._places():
+            # A later name of the same file (chromium-browser → chromium) is the same browser.
+            if path.is_file() and os.access(path, os.X_OK):
+                found.setdefault(str(path.resolve()), Browser(name, str(path), engine))
+        return list(found.values())
+
+    def _places(self) -> list[tuple[Path, tuple[str, str]]]:
+        folders = [Path(p) for p in self._environment.get("PATH", "").split(os.pathsep) if p]
+        suffix = ".exe" if self._system == "win32" else ""
+        places = [
+            (folder / f"{program}{suffix}", said)
+            for program, said in _PROGRAMS.items()
+            for folder in folders
+        ]
+        if self._system == "darwin":
+            roots = [Path("/Applications"), Path.home() / "Applications"]
+            places += [(root / inside, said) for inside, said in _MAC.items() for root in roots]
+        if self._system == "win32":
+            names = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+            roots = [Path(self._environment[n]) for n in names if n in self._environment]
+            places += [(root / inside, said) for inside, said in _WINDOWS.items() for root in roots]
+        return places
+
+    def version(self, browser: Browser) -> str:
+        # On Windows asking for the version opens a window; Safari does not know the question.
+        if self._system == "win32" or browser.engine == _WEBKIT:
+            return ""
+        return _version(browser.path)
+
+
+@lru_cache
+def _version(path: str) -> str:
+    try:
+        lines = run_command([path, "--version"], _VERSION_SECONDS).strip().splitlines()
+    except HardwareError:
+        return ""
+    return lines[-1] if lines else ""
+
+
+def browser_devices(
+    hardware: str, programs: Programs, engines: tuple[str, ...], remedy: str
+) -> list[Device | Absent]:
+    """One device a suitable browser, or why there is none."""
+    browsers = programs.find()
+    suitable = [browser for browser in browsers if browser.engine in engines]
+    if not suitable:
+        unsuitable = ", ".join(browser.name for browser in browsers)
+        reason = f"no suitable browser found, only {unsuitable}" if browsers else "no browser found"
+        return [Absent(hardware, reason, remedy)]
+    return [
+        Device(
+            hardware=hardware,
+            name=browser.name,
+            ordinal=ordinal,
+            driver=programs.version(browser),
+            details={"path": browser.path, "engine": browser.engine, "adapter": NOT_ASKED},
+        )
+        for ordinal, browser in enumerate(suitable)
+    ]

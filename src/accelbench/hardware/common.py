@@ -1,0 +1,214 @@
+"""What all detectors share: ways to ask the machine, and what can go wrong while asking.
+
+Facts come from files, commands and throw-away processes. Each is reached through
+a small reader that is handed in, so that tests answer from records and no test
+needs the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.protocols import Absent
+
+log = logging.getLogger(__name__)
+
+#: How long a killed process may take to be gone before it is left to the kernel.
+#: One that hangs inside a driver cannot be killed, and must not hang us as well.
+_GRACE_SECONDS = 1.0
+
+
+class HardwareError(SurroundingsError):
+    """Asking a platform did not work: `message` is the reason, `advice` what would help."""
+
+
+class PackageMissingError(HardwareError):
+    """The Python package that reads this platform is not installed."""
+
+
+class DriverMissingError(HardwareError):
+    """The operating system has no driver for the platform, or none that answers."""
+
+
+class NoDeviceError(HardwareError):
+    """All parts are there, but no device."""
+
+
+class ToolMissingError(HardwareError):
+    """A command that should be asked does not exist here."""
+
+
+class ProbeFailedError(HardwareError):
+    """A command or a throw-away process ended badly."""
+
+
+class ProbeTimeoutError(ProbeFailedError):
+    """A command or a throw-away process did not answer in time and was killed."""
+
+
+@dataclass(frozen=True)
+class NotAvailable:
+    """In place of a figure that cannot be known here: never 0, always with the reason."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"not available ({self.reason})"
+
+
+class Files(Protocol):
+    """Reads the operating system's files."""
+
+    def text(self, path: str) -> str | None:
+        """The file's text without surrounding white space; None where it cannot be read."""
+        ...
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; none where there is no such folder."""
+        ...
+
+
+class SystemFiles:
+    """The files of the machine this runs on."""
+
+    def text(self, path: str) -> str | None:
+        try:
+            # One unbuffered read a file: half the time of open() for what snapshots read.
+            handle = os.open(path, os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            parts = []
+            while part := os.read(handle, 1 << 16):
+                parts.append(part)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+        return b"".join(parts).decode(errors="replace").strip()
+
+    def names(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(path))  # noqa: PTH208 - names are wanted, not paths
+        except OSError:
+            return []
+
+
+def number(text: str | None) -> int | None:
+    """A whole number as the kernel writes it, None where there is none."""
+    try:
+        return int(text, 0) if text is not None else None
+    except ValueError:
+        return None
+
+
+#: Runs a command and gives its standard output; raises HardwareError.
+Command = Callable[[Sequence[str], float], str]
+
+
+def run_command(args: Sequence[str], timeout: float) -> str:
+    """Standard output of a command that may be missing, fail or hang."""
+    return _run(args, timeout, None)
+
+
+def _run(args: Sequence[str], timeout: float, environment: Mapping[str, str] | None) -> str:
+    try:
+        process = subprocess.Popen(
+            list(args),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=None if environment is None else dict(environment),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ToolMissingError(f"{Path(args[0]).name} cannot be started: {error}") from error
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as expired:
+        _end(process)
+        raise ProbeTimeoutError(
+            f"{Path(args[0]).name} did not answer within {timeout:g} s",
+            "Its driver may hang: look into the system log, or restart the machine.",
+        ) from expired
+    log.debug("%s: exit %s", " ".join(args), process.returncode)
+    if process.returncode:
+        last = (errors.strip() or output.strip() or "no message").splitlines()[-1]
+        raise ProbeFailedError(f"{Path(args[0]).name} ended with {process.returncode}: {last}")
+    return output
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill a process and what it started, and wait for it only briefly."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    try:
+        process.communicate(timeout=_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        log.debug("process %s does not die; left behind", process.pid)
+
+
+#: Runs `main()` of a module in a throw-away process and gives what it returned, as JSON.
+Probe = Callable[[str, float], Any]
+
+_PROBE = (
+    "import importlib, json, sys\n"
+    "answer = importlib.import_module(sys.argv[1]).main()\n"
+    "sys.stdout.flush()\n"
+    "print('\\n' + json.dumps(answer), flush=True)\n"
+)
+
+
+def probe_in_process(module: str, timeout: float) -> Any:
+    """What `module.main()` returns, asked in a process that may crash or hang.
+
+    A driver's library can take the process that loads it down or block for ever;
+    and what is loaded in the conductor would be inherited by every worker.
+    """
+    text = _run([sys.executable, "-c", _PROBE, module], timeout, None)
+    try:
+        # Libraries print banners of their own: the answer is the last line.
+        return json.loads(text.strip().splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        raise ProbeFailedError(f"{module} gave no readable answer") from error
+
+
+def visible(places: list[dict[str, Any]], wanted: str | None) -> list[dict[str, Any]]:
+    """A vendor's list of visible devices applied: numbers or the beginning of a UUID.
+
+    As the vendors' drivers do, what follows the first bad entry is ignored.
+    """
+    if wanted is None:
+        return places
+    chosen: list[dict[str, Any]] = []
+    for entry in (part.strip() for part in wanted.split(",")):
+        if entry.isdigit():
+            named = places[int(entry) : int(entry) + 1]
+        else:
+            named = [p for p in places if entry and str(p.get("uuid")).startswith(entry)]
+        if len(named) != 1 or named[0] in chosen:
+            break
+        chosen += named
+    return chosen
+
+
+def absent(hardware: str, error: HardwareError, remedy: str) -> Absent:
+    """An error while looking as the reason why a platform is absent."""
+    log.debug("%s absent: %s", hardware, error)
+    return Absent(hardware, error.message, error.advice or remedy)

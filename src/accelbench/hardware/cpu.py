@@ -1,0 +1,245 @@
+"""The CPU in full. Linux by its files, macOS by sysctl, other systems by psutil."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from accelbench.core.identity import plain
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware import cpufacts
+from accelbench.hardware.common import (
+    Command,
+    Files,
+    HardwareError,
+    NotAvailable,
+    SystemFiles,
+    run_command,
+)
+from accelbench.hardware.cpufacts import Cache, Topology
+from accelbench.hardware.frequency import NO_CPUFREQ, Scaling, scaling
+from accelbench.hardware.limits import Limits, read_limits
+
+
+@dataclass(frozen=True)
+class CpuFacts:
+    """Everything known of the CPU and of what this process may use of it."""
+
+    model: str
+    vendor: str
+    architecture: str
+    topology: Topology
+    caches: tuple[Cache, ...]
+    instruction_sets: tuple[str, ...]
+    memory_total: int | None
+    memory_available: int | None
+    swap_total: int | None
+    scaling: Scaling | NotAvailable
+    limits: Limits
+    virtualisation: str | None
+
+    @property
+    def effective_cpus(self) -> float:
+        """CPUs' worth of time this process can get."""
+        return self.limits.effective_cpus(self.topology.threads)
+
+    @property
+    def effective_memory(self) -> int | None:
+        """Bytes this process can have at most."""
+        return (
+            None if self.memory_total is None else self.limits.effective_memory(self.memory_total)
+        )
+
+    def details(self) -> dict[str, Any]:
+        """Plain values for people and for JSON."""
+        body: dict[str, Any] = plain(self)
+        if isinstance(self.scaling, NotAvailable):
+            body["scaling"] = str(self.scaling)
+        elif isinstance(self.scaling.boost, NotAvailable):
+            body["scaling"]["boost"] = str(self.scaling.boost)
+        body["effective_cpus"] = self.effective_cpus
+        body["effective_memory"] = self.effective_memory
+        return body
+
+
+class CpuDetector:
+    """Finds the host's CPU: the one platform that is always there."""
+
+    hardware = "cpu"
+
+    def __init__(
+        self,
+        files: Files | None = None,
+        command: Command = run_command,
+        system: str = sys.platform,
+        machine: str | None = None,
+    ) -> None:
+        self._files = files or SystemFiles()
+        self._command = command
+        self._system = system
+        self._machine = machine or platform.machine()
+
+    def detect(self) -> list[Device | Absent]:
+        facts = self.facts()
+        return [
+            Device(
+                hardware="cpu",
+                name=facts.model,
+                vendor=facts.vendor,
+                memory_bytes=facts.memory_total,
+                count=facts.topology.cores,
+                details=facts.details(),
+            )
+        ]
+
+    def facts(self) -> CpuFacts:
+        """The CPU in full."""
+        if self._system == "linux":
+            found = linux_facts(self._files, self._machine)
+            if found is not None:
+                return found
+        if self._system == "darwin":
+            return mac_facts(self._command, self._machine)
+        return psutil_facts(self._machine)
+
+
+def linux_facts(files: Files, machine: str) -> CpuFacts | None:
+    """From /proc and /sys; None where they do not show a CPU."""
+    cpuinfo = files.text("/proc/cpuinfo") or ""
+    arrangement = cpufacts.topology(files)
+    if arrangement is None:
+        return None
+    model, vendor = cpufacts.model_and_vendor(cpuinfo)
+    memory = cpufacts.meminfo(files.text("/proc/meminfo"))
+    limits = read_limits(files)
+    available = memory.get("MemAvailable")
+    dmi = "/sys/class/dmi/id"
+    return CpuFacts(
+        model=model or f"{machine} processor",
+        vendor=vendor,
+        architecture=machine,
+        topology=arrangement,
+        caches=cpufacts.caches(files),
+        instruction_sets=cpufacts.instruction_sets(cpuinfo),
+        memory_total=memory.get("MemTotal"),
+        memory_available=None if available is None else limits.available_memory(available),
+        swap_total=memory.get("SwapTotal"),
+        scaling=scaling(files),
+        limits=limits,
+        virtualisation=cpufacts.hypervisor(
+            cpuinfo,
+            files.text(f"{dmi}/product_name") or "",
+            files.text(f"{dmi}/sys_vendor") or "",
+        ),
+    )
+
+
+_SYSCTLS = (
+    "machdep.cpu.brand_string",
+    "hw.packages",
+    "hw.physicalcpu",
+    "hw.logicalcpu",
+    "hw.memsize",
+    "hw.l1dcachesize",
+    "hw.l1icachesize",
+    "hw.l2cachesize",
+    "hw.l3cachesize",
+    "kern.hv_vmm_present",
+    "hw.optional.neon",
+    "hw.optional.arm.FEAT_FP16",
+    "hw.optional.arm.FEAT_DotProd",
+    "hw.optional.arm.FEAT_I8MM",
+    "hw.optional.arm.FEAT_BF16",
+    "hw.optional.arm.FEAT_SME",
+    "hw.optional.avx2_0",
+    "hw.optional.avx512f",
+)
+_MAC_SETS = {
+    "hw.optional.neon": "NEON",
+    "hw.optional.arm.FEAT_FP16": "FP16",
+    "hw.optional.arm.FEAT_DotProd": "DOTPROD",
+    "hw.optional.arm.FEAT_I8MM": "I8MM",
+    "hw.optional.arm.FEAT_BF16": "BF16",
+    "hw.optional.arm.FEAT_SME": "SME",
+    "hw.optional.avx2_0": "AVX2",
+    "hw.optional.avx512f": "AVX-512",
+}
+
+
+def read_sysctls(command: Command, names: tuple[str, ...]) -> dict[str, str]:
+    """Values of those sysctls that exist; asking for a missing one is not an error here."""
+    try:
+        text = command(["sysctl", "-i", *names], 5.0)
+    except HardwareError:
+        return {}
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, separator, value in pairs if separator}
+
+
+def mac_facts(command: Command, machine: str) -> CpuFacts:
+    """From sysctl, and from psutil what sysctl does not tell."""
+    said = read_sysctls(command, _SYSCTLS)
+    rest = psutil_facts(machine)
+    numbers = {key: int(value) for key, value in said.items() if value.isdigit()}
+    levels = (("L1d", "l1d"), ("L1i", "l1i"), ("L2", "l2"), ("L3", "l3"))
+    return CpuFacts(
+        model=cpufacts.clean_name(said.get("machdep.cpu.brand_string", rest.model)),
+        vendor="Apple" if "arm" in machine else "Intel",
+        architecture=machine,
+        topology=Topology(
+            sockets=numbers.get("hw.packages"),
+            cores=numbers.get("hw.physicalcpu", rest.topology.cores),
+            threads=numbers.get("hw.logicalcpu", rest.topology.threads),
+            numa_nodes=None,
+        ),
+        caches=tuple(
+            Cache(name, numbers[key], None)
+            for name, short in levels
+            if numbers.get(key := f"hw.{short}cachesize")
+        ),
+        instruction_sets=tuple(name for key, name in _MAC_SETS.items() if numbers.get(key)),
+        memory_total=numbers.get("hw.memsize", rest.memory_total),
+        memory_available=rest.memory_available,
+        swap_total=rest.swap_total,
+        scaling=NotAvailable("macOS does not tell how it sets the clocks"),
+        limits=Limits(),
+        virtualisation="a virtual machine" if numbers.get("kern.hv_vmm_present") else None,
+    )
+
+
+def psutil_facts(machine: str) -> CpuFacts:
+    """What psutil tells on any system: enough to name and count."""
+    import psutil
+
+    memory, threads = psutil.virtual_memory(), os.cpu_count() or 1
+    return CpuFacts(
+        model=cpufacts.clean_name(
+            _windows_name() or platform.processor() or f"{machine} processor"
+        ),
+        vendor="",
+        architecture=machine,
+        topology=Topology(None, psutil.cpu_count(logical=False) or threads, threads, None),
+        caches=(),
+        instruction_sets=(),
+        memory_total=memory.total,
+        memory_available=memory.available,
+        swap_total=psutil.swap_memory().total,
+        scaling=NO_CPUFREQ if sys.platform == "linux" else NotAvailable("psutil does not tell"),
+        limits=Limits(),
+        virtualisation=None,
+    )
+
+
+def _windows_name() -> str:
+    """The processor's name from the registry; empty on other systems."""
+    try:
+        winreg: Any = import_module("winreg")
+    except ImportError:
+        return ""
+    path = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
+    with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
+        return str(winreg.QueryValueEx(key, "ProcessorNameString")[0])

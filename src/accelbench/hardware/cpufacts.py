@@ -1,0 +1,226 @@
+"""What a CPU is, read from what Linux says of it. Pure: texts in, facts out.
+
+Sources: Linux Documentation/ABI/stable/sysfs-devices-system-cpu and the
+implementer and part numbers of util-linux's lscpu-arm.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accelbench.hardware.common import Files, number
+
+#: The kernel's flag → the name people know, for those that change how fast models run.
+X86_SETS = {
+    "sse4_2": "SSE4.2",
+    "avx2": "AVX2",
+    "fma": "FMA",
+    "f16c": "F16C",
+    "avx_vnni": "AVX-VNNI",
+    "avx512f": "AVX-512",
+    "avx512_vnni": "AVX-512 VNNI",
+    "avx512_bf16": "AVX-512 BF16",
+    "avx512_fp16": "AVX-512 FP16",
+    "amx_tile": "AMX",
+    "amx_int8": "AMX INT8",
+    "amx_bf16": "AMX BF16",
+    "amx_fp16": "AMX FP16",
+}
+ARM_SETS = {
+    "asimd": "NEON",
+    "asimdhp": "FP16",
+    "asimddp": "DOTPROD",
+    "i8mm": "I8MM",
+    "bf16": "BF16",
+    "sve": "SVE",
+    "sve2": "SVE2",
+    "sme": "SME",
+}
+
+_ARM_MAKERS = {
+    0x41: "ARM",
+    0x42: "Broadcom",
+    0x43: "Cavium",
+    0x46: "Fujitsu",
+    0x48: "HiSilicon",
+    0x4E: "NVIDIA",
+    0x51: "Qualcomm",
+    0x61: "Apple",
+    0xC0: "Ampere",
+}
+_ARM_PARTS = {
+    (0x41, 0xD03): "Cortex-A53",
+    (0x41, 0xD05): "Cortex-A55",
+    (0x41, 0xD08): "Cortex-A72",
+    (0x41, 0xD0B): "Cortex-A76",
+    (0x41, 0xD0C): "Neoverse-N1",
+    (0x41, 0xD40): "Neoverse-V1",
+    (0x41, 0xD49): "Neoverse-N2",
+    (0x41, 0xD4F): "Neoverse-V2",
+    (0x41, 0xD83): "Neoverse-V3AE",
+    (0x41, 0xD84): "Neoverse-V3",
+    (0x41, 0xD8E): "Neoverse-N3",
+    (0x46, 0x001): "A64FX",
+    (0x48, 0xD01): "TaiShan-v110",
+    (0x4E, 0x004): "Carmel",
+    (0x51, 0x001): "Oryon",
+    (0xC0, 0xAC3): "Ampere-1",
+    (0xC0, 0xAC4): "Ampere-1a",
+}
+_X86_MAKERS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "HygonGenuine": "Hygon"}
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One level of cache: how large one is, and how many of them there are."""
+
+    name: str  # L1d, L1i, L2, L3
+    bytes: int
+    instances: int | None  # None where only the size is told
+
+
+@dataclass(frozen=True)
+class Topology:
+    """How the CPUs are arranged."""
+
+    sockets: int | None  # None where the system does not tell
+    cores: int
+    threads: int
+    numa_nodes: int | None
+
+
+def first_block(cpuinfo: str) -> dict[str, str]:
+    """The first CPU's lines of /proc/cpuinfo; lines before any CPU are added (ARM32, S390)."""
+    fields: dict[str, str] = {}
+    for line in cpuinfo.splitlines():
+        key, separator, value = line.partition(":")
+        key = key.strip()
+        if separator and key == "processor" and "processor" in fields:
+            break
+        if separator:
+            fields.setdefault(key, value.strip())
+    return fields
+
+
+def clean_name(name: str) -> str:
+    """A model name without trademark signs, filler and the frequency, which is not the model's."""
+    name = re.sub(r"\((?:R|TM|r|tm)\)", "", name)
+    name = re.sub(r"\s+(?:CPU|Processor)?\s*@\s*[\d.]+\s*[GM]Hz", "", name)
+    name = re.sub(r"\s+\d+-Core Processor\b|\s+(?:CPU|Processor)\b", "", name)
+    return " ".join(name.split())
+
+
+def model_and_vendor(cpuinfo: str) -> tuple[str, str]:
+    """The CPU as people know it, and who made it; empty where /proc does not tell."""
+    fields = first_block(cpuinfo)
+    vendor_id = fields.get("vendor_id", "")
+    vendor = _X86_MAKERS.get(vendor_id, vendor_id)
+    if fields.get("model name") and vendor_id:
+        return clean_name(fields["model name"]), vendor
+    maker = number(fields.get("CPU implementer"))
+    part = number(fields.get("CPU part"))
+    if maker is None or part is None:
+        return clean_name(fields.get("model name", fields.get("cpu", ""))), vendor
+    vendor = _ARM_MAKERS.get(maker, f"implementer {maker:#x}")
+    name = _ARM_PARTS.get((maker, part), f"part {part:#x}")
+    return f"{vendor} {name}", vendor
+
+
+def instruction_sets(cpuinfo: str) -> tuple[str, ...]:
+    """Those of the sets above that this CPU has, in their order."""
+    fields = first_block(cpuinfo)
+    if "flags" in fields:
+        flags, known = fields["flags"].split(), X86_SETS
+    else:
+        flags, known = fields.get("Features", "").split(), ARM_SETS
+    present = frozenset(flags)
+    return tuple(name for flag, name in known.items() if flag in present)
+
+
+def hypervisor(cpuinfo: str, product: str, vendor: str) -> str | None:
+    """What the machine is a guest of, None where nothing says that it is one.
+
+    x86 processors say so in a flag; elsewhere only the firmware's names can tell.
+    """
+    names = f"{vendor} {product}".strip()
+    guests = ("kvm", "qemu", "vmware", "virtual", "xen", "amazon ec2", "google compute", "bochs")
+    named = names if any(word in names.lower() for word in guests) else ""
+    if "hypervisor" in first_block(cpuinfo).get("flags", "").split():
+        return named or "a hypervisor that does not name itself"
+    return named or None
+
+
+def cpu_list(text: str | None) -> list[int]:
+    """The kernel's lists of CPUs: "0-3,8"."""
+    found: list[int] = []
+    for part in (text or "").split(","):
+        low, _, high = part.strip().partition("-")
+        if low.isdigit():
+            found += range(int(low), int(high or low) + 1)
+    return found
+
+
+_CPUS = "/sys/devices/system/cpu"
+
+
+def online(files: Files) -> list[int]:
+    """Logical CPUs in use by the kernel."""
+    listed = cpu_list(files.text(f"{_CPUS}/online"))
+    return listed or [int(n[3:]) for n in files.names(_CPUS) if re.fullmatch(r"cpu\d+", n)]
+
+
+def topology(files: Files) -> Topology | None:
+    """Sockets, cores, threads and NUMA nodes; None where the kernel shows no CPUs."""
+    cpus = online(files)
+    if not cpus:
+        return None
+    sockets, cores = set(), set()
+    for cpu in cpus:
+        folder = f"{_CPUS}/cpu{cpu}/topology"
+        package = files.text(f"{folder}/physical_package_id") or "0"
+        # Core ids may repeat in another die of one package: the siblings' list cannot.
+        siblings = files.text(f"{folder}/thread_siblings_list") or str(cpu)
+        sockets.add(package)
+        cores.add((package, siblings))
+    nodes = [n for n in files.names("/sys/devices/system/node") if re.fullmatch(r"node\d+", n)]
+    return Topology(len(sockets), len(cores), len(cpus), max(1, len(nodes)))
+
+
+def caches(files: Files) -> tuple[Cache, ...]:
+    """Every level's size and number; a level of two sizes (big and little cores) is given twice."""
+    instances: dict[tuple[str, int], set[str]] = {}
+    for cpu in online(files):
+        folder = f"{_CPUS}/cpu{cpu}/cache"
+        for index in files.names(folder):
+            if not index.startswith("index"):
+                continue
+            level = files.text(f"{folder}/{index}/level")
+            size = _kernel_size(files.text(f"{folder}/{index}/size"))
+            if level is None or size is None:
+                continue
+            kind = files.text(f"{folder}/{index}/type")
+            letter = {"Data": "d", "Instruction": "i"}.get(kind or "", "")
+            shared = files.text(f"{folder}/{index}/shared_cpu_list") or str(cpu)
+            instances.setdefault((f"L{level}{letter}", size), set()).add(shared)
+    return tuple(Cache(name, size, len(of)) for (name, size), of in sorted(instances.items()))
+
+
+def _kernel_size(text: str | None) -> int | None:
+    """48K, 32768K, 1M as bytes."""
+    match = re.fullmatch(r"(\d+)([KMG]?)", text or "")
+    if match is None:
+        return None
+    return int(match[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[match[2]]
+
+
+def meminfo(text: str | None) -> Mapping[str, int]:
+    """/proc/meminfo in bytes."""
+    found = {}
+    for line in (text or "").splitlines():
+        key, _, value = line.partition(":")
+        words = value.split()
+        if words and words[0].isdigit():
+            found[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return found

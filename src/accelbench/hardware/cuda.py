@@ -1,0 +1,173 @@
+"""NVIDIA GPUs, by NVML; where its Python package is missing, by nvidia-smi."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import (
+    Command,
+    DriverMissingError,
+    Files,
+    HardwareError,
+    NoDeviceError,
+    PackageMissingError,
+    Probe,
+    SystemFiles,
+    absent,
+    probe_in_process,
+    run_command,
+    visible,
+)
+
+#: A machine with eight cards without persistence mode takes seconds to initialise.
+_TIMEOUT_SECONDS = 30.0
+
+_DRIVER_REMEDY = "Needs an NVIDIA GPU and its driver; then: pip install 'accelbench[cuda]'"
+_PACKAGE_REMEDY = "Install the reader of NVIDIA's library with: pip install 'accelbench[cuda]'"
+
+#: Any of them means that a driver is there: on Linux, in containers, in WSL, on Jetson.
+_SIGNS = ("/proc/driver/nvidia/version", "/sys/module/nvidia/initstate")
+_SIGN_FOLDERS = ("/proc/driver/nvidia", "/usr/lib/wsl/lib", "/proc/device-tree/gpu")
+
+_SMI_QUERY = ("name", "uuid", "memory.total", "power.limit", "compute_cap", "pci.bus_id")
+
+
+class CudaDetector:
+    """Finds NVIDIA GPUs without loading CUDA."""
+
+    hardware = "cuda"
+
+    def __init__(
+        self,
+        files: Files | None = None,
+        probe: Probe = probe_in_process,
+        command: Command = run_command,
+        environment: Mapping[str, str] = os.environ,
+        system: str = sys.platform,
+    ) -> None:
+        self._files = files or SystemFiles()
+        self._probe = probe
+        self._command = command
+        self._environment = environment
+        self._system = system
+
+    def detect(self) -> list[Device | Absent]:
+        try:
+            self._look_for_driver()
+            return list(devices(self._ask(), self._environment))
+        except HardwareError as error:
+            return [absent(self.hardware, error, _DRIVER_REMEDY)]
+
+    def _look_for_driver(self) -> None:
+        """Spare the throw-away process where there cannot be a driver."""
+        if self._system == "darwin":
+            raise DriverMissingError("NVIDIA has no driver for macOS", "Use Linux or Windows.")
+        if self._system != "linux":
+            return
+        signs = any(self._files.text(path) is not None for path in _SIGNS)
+        if not signs and not any(self._files.names(path) for path in _SIGN_FOLDERS):
+            raise DriverMissingError("no NVIDIA driver is loaded")
+
+    def _ask(self) -> dict[str, Any]:
+        said: dict[str, Any] = self._probe("accelbench.hardware.nvml", _TIMEOUT_SECONDS)
+        if said.get("missing") == "package":
+            try:
+                return parse_smi(self._smi())
+            except HardwareError as error:
+                raise PackageMissingError(
+                    "an NVIDIA driver is here, but the package nvidia-ml-py is not installed",
+                    _PACKAGE_REMEDY,
+                ) from error
+        if said.get("missing") == "driver":
+            raise DriverMissingError(f"NVIDIA's management library says: {said['reason']}")
+        return said
+
+    def _smi(self) -> str:
+        query = ",".join(("driver_version", *_SMI_QUERY))
+        return self._command(
+            ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"],
+            _TIMEOUT_SECONDS,
+        )
+
+
+def parse_smi(text: str) -> dict[str, Any]:
+    """nvidia-smi's table in the form NVML's answers have."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in text.strip().splitlines()]
+    cards = []
+    for _, name, uuid, memory, limit, capability, pci in rows:
+        cards.append(
+            {
+                "name": name,
+                "uuid": uuid,
+                "memory_bytes": int(memory) * 2**20 if memory.isdigit() else None,
+                "power_limit_watts": float(limit) if limit[:1].isdigit() else None,
+                "compute_capability": capability,
+                "pci": pci,
+                "source": "nvidia-smi; processes and MIG instances are not read",
+            }
+        )
+    return {"driver": rows[0][0] if rows else "", "cuda": None, "cards": cards}
+
+
+def devices(said: Mapping[str, Any], environment: Mapping[str, str]) -> list[Device]:
+    """The cards as CUDA will number them in a worker of this environment."""
+    cards = list(said["cards"])
+    if not cards:
+        raise NoDeviceError("an NVIDIA driver is loaded, but it has no GPU")
+    places = _places(cards)
+    if not places:
+        raise NoDeviceError(
+            "MIG is on, but no MIG instance exists",
+            "Make one with: nvidia-smi mig -cgi 0 -C, or switch MIG off.",
+        )
+    chosen = visible(places, environment.get("CUDA_VISIBLE_DEVICES"))
+    if not chosen:
+        raise NoDeviceError(
+            f"CUDA_VISIBLE_DEVICES={environment['CUDA_VISIBLE_DEVICES']} hides every GPU",
+            "Unset CUDA_VISIBLE_DEVICES.",
+        )
+    order_matters = len({place["name"] for place in chosen}) > 1
+    by_bus = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    note = (
+        "numbered in PCI order; CUDA numbers the fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID"
+        if order_matters and not by_bus
+        else None
+    )
+    return [_device(place, i, said, note) for i, place in enumerate(chosen)]
+
+
+def _places(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where work can run: a whole card, or each MIG instance of one that is cut up."""
+    places: list[dict[str, Any]] = []
+    for card in cards:
+        if not card.get("mig"):
+            places.append(card)
+        for part in card.get("instances", ()):
+            shared = {k: v for k, v in card.items() if k not in ("instances", "cores", "mig")}
+            places.append({**shared, **part, "mig_instance_of": card["uuid"]})
+    return places
+
+
+def _device(
+    place: Mapping[str, Any], ordinal: int, said: Mapping[str, Any], note: str | None
+) -> Device:
+    known = ("name", "memory_bytes", "power_limit_watts", "instances")
+    details = {k: v for k, v in place.items() if k not in known and v is not None}
+    details["cuda"] = said["cuda"]
+    if note:
+        details["ordinal_note"] = note
+    name = str(place["name"])
+    return Device(
+        hardware="cuda",
+        name=name if name.startswith("NVIDIA") else f"NVIDIA {name}",
+        ordinal=ordinal,
+        vendor="NVIDIA",
+        memory_bytes=place["memory_bytes"],
+        power_limit_watts=place["power_limit_watts"],
+        driver=str(said["driver"]),
+        details=details,
+    )

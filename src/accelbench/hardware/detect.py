@@ -1,0 +1,76 @@
+"""Every platform, present or absent: asks each registered detector."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.plugins import HARDWARE as GROUP
+from accelbench.core.plugins import load, registered
+from accelbench.core.protocols import Absent, Device
+from accelbench.core.words import HARDWARE
+from accelbench.hardware.common import log
+
+
+def known() -> tuple[str, ...]:
+    """Names of all registered platforms: the design's order, then plugins' by name."""
+    return _ordered(registered(GROUP))
+
+
+def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+    have = set(names)
+    own = [name for name in HARDWARE if name in have]
+    return (*own, *sorted(have - set(own)))
+
+
+def detect_all() -> dict[str, list[Device | Absent]]:
+    """What every registered detector finds, platform by platform."""
+    points = registered(GROUP)
+    return {name: _detect(name, points[name]) for name in _ordered(points)}
+
+
+def detect(hardware: str) -> list[Device | Absent]:
+    """What one platform's detector finds. Raises UsageError for a name that nobody registered."""
+    point = registered(GROUP).get(hardware)
+    if point is None:
+        names = known()
+        near = difflib.get_close_matches(hardware.lower(), names, n=3, cutoff=0.5)
+        advice = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}."
+        raise UsageError(f"There is no hardware named {hardware!r}.", advice)
+    return _detect(hardware, point)
+
+
+def _detect(hardware: str, point: EntryPoint) -> list[Device | Absent]:
+    try:
+        detector = load(point)
+    except Exception as error:
+        return [_failed(hardware, "cannot be imported", point.value, error)]
+    return ask(hardware, detector)
+
+
+def ask(hardware: str, detector: Any) -> list[Device | Absent]:
+    """A detector's answer; one that raises or says nothing becomes an Absent with that reason."""
+    try:
+        found = list(detector.detect())
+    except Exception as error:
+        return [_failed(hardware, "failed", type(detector).__name__, error)]
+    if not found:
+        return [
+            Absent(hardware, "its detector gave no answer", "Report it to the detector's author.")
+        ]
+    for one in found:
+        log.debug("%s: %s", hardware, one)
+    return found
+
+
+def _failed(hardware: str, what: str, who: str, error: Exception) -> Absent:
+    log.debug("detector of %s %s", hardware, what, exc_info=error)
+    said = " ".join(str(error).split()) or "no message"
+    return Absent(
+        hardware,
+        f"its detector {what}: {type(error).__name__}: {said}",
+        f"Run again with --debug and report what it shows of {who}.",
+    )

@@ -1,0 +1,158 @@
+"""The machine part of what a run records: system, versions, limits, code version."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from accelbench.hardware.common import (
+    Command,
+    Files,
+    HardwareError,
+    NotAvailable,
+    SystemFiles,
+    run_command,
+)
+from accelbench.hardware.cpu import CpuDetector
+
+#: Distributions whose version can change a figure or its meaning.
+PACKAGES = (
+    "accelbench",
+    "torch",
+    "transformers",
+    "safetensors",
+    "numpy",
+    "scipy",
+    "duckdb",
+    "pyarrow",
+    "onnx",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnxruntime-openvino",
+    "onnxruntime-qnn",
+    "onnxscript",
+    "openvino",
+    "nncf",
+    "jax",
+    "jaxlib",
+    "flax",
+    "keras",
+    "triton",
+    "torchao",
+    "nvidia-ml-py",
+    "amdsmi",
+    "psutil",
+)
+
+#: Variables that change how many threads engines use, what they see or how they compute.
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "OMP_PROC_BIND",
+    "KMP_AFFINITY",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "NVIDIA_TF32_OVERRIDE",
+    "XLA_FLAGS",
+    "LD_PRELOAD",
+    "MALLOC_ARENA_MAX",
+    "ONEDNN_MAX_CPU_ISA",
+)
+
+_GIT_SECONDS = 5.0
+
+
+def environment(
+    folder: Path | None = None,
+    files: Files | None = None,
+    command: Command = run_command,
+    version_of: Callable[[str], str] = version,
+) -> dict[str, Any]:
+    """Everything about this machine and installation that a figure may depend on; plain values.
+
+    Imports none of the packages it names.
+
+    Args:
+        folder: whose git commit is recorded; the current directory unless given.
+        files, command, version_of: where the facts come from; replaced in tests.
+    """
+    facts = CpuDetector(files or SystemFiles(), command).facts()
+    scaling = facts.scaling
+    return {
+        "machine": socket.gethostname(),
+        "os": platform.system(),
+        "os_release": _release(files or SystemFiles()),
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()).strip() or None,
+        "python": platform.python_version(),
+        "python_implementation": platform.python_implementation(),
+        "python_executable": sys.executable,
+        "cpu": facts.model,
+        "cpus_logical": facts.topology.threads,
+        "effective_cpus": facts.effective_cpus,
+        "memory_total": facts.memory_total,
+        "effective_memory": facts.effective_memory,
+        "limits": {
+            "cpus": facts.limits.cpu_quota,
+            "affinity": facts.limits.affinity,
+            "memory_bytes": facts.limits.memory_limit_bytes,
+            "cgroup": facts.limits.cgroup or None,
+        },
+        "governor": str(scaling) if isinstance(scaling, NotAvailable) else scaling.governor,
+        "virtualisation": facts.virtualisation,
+        "packages": packages(version_of),
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "git": git(folder or Path.cwd(), command),
+    }
+
+
+def packages(version_of: Callable[[str], str] = version) -> dict[str, str]:
+    """Versions of those of the packages that are installed."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version_of(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def git(folder: Path, command: Command = run_command) -> dict[str, Any] | None:
+    """Commit, branch and whether files differ from it; None outside a git work tree."""
+
+    def ask(*words: str) -> str:
+        # No optional locks: a benchmark must not disturb work going on in the tree.
+        return command(["git", "--no-optional-locks", "-C", str(folder), *words], _GIT_SECONDS)
+
+    try:
+        commit = ask("rev-parse", "HEAD").strip()
+        branch = ask("rev-parse", "--abbrev-ref", "HEAD").strip()
+        changed = ask("status", "--porcelain", "--untracked-files=no")
+    except HardwareError:
+        return None
+    return {
+        "commit": commit,
+        "branch": None if branch == "HEAD" else branch,
+        "dirty": bool(changed.strip()),
+    }
+
+
+def _release(files: Files) -> str | None:
+    """The distribution or system version as people say it."""
+    for line in (files.text("/etc/os-release") or "").splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            return value.strip('"')
+    if sys.platform == "darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    return platform.version() if sys.platform == "win32" else None

@@ -1,0 +1,273 @@
+"""The machine around a measurement: a cheap look before and after, and what the two tell.
+
+    before = snapshot() ── the measured work ── after = snapshot()
+                  └── compare(before, after, …) → Disturbance → noise_warnings(…)
+
+A snapshot reads a dozen small files of /proc and /sys: measured 0.4 ms on a
+2-CPU Linux machine. `compare` and `noise_warnings` are pure.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+
+from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
+from accelbench.hardware.cpufacts import meminfo, online
+from accelbench.hardware.environment import environment
+from accelbench.hardware.frequency import frequencies_mhz, governor, spread
+from accelbench.hardware.limits import Limits, read_limits
+
+__all__ = [
+    "Disturbance",
+    "MachineSnapshot",
+    "compare",
+    "environment",
+    "free_memory_bytes",
+    "noise_warnings",
+    "snapshot",
+    "throttle_events",
+]
+
+#: CPUs whose throttle counters are read: cores under one lid get hot together.
+_THROTTLE_CPUS = 16
+
+#: Ticks of /proc/stat are 10 ms; over less than this a share would be rounding error.
+_SHORTEST_SECONDS = 0.5
+
+# -- when a reader must be warned -------------------------------------------------------
+
+#: A guest that waits for a CPU shows it in every latency. Verdicts want to see 3 %, so
+#: what alone makes 2 % must be said.
+STEAL_SHARE = 0.02
+
+#: One foreign process that is always busy takes 1/cores. Up to a tenth, schedulers place it
+#: beside the measured threads; beyond, it takes turns with them, and two spinning threads
+#: were seen to become four times slower for one busy neighbour on two CPUs.
+FOREIGN_SHARE = 0.10
+
+#: 1 MiB of swap traffic: a page here and there is housekeeping, this is working memory.
+SWAPPED_BYTES = 2**20
+
+#: A group that stood still for its quota for 1 % of the time has had whole steps cut in two.
+QUOTA_SHARE = 0.01
+
+#: The only governors that hold the clock up; under others a short step runs at a low clock.
+STEADY_GOVERNORS = frozenset({"performance"})
+
+
+@dataclass(frozen=True)
+class CpuSeconds:
+    """Seconds that all CPUs together have spent since boot."""
+
+    total: float
+    busy: float  # at work for anybody, this process included; without steal
+    steal: float | None  # a hypervisor gave our CPU to another guest; None: not told
+
+
+@dataclass(frozen=True)
+class MachineSnapshot:
+    """The machine at one moment. Counters count from boot."""
+
+    taken_ns: int
+    cpus: int  # logical
+    cpu: CpuSeconds
+    load: tuple[float, float, float] | None
+    memory_available: int | None
+    swapped_bytes: int | None  # in and out together
+    governor: str | NotAvailable
+    frequencies_mhz: dict[int, float] = field(default_factory=dict)
+    throttle_events: int | None = None  # thermal, over the cores looked at
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What happened to the machine between two snapshots. None: not known, with no guess."""
+
+    seconds: float
+    steal: float | None  # share of all CPU time, 0 to 1
+    foreign: float | None  # share of all CPU time that other processes used
+    swapped_bytes: int | None
+    throttle_events: int | None
+    quota_stopped: float | None  # share of the time this group stood still for its CPU quota
+    frequency_change: float | None  # mean of after ÷ before, less 1
+
+
+def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineSnapshot:
+    """The machine now; reads files only, except where there is no /proc."""
+    if system != "linux":
+        return _psutil_snapshot()
+    files = files or SystemFiles()
+    cpu, cpus = _cpu_seconds(files.text("/proc/stat") or "")
+    limits = read_limits(files)
+    available = meminfo(files.text("/proc/meminfo")).get("MemAvailable")
+    return MachineSnapshot(
+        taken_ns=time.monotonic_ns(),
+        cpus=cpus,
+        cpu=cpu,
+        load=_load(files.text("/proc/loadavg")),
+        memory_available=None if available is None else limits.available_memory(available),
+        swapped_bytes=_swapped(files.text("/proc/vmstat")),
+        governor=governor(files),
+        frequencies_mhz=frequencies_mhz(files),
+        throttle_events=throttle_events(files),
+        limits=limits,
+    )
+
+
+def free_memory_bytes(files: Files | None = None, system: str = sys.platform) -> int | None:
+    """Bytes this process could still take without swapping, within its container's limit."""
+    if system != "linux":
+        import psutil
+
+        return psutil.virtual_memory().available
+    files = files or SystemFiles()
+    available = meminfo(files.text("/proc/meminfo")).get("MemAvailable")
+    return None if available is None else read_limits(files).available_memory(available)
+
+
+def compare(
+    before: MachineSnapshot,
+    after: MachineSnapshot,
+    own_cpu_seconds: float,
+    cpus: float | None = None,
+) -> Disturbance:
+    """What happened between two snapshots.
+
+    Args:
+        before: taken when the measured work began.
+        after: taken when it had ended.
+        own_cpu_seconds: CPU time that the work itself used in between, over all its
+            processes and threads.
+        cpus: CPUs that shares relate to; the whole machine's unless given.
+    """
+    seconds = (after.taken_ns - before.taken_ns) / 1e9
+    frequency = _frequency_change(before.frequencies_mhz, after.frequencies_mhz)
+    swapped = _difference(before.swapped_bytes, after.swapped_bytes)
+    events = _difference(before.throttle_events, after.throttle_events)
+    stopped = _difference(before.limits.throttled_us, after.limits.throttled_us)
+    known = seconds >= _SHORTEST_SECONDS
+    capacity = seconds * (cpus or before.cpus)
+    stolen = _difference(before.cpu.steal, after.cpu.steal)
+    others = after.cpu.busy - before.cpu.busy - own_cpu_seconds
+    return Disturbance(
+        seconds=seconds,
+        steal=min(1.0, max(0.0, stolen / capacity)) if known and stolen is not None else None,
+        # Ticks are rounded, the work's own time is not: the difference can be just below 0.
+        foreign=min(1.0, max(0.0, others / capacity)) if known else None,
+        swapped_bytes=None if swapped is None else int(swapped),
+        throttle_events=None if events is None else int(events),
+        quota_stopped=stopped / 1e6 / seconds if known and stopped is not None else None,
+        frequency_change=frequency,
+    )
+
+
+def noise_warnings(disturbance: Disturbance, before: MachineSnapshot) -> list[str]:
+    """What a reader should know before trusting the figures: plain sentences, none if quiet."""
+    found = []
+    if (disturbance.foreign or 0) > FOREIGN_SHARE:
+        found.append(
+            f"Other processes used {_percent(disturbance.foreign)} of the CPUs while this was"
+            " measured; latencies may be several times too long. Close them or use --launches."
+        )
+    if (disturbance.steal or 0) > STEAL_SHARE:
+        found.append(
+            f"The hypervisor gave {_percent(disturbance.steal)} of this machine's CPU time to"
+            " others (steal); latencies are too long by at least that. Measure again on a quieter"
+            " host or use --launches."
+        )
+    if (disturbance.quota_stopped or 0) > QUOTA_SHARE:
+        found.append(
+            f"The container's CPU quota stopped it for {_percent(disturbance.quota_stopped)} of the"
+            " time; use as many threads as the quota has CPUs, or raise the quota."
+        )
+    if (disturbance.swapped_bytes or 0) > SWAPPED_BYTES:
+        found.append(
+            f"The machine swapped {(disturbance.swapped_bytes or 0) / 2**20:.0f} MB while this was"
+            " measured; use a smaller batch or free memory."
+        )
+    if disturbance.throttle_events:
+        found.append(
+            f"The CPU slowed itself down for heat {disturbance.throttle_events} times while this"
+            " was measured; let it cool, or measure for longer to see the steady clock."
+        )
+    set_to = before.governor
+    if isinstance(set_to, str) and set(set_to.split(", ")) - STEADY_GOVERNORS:
+        found.append(
+            f"The CPU frequency governor is {set_to}: clocks follow the load, so short steps look"
+            " slower than long ones. Set it with: sudo cpupower frequency-set -g performance"
+        )
+    return found
+
+
+def _percent(share: float | None) -> str:
+    return f"{100 * (share or 0):.0f} %"
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    """None where either is unknown, or where the counter was set back in between."""
+    if before is None or after is None or after < before:
+        return None
+    return after - before
+
+
+def _frequency_change(before: dict[int, float], after: dict[int, float]) -> float | None:
+    ratios = [after[cpu] / before[cpu] for cpu in before if cpu in after and before[cpu]]
+    return sum(ratios) / len(ratios) - 1 if ratios else None
+
+
+def _cpu_seconds(stat: str) -> tuple[CpuSeconds, int]:
+    """The first line of /proc/stat in seconds, and how many CPUs it is over."""
+    lines = stat.splitlines()
+    ticks = [int(n) for n in lines[0].split()[1:]] if lines else []
+    ticks += [0] * (8 - len(ticks))
+    user, nice, kernel, idle, wait, irq, soft, steal = ticks[:8]
+    # guest and guest_nice are in user and nice already.
+    busy = user + nice + kernel + irq + soft
+    cpus = sum(line.startswith("cpu") for line in lines) - 1
+    a_second = os.sysconf("SC_CLK_TCK")
+    total = busy + idle + wait + steal
+    return CpuSeconds(total / a_second, busy / a_second, steal / a_second), max(1, cpus)
+
+
+def _load(text: str | None) -> tuple[float, float, float] | None:
+    words = (text or "").split()
+    return (float(words[0]), float(words[1]), float(words[2])) if len(words) >= 3 else None
+
+
+def _swapped(vmstat: str | None) -> int | None:
+    rows = dict(line.split(maxsplit=1) for line in (vmstat or "").splitlines() if " " in line)
+    if "pswpin" not in rows or "pswpout" not in rows:
+        return None
+    return (int(rows["pswpin"]) + int(rows["pswpout"])) * os.sysconf("SC_PAGE_SIZE")
+
+
+def throttle_events(files: Files) -> int | None:
+    """Times that the CPU slowed down for heat since boot; None where the kernel does not count."""
+    counts = [
+        number(files.text(f"/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count"))
+        for cpu in spread(online(files), _THROTTLE_CPUS)
+    ]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _psutil_snapshot() -> MachineSnapshot:
+    """On systems without /proc."""
+    import psutil
+
+    times, swap = psutil.cpu_times(), psutil.swap_memory()
+    total = sum(times)
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    return MachineSnapshot(
+        taken_ns=time.monotonic_ns(),
+        cpus=psutil.cpu_count() or 1,
+        cpu=CpuSeconds(total, total - idle, None),
+        load=psutil.getloadavg(),
+        memory_available=psutil.virtual_memory().available,
+        swapped_bytes=swap.sin + swap.sout,
+        governor=NotAvailable("this system does not tell how it sets the clocks"),
+    )

@@ -1,0 +1,82 @@
+"""Apple's GPUs, reached through Metal: by sysctl and system_profiler."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from typing import Any
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import (
+    Command,
+    HardwareError,
+    NoDeviceError,
+    absent,
+    run_command,
+)
+from accelbench.hardware.cpu import read_sysctls
+
+#: system_profiler answers in a second; its display section has been seen to take several.
+_TIMEOUT_SECONDS = 20.0
+_REMEDY = "Use a Mac with an Apple chip (M1 or later) and macOS 12.3 or later."
+
+
+class MpsDetector:
+    """Finds the GPU of an Apple chip."""
+
+    hardware = "mps"
+
+    def __init__(
+        self,
+        command: Command = run_command,
+        system: str = sys.platform,
+        machine: str | None = None,
+        release: str | None = None,
+    ) -> None:
+        self._command = command
+        self._system = system
+        self._machine = machine or platform.machine()
+        self._release = platform.mac_ver()[0] if release is None else release
+
+    def detect(self) -> list[Device | Absent]:
+        try:
+            return [self._device()]
+        except HardwareError as error:
+            return [absent(self.hardware, error, _REMEDY)]
+
+    def _device(self) -> Device:
+        if self._system != "darwin":
+            raise NoDeviceError("Metal exists on macOS only", _REMEDY)
+        if self._machine != "arm64":
+            raise NoDeviceError("this Mac has no Apple chip", _REMEDY)
+        said = read_sysctls(self._command, ("machdep.cpu.brand_string", "hw.memsize"))
+        chip, memory = said.get("machdep.cpu.brand_string"), said.get("hw.memsize")
+        card = self._card()
+        return Device(
+            hardware="mps",
+            name=chip or card.get("sppci_model") or "Apple GPU",
+            vendor="Apple",
+            memory_bytes=int(memory) if memory else None,
+            count=int(card["sppci_cores"]) if str(card.get("sppci_cores", "")).isdigit() else 1,
+            driver=f"macOS {self._release}",
+            details={
+                "gpu_cores": card.get("sppci_cores", "not told"),
+                "metal": card.get("spdisplays_mtlgpufamilysupport", "not told"),
+                "memory": "unified: shared with the CPU",
+            },
+        )
+
+    def _card(self) -> dict[str, Any]:
+        """The GPU's section of system_profiler; empty where it does not answer."""
+        try:
+            text = self._command(
+                ["system_profiler", "-json", "SPDisplaysDataType"], _TIMEOUT_SECONDS
+            )
+            cards = json.loads(text)["SPDisplaysDataType"]
+        except (HardwareError, ValueError, KeyError):
+            return {}
+        apple = [
+            card for card in cards if "apple" in str(card.get("spdisplays_vendor", "")).lower()
+        ]
+        return dict((apple or cards or [{}])[0])

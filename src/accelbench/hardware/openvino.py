@@ -1,0 +1,111 @@
+"""OpenVINO's devices (CPU, GPU, NPU), asked for in a throw-away process.
+
+`ov.Core()` loads every plugin and the drivers behind them; in the conductor it
+would start threads that every worker inherits, and a broken GPU driver hangs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import (
+    HardwareError,
+    NoDeviceError,
+    PackageMissingError,
+    Probe,
+    absent,
+    probe_in_process,
+)
+from accelbench.hardware.cpu import CpuDetector
+
+#: Measured: 0.4 s where only a CPU is found; elsewhere every plugin's driver is loaded.
+_TIMEOUT_SECONDS = 60.0
+_REMEDY = "Install it with: pip install 'accelbench[openvino]'"
+
+
+def main() -> dict[str, Any]:
+    """What OpenVINO itself sees."""
+    import openvino
+
+    core = openvino.Core()
+
+    def said(device: str, name: str) -> Any:
+        try:
+            return core.get_property(device, name)
+        except RuntimeError:
+            return None
+
+    return {
+        "version": openvino.__version__,
+        "devices": [
+            {
+                "device": device,
+                "name": said(device, "FULL_DEVICE_NAME"),
+                "capabilities": sorted(said(device, "OPTIMIZATION_CAPABILITIES") or ()),
+                "memory_bytes": said(device, "GPU_DEVICE_TOTAL_MEM_SIZE"),
+                "units": said(device, "GPU_EXECUTION_UNITS_COUNT"),
+                "architecture": said(device, "DEVICE_ARCHITECTURE"),
+            }
+            for device in core.available_devices
+        ],
+    }
+
+
+def _installed() -> bool:
+    return find_spec("openvino") is not None
+
+
+def _host() -> Device | Absent:
+    return CpuDetector().detect()[0]
+
+
+class OpenvinoDetector:
+    """Finds what OpenVINO can run on."""
+
+    hardware = "openvino"
+
+    def __init__(
+        self,
+        probe: Probe = probe_in_process,
+        installed: Callable[[], bool] = _installed,
+        host: Callable[[], Device | Absent] = _host,
+    ) -> None:
+        self._probe = probe
+        self._installed = installed
+        self._host = host
+
+    def detect(self) -> list[Device | Absent]:
+        try:
+            if not self._installed():
+                raise PackageMissingError("the package openvino is not installed", _REMEDY)
+            return self._devices(self._probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
+        except HardwareError as error:
+            return [absent(self.hardware, error, "Reinstall: pip install 'accelbench[openvino]'")]
+
+    def _devices(self, said: dict[str, Any]) -> list[Device | Absent]:
+        if not said["devices"]:
+            raise NoDeviceError("OpenVINO is installed, but finds no device")
+        return [self._device(one, i, said["version"]) for i, one in enumerate(said["devices"])]
+
+    def _device(self, one: dict[str, Any], ordinal: int, version: str) -> Device:
+        memory, count = one["memory_bytes"], one["units"] or 1
+        if one["device"] == "CPU":
+            host = self._host()
+            if isinstance(host, Device):
+                memory, count = host.memory_bytes, host.count
+        return Device(
+            hardware="openvino",
+            name=one["name"] or one["device"],
+            ordinal=ordinal,
+            memory_bytes=memory,
+            count=count,
+            driver=f"OpenVINO {version.split('-')[0]}",
+            details={
+                "device": one["device"].lower(),
+                "capabilities": one["capabilities"],
+                "architecture": one["architecture"],
+            },
+        )

@@ -1,0 +1,124 @@
+"""Qualcomm's NPU, through the package onnxruntime-qnn; on x86-64 that package emulates it.
+
+The package's presence and the platform are all that is looked at: whether a
+graph really runs on the NPU is seen from the session's evidence.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import (
+    Files,
+    HardwareError,
+    NoDeviceError,
+    PackageMissingError,
+    SystemFiles,
+    absent,
+)
+
+_REMEDY = (
+    "Needs a Snapdragon machine with Qualcomm's NPU driver; then, and for its emulation on"
+    " x86-64 Linux too: pip install onnxruntime-qnn"
+)
+
+#: The kernel's doors to Hexagon's compute DSP, newest driver first.
+_DOORS = ("fastrpc-cdsp", "fastrpc-cdsp-secure", "adsprpc-smd", "adsprpc-smd-secure")
+
+
+def _package() -> str | None:
+    """Where onnxruntime-qnn lies, None where it is not installed."""
+    spec = find_spec("onnxruntime_qnn")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return places[0] if places else None
+
+
+def _version() -> str:
+    try:
+        return f"onnxruntime-qnn {version('onnxruntime-qnn')}"
+    except PackageNotFoundError:
+        return ""
+
+
+class QnnDetector:
+    """Finds Hexagon NPUs, or their emulation."""
+
+    hardware = "qnn"
+
+    def __init__(
+        self,
+        files: Files | None = None,
+        package: Callable[[], str | None] = _package,
+        system: str = sys.platform,
+        machine: str | None = None,
+        processor: str | None = None,
+    ) -> None:
+        self._files = files or SystemFiles()
+        self._package = package
+        self._system = system
+        self._machine = (machine or platform.machine()).lower()
+        self._processor = processor
+
+    def detect(self) -> list[Device | Absent]:
+        try:
+            return [self._device()]
+        except HardwareError as error:
+            return [absent(self.hardware, error, _REMEDY)]
+
+    def _device(self) -> Device:
+        arm = self._machine in ("aarch64", "arm64")
+        door = self._door() if arm else None
+        package = self._package()
+        if door is not None:
+            return Device(
+                hardware="qnn",
+                name=self._chip(),
+                vendor="Qualcomm",
+                driver=_version() if package else "",
+                details={
+                    "door": door,
+                    "package": _version() if package else "missing: pip install onnxruntime-qnn",
+                },
+            )
+        if package is None:
+            seen = "and no Qualcomm NPU is seen" if arm else "and this is no Snapdragon machine"
+            raise PackageMissingError(f"the package onnxruntime-qnn is not installed, {seen}")
+        if arm or "libQnnHtp.so" not in self._files.names(package):
+            raise NoDeviceError(
+                "onnxruntime-qnn is installed, but no Qualcomm NPU is seen and this build of the"
+                " package carries no emulation"
+            )
+        return Device(
+            hardware="qnn",
+            name="QNN HTP emulation",
+            vendor="Qualcomm",
+            driver=_version(),
+            emulated=True,
+            details={"note": "software on the CPU: right for correctness, its times mean nothing"},
+        )
+
+    def _door(self) -> str | None:
+        """What shows that an NPU is there."""
+        if self._system == "win32":
+            return "Windows on Snapdragon" if "qualcomm" in self._chip().lower() else None
+        names = self._files.names("/dev")
+        return next((f"/dev/{name}" for name in _DOORS if name in names), None)
+
+    def _chip(self) -> str:
+        """The system on chip's name, as far as the system tells it."""
+        if self._system == "win32":
+            from accelbench.hardware.cpu import CpuDetector
+
+            host = CpuDetector().detect()[0]
+            named = host.name if isinstance(host, Device) else ""
+            return self._processor or named
+        for path in ("/sys/devices/soc0/machine", "/proc/device-tree/model"):
+            text = self._files.text(path)
+            if text:
+                return f"Qualcomm Hexagon NPU of {text.rstrip(chr(0))}"
+        return "Qualcomm Hexagon NPU"

@@ -1,0 +1,120 @@
+"""AMD's meters, by amdsmi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from importlib import import_module
+from typing import Any
+
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.telemetry.common import (
+    Clocks,
+    ForeignProcess,
+    NullTelemetry,
+    Telemetry,
+    asked,
+    not_ours,
+)
+
+
+def amd_telemetry(ordinal: int, uuid: str | None = None, smi: Any = None) -> Telemetry:
+    """The meters of the GPU with this UUID, or of the nth where it has none."""
+    if smi is None:
+        try:
+            smi = import_module("amdsmi")
+        except (ImportError, KeyError, OSError):  # KeyError: the package without its library
+            return NullTelemetry(
+                "amdsmi is not installed or finds no library: pip install 'accelbench[rocm]'"
+            )
+    try:
+        smi.amdsmi_init()
+        handles = smi.amdsmi_get_processor_handles()
+        if uuid is not None:
+            named = [h for h in handles if smi.amdsmi_get_gpu_device_uuid(h) == uuid]
+            handles, ordinal = (named, 0) if named else (handles, ordinal)
+        return AmdTelemetry(smi, handles[ordinal])
+    except smi.AmdSmiException as error:
+        return NullTelemetry(f"amdsmi: {error}")
+    except IndexError:
+        return NullTelemetry(f"amdsmi shows no GPU {ordinal}")
+
+
+class AmdTelemetry:
+    """One GPU's meters. amdsmi says "N/A" in place of what a card does not know."""
+
+    source = "amdsmi"
+
+    def __init__(self, smi: Any, handle: Any) -> None:
+        self._smi = smi
+        self._handle = handle
+
+    def _asked(self, name: str, *args: Any) -> Any:
+        question: Callable[..., Any] = getattr(self._smi, name)
+        return asked(lambda: question(self._handle, *args), self._smi.AmdSmiException, "amdsmi")
+
+    def clocks(self) -> Clocks | NotAvailable:
+        kinds = self._smi.AmdSmiClkType
+        compute = self._asked("amdsmi_get_clock_info", kinds.GFX)
+        if isinstance(compute, NotAvailable):
+            return compute
+        memory = self._asked("amdsmi_get_clock_info", kinds.MEM)
+        return Clocks(
+            compute_mhz=_told(compute.get("clk")),
+            memory_mhz=None if isinstance(memory, NotAvailable) else _told(memory.get("clk")),
+            compute_max_mhz=_told(compute.get("max_clk")),
+        )
+
+    def energy_millijoules(self) -> float | NotAvailable:
+        said = self._asked("amdsmi_get_energy_count")
+        if isinstance(said, NotAvailable):
+            return said
+        # The accumulator counts steps of `counter_resolution` microjoules.
+        return float(said["energy_accumulator"]) * float(said["counter_resolution"]) / 1000
+
+    def power_watts(self) -> float | NotAvailable:
+        said = self._asked("amdsmi_get_power_info")
+        if isinstance(said, NotAvailable):
+            return said
+        for key in ("current_socket_power", "average_socket_power"):
+            if (watts := _told(said.get(key))) is not None:
+                return watts
+        return NotAvailable("amdsmi: this card tells no power")
+
+    def temperature_celsius(self) -> float | NotAvailable:
+        smi = self._smi
+        answer: float | NotAvailable = self._asked(
+            "amdsmi_get_temp_metric",
+            smi.AmdSmiTemperatureType.HOTSPOT,
+            smi.AmdSmiTemperatureMetric.CURRENT,
+        )
+        return answer
+
+    def throttled(self) -> tuple[str, ...] | NotAvailable:
+        said = self._asked("amdsmi_get_gpu_metrics_info")
+        if isinstance(said, NotAvailable):
+            return said
+        status = said.get("throttle_status")
+        if not isinstance(status, (bool, int)):
+            return NotAvailable("amdsmi: this card tells no throttle status")
+        return ("throttled; amdsmi does not say why",) if status else ()
+
+    def device_memory_used(self) -> int | NotAvailable:
+        answer: int | NotAvailable = self._asked(
+            "amdsmi_get_gpu_memory_usage", self._smi.AmdSmiMemoryType.VRAM
+        )
+        return answer
+
+    def foreign_processes(
+        self, own: Collection[int] = ()
+    ) -> tuple[ForeignProcess, ...] | NotAvailable:
+        running = self._asked("amdsmi_get_gpu_process_list")
+        if isinstance(running, NotAvailable):
+            return running
+        return not_ours([ForeignProcess(p["pid"], p.get("mem")) for p in running], own)
+
+    def close(self) -> None:
+        self._smi.amdsmi_shut_down()
+
+
+def _told(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

@@ -1,0 +1,121 @@
+"""NVIDIA's meters, by NVML."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.telemetry.common import (
+    Clocks,
+    ForeignProcess,
+    NullTelemetry,
+    Telemetry,
+    asked,
+    not_ours,
+)
+
+#: NVML's clock-event bits that mean "held down", in words. Idle, application clocks and
+#: sync boost are somebody's choice, not the device's distress.
+_REASONS = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x20: "temperature (software)",
+    0x40: "temperature (hardware)",
+    0x80: "power brake",
+    0x200: "board limit",
+}
+
+
+def nvidia_telemetry(uuid: str, nvml: Any = None) -> Telemetry:
+    """The meters of the GPU (or MIG instance) with this UUID."""
+    if nvml is None:
+        try:
+            nvml = import_module("pynvml")
+        except ImportError:
+            return NullTelemetry(
+                "the package nvidia-ml-py is not installed: pip install 'accelbench[cuda]'"
+            )
+    try:
+        nvml.nvmlInit()
+        return NvidiaTelemetry(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))
+    except nvml.NVMLError as error:
+        return NullTelemetry(f"NVML: {error}")
+
+
+class NvidiaTelemetry:
+    """One GPU's meters."""
+
+    source = "NVML"
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+
+    def _asked(self, name: str, *args: Any) -> Any:
+        question = getattr(self._nvml, name)
+        return asked(lambda: question(self._handle, *args), self._nvml.NVMLError, "NVML")
+
+    def _number(self, name: str, *args: Any) -> float | None:
+        answer = self._asked(name, *args)
+        return None if isinstance(answer, NotAvailable) else float(answer)
+
+    def clocks(self) -> Clocks | NotAvailable:
+        nvml = self._nvml
+        compute = self._asked("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)
+        if isinstance(compute, NotAvailable):
+            return compute
+        return Clocks(
+            compute_mhz=float(compute),
+            memory_mhz=self._number("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
+            compute_max_mhz=self._number("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
+        )
+
+    def energy_millijoules(self) -> float | NotAvailable:
+        answer: float | NotAvailable = self._asked("nvmlDeviceGetTotalEnergyConsumption")
+        return answer
+
+    def power_watts(self) -> float | NotAvailable:
+        answer = self._asked("nvmlDeviceGetPowerUsage")
+        return answer if isinstance(answer, NotAvailable) else answer / 1000
+
+    def temperature_celsius(self) -> float | NotAvailable:
+        answer: float | NotAvailable = self._asked(
+            "nvmlDeviceGetTemperature", self._nvml.NVML_TEMPERATURE_GPU
+        )
+        return answer
+
+    def throttled(self) -> tuple[str, ...] | NotAvailable:
+        # The newer name came with CUDA 12; older drivers know the older one alone.
+        bits = self._asked("nvmlDeviceGetCurrentClocksEventReasons")
+        if isinstance(bits, NotAvailable):
+            bits = self._asked("nvmlDeviceGetCurrentClocksThrottleReasons")
+        if isinstance(bits, NotAvailable):
+            return bits
+        return tuple(reason for bit, reason in _REASONS.items() if bits & bit)
+
+    def device_memory_used(self) -> int | NotAvailable:
+        answer = self._asked("nvmlDeviceGetMemoryInfo")
+        return answer if isinstance(answer, NotAvailable) else int(answer.used)
+
+    def foreign_processes(
+        self, own: Collection[int] = ()
+    ) -> tuple[ForeignProcess, ...] | NotAvailable:
+        found: list[ForeignProcess] = []
+        for name in (
+            "nvmlDeviceGetComputeRunningProcesses",
+            "nvmlDeviceGetGraphicsRunningProcesses",
+        ):
+            running = self._asked(name)
+            if isinstance(running, NotAvailable):
+                return running
+            found += [
+                ForeignProcess(p.pid, None if p.usedGpuMemory is None else int(p.usedGpuMemory))
+                for p in running
+            ]
+        return not_ours(found, own)
+
+    def close(self) -> None:
+        # NVML counts its users: the last one to leave unloads it.
+        self._nvml.nvmlShutdown()

@@ -1,0 +1,100 @@
+"""A CPU's meters on Linux: energy by RAPL (/sys/class/powercap), clocks, heat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
+from accelbench.hardware.cpufacts import meminfo
+from accelbench.hardware.frequency import NO_CPUFREQ, frequencies_mhz, scaling
+from accelbench.hardware.machine import throttle_events
+from accelbench.hardware.telemetry.common import Clocks, ForeignProcess
+
+_POWERCAP = "/sys/class/powercap"
+
+NO_POWERCAP = NotAvailable(
+    "there is no /sys/class/powercap: the kernel has no RAPL driver, or a hypervisor hides it"
+)
+NOT_READABLE = NotAvailable(
+    "RAPL counters can be read by root alone (CVE-2020-8694);"
+    " allow it with: sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj"
+)
+
+
+class CpuTelemetry:
+    """The host's CPU: packages added up, since a process may run on any of them."""
+
+    source = "RAPL, cpufreq and /proc"
+
+    def __init__(self, files: Files | None = None) -> None:
+        self._files = files or SystemFiles()
+        self._start = throttle_events(self._files)
+        # energy_uj starts again at max_energy_range_uj, within minutes under load:
+        # turns of the counter between two readings of ours are added back.
+        self._last: dict[str, int] = {}
+        self._turned_uj = 0
+
+    def clocks(self) -> Clocks | NotAvailable:
+        now = frequencies_mhz(self._files)
+        if not now:
+            return NO_CPUFREQ
+        limits = scaling(self._files)
+        most = None if isinstance(limits, NotAvailable) else limits.maximum_mhz
+        return Clocks(sum(now.values()) / len(now), None, most)
+
+    def energy_millijoules(self) -> float | NotAvailable:
+        packages = [
+            name
+            for name in self._files.names(_POWERCAP)
+            # "intel-rapl:0" is a package; "intel-rapl:0:1" a part of it, counted in it already.
+            if re.fullmatch(r"intel-rapl:\d+", name)
+            and (self._files.text(f"{_POWERCAP}/{name}/name") or "").startswith("package")
+        ]
+        if not packages:
+            return NO_POWERCAP
+        total = 0
+        for name in packages:
+            value = number(self._files.text(f"{_POWERCAP}/{name}/energy_uj"))
+            if value is None:
+                return NOT_READABLE
+            if value < self._last.get(name, 0):
+                turn = number(self._files.text(f"{_POWERCAP}/{name}/max_energy_range_uj"))
+                if turn is None:
+                    return NotAvailable("a RAPL counter started again and does not tell its range")
+                self._turned_uj += turn
+            self._last[name] = value
+            total += value
+        return (total + self._turned_uj) / 1000
+
+    def power_watts(self) -> float | NotAvailable:
+        return NotAvailable("RAPL counts energy; power is a difference of two of its readings")
+
+    def temperature_celsius(self) -> float | NotAvailable:
+        for zone in self._files.names("/sys/class/thermal"):
+            folder = f"/sys/class/thermal/{zone}"
+            if (self._files.text(f"{folder}/type") or "") in ("x86_pkg_temp", "cpu-thermal"):
+                value = number(self._files.text(f"{folder}/temp"))
+                if value is not None:
+                    return value / 1000
+        return NotAvailable("no thermal zone of the CPU is shown")
+
+    def throttled(self) -> tuple[str, ...] | NotAvailable:
+        now = throttle_events(self._files)
+        if now is None or self._start is None:
+            return NotAvailable("the kernel shows no thermal_throttle counters for this CPU")
+        return ("temperature",) if now > self._start else ()
+
+    def device_memory_used(self) -> int | NotAvailable:
+        memory = meminfo(self._files.text("/proc/meminfo"))
+        if "MemTotal" not in memory or "MemAvailable" not in memory:
+            return NotAvailable("/proc/meminfo does not tell")
+        return memory["MemTotal"] - memory["MemAvailable"]
+
+    def foreign_processes(
+        self, own: Collection[int] = ()
+    ) -> tuple[ForeignProcess, ...] | NotAvailable:
+        return NotAvailable("every process is on the CPU; see the share that others used")
+
+    def close(self) -> None:
+        return None

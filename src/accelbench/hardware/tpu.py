@@ -1,0 +1,104 @@
+"""Google's TPUs: by their PCI ids and device files; libtpu is what drives them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import (
+    Files,
+    HardwareError,
+    NoDeviceError,
+    SystemFiles,
+    absent,
+    number,
+)
+
+_REMEDY = "Needs a Google Cloud TPU machine; there: pip install 'jax[tpu]'"
+_GOOGLE = 0x1AE0
+
+#: PCI device id → generation, as in jax's hardware_utils.
+_CHIPS = {
+    0x0027: "TPU v2 or v3",
+    0x005E: "TPU v4",
+    0x0062: "TPU v5p",
+    0x0063: "TPU v5e",
+    0x006F: "TPU v6e",
+    0x0076: "TPU 7x",
+}
+_PCI = "/sys/bus/pci/devices"
+
+
+def _libtpu() -> str:
+    """The driver library's version, empty where it is not installed."""
+    if find_spec("libtpu") is None:
+        return ""
+    try:
+        return f"libtpu {version('libtpu')}"
+    except PackageNotFoundError:
+        return "libtpu of unknown version"
+
+
+class TpuDetector:
+    """Finds TPU chips without initialising them: only one process may ever hold a TPU."""
+
+    hardware = "tpu"
+
+    def __init__(
+        self,
+        files: Files | None = None,
+        library: Callable[[], str] = _libtpu,
+        system: str = sys.platform,
+    ) -> None:
+        self._files = files or SystemFiles()
+        self._library = library
+        self._system = system
+
+    def detect(self) -> list[Device | Absent]:
+        try:
+            return list(self._devices())
+        except HardwareError as error:
+            return [absent(self.hardware, error, _REMEDY)]
+
+    def _devices(self) -> list[Device]:
+        if self._system != "linux":
+            raise NoDeviceError("TPUs are attached to Linux machines only", _REMEDY)
+        library, chips = self._library(), self._chips()
+        if not chips:
+            have = f"{library} is installed, but " if library else ""
+            raise NoDeviceError(f"{have}no TPU chip is on the PCI bus", _REMEDY)
+        doors = self._doors()
+        return [
+            Device(
+                hardware="tpu",
+                name=f"Google {name}",
+                ordinal=ordinal,
+                vendor="Google",
+                driver=library,
+                details={
+                    "doors": doors or "none: the kernel driver shows no /dev/accel* or /dev/vfio/*",
+                    "libtpu": library or "missing: pip install 'jax[tpu]'",
+                },
+            )
+            for ordinal, name in enumerate(chips)
+        ]
+
+    def _chips(self) -> list[str]:
+        found = []
+        for slot in self._files.names(_PCI):
+            if number(self._files.text(f"{_PCI}/{slot}/vendor")) != _GOOGLE:
+                continue
+            name = _CHIPS.get(number(self._files.text(f"{_PCI}/{slot}/device")) or 0)
+            # Google's network and disk adapters have the same vendor: only known chips count.
+            if name:
+                found.append(name)
+        return found
+
+    def _doors(self) -> list[str]:
+        accel = [f"/dev/{n}" for n in self._files.names("/dev") if re.fullmatch(r"accel\d+", n)]
+        vfio = [f"/dev/vfio/{n}" for n in self._files.names("/dev/vfio") if n.isdigit()]
+        return accel + vfio

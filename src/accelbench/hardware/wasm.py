@@ -1,0 +1,29 @@
+"""WebAssembly: the CPU as a browser's page sees it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.browsers import InstalledPrograms, Programs, browser_devices
+
+_REMEDY = "Install Google Chrome, Chromium, Microsoft Edge or Firefox, and let PATH have it."
+
+
+class WasmDetector:
+    """Finds browsers: every one of today has WebAssembly with SIMD."""
+
+    hardware = "wasm"
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        self._programs = programs or InstalledPrograms()
+
+    def detect(self) -> list[Device | Absent]:
+        engines = ("chromium", "firefox", "webkit")
+        found = browser_devices(self.hardware, self._programs, engines, _REMEDY)
+        return [_without_adapter(one) if isinstance(one, Device) else one for one in found]
+
+
+def _without_adapter(device: Device) -> Device:
+    """WebAssembly runs on the CPU: there is no adapter to ask for."""
+    return replace(device, details={k: v for k, v in device.details.items() if k != "adapter"})

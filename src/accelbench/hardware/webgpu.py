@@ -1,0 +1,21 @@
+"""WebGPU: a browser's door to the GPU."""
+
+from __future__ import annotations
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.browsers import InstalledPrograms, Programs, browser_devices
+
+_REMEDY = "Install Google Chrome, Chromium or Microsoft Edge, and let PATH have it."
+
+
+class WebgpuDetector:
+    """Finds browsers that may have WebGPU; without a GPU they answer with a software adapter."""
+
+    hardware = "webgpu"
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        self._programs = programs or InstalledPrograms()
+
+    def detect(self) -> list[Device | Absent]:
+        engines = ("chromium", "firefox", "webkit")
+        return browser_devices(self.hardware, self._programs, engines, _REMEDY)

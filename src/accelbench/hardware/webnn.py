@@ -1,0 +1,20 @@
+"""WebNN: neural networks in a browser of the Chromium kind."""
+
+from __future__ import annotations
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.browsers import InstalledPrograms, Programs, browser_devices
+
+_REMEDY = "Install Google Chrome, Chromium or Microsoft Edge, and let PATH have it."
+
+
+class WebnnDetector:
+    """Finds browsers that may have WebNN; many builds of Chromium have no backend for it."""
+
+    hardware = "webnn"
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        self._programs = programs or InstalledPrograms()
+
+    def detect(self) -> list[Device | Absent]:
+        return browser_devices(self.hardware, self._programs, ("chromium",), _REMEDY)
