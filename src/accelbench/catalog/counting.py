@@ -52,7 +52,7 @@ _FREE = {
     "new_empty", "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "new_zeros", "ones",
     "ones_like", "new_ones", "full", "full_like", "arange", "scalar_tensor", "where", "masked_fill",
     "all", "any", "constant_pad_nd", "max_pool2d_with_indices", "repeat", "fill_", "zero_",
-    "_unsafe_view", "_local_scalar_dense",
+    "_unsafe_view",
 }  # fmt: skip
 
 
@@ -117,11 +117,12 @@ class _Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     ) -> Any:
         name = func._schema.name.removeprefix("aten::")
         if name == "_local_scalar_dense":
-            return _answer(args[0])
+            return _answer(args[0]) if args[0].is_meta else func(*args)
         result = func(*args, **(kwargs or {}))
         if not func.is_view:
             self._read_weights(name, args, result)
-            self._keep_books(result)
+            # At inference the kernels leave the batch's statistics empty; meta tensors do not.
+            self._keep_books(result[0] if name == "native_batch_norm" else result)
             self._add_flops(func, name, args, result)
         return result
 

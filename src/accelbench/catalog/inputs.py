@@ -116,7 +116,7 @@ def make_inputs(spec: ModelSpec, shapes: Shapes, seed: int) -> dict[str, np.ndar
         raise OutOfMemoryError(
             f"The inputs alone would take {needed / 2**30:,.0f} GiB.",
             "Use a smaller batch size.",
-            reason="estimated",
+            reason="out_of_memory_estimated",
         )
     return {tensor.name: _draw(tensor, wanted[tensor.name], seed) for tensor in spec.inputs}
 
@@ -127,7 +127,7 @@ def _draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[An
     dtype = np.dtype("float32" if tensor.dtype == "float" else tensor.dtype)
     if tensor.constant is not None:
         return np.full(shape, tensor.constant, dtype)
-    random = np.random.Generator(np.random.PCG64([seed, zlib.crc32(tensor.name.encode())]))
+    random = np.random.Generator(np.random.PCG64([seed % 2**64, zlib.crc32(tensor.name.encode())]))
     if dtype.kind == "f":
         return random.standard_normal(shape, np.float32)
     if dtype.kind == "b":

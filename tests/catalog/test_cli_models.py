@@ -1,0 +1,58 @@
+"""`accelbench models`: a table of 80 columns, one model in full, one JSON document."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from accelbench.catalog.find import every_model, find
+from accelbench.cli.models import app
+from accelbench.core.errors import UsageError
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner(env={"COLUMNS": "80", "TERM": "dumb"}).invoke(
+        app, list(arguments), catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_table_fits_80_columns_and_has_every_model() -> None:
+    table = run()
+    assert max(len(line) for line in table.splitlines()) <= 80
+    for spec in every_model():
+        line = next(line for line in table.splitlines() if f" {spec.id} " in line)
+        assert spec.family in line
+        assert f"{spec.parameters:,}" in line
+    bert = next(line for line in table.splitlines() if " bert-base " in line)
+    assert bert.split()[-2:] == ["22.4", "417.6"]
+
+
+def test_one_model_in_full_by_any_of_its_names() -> None:
+    text = run("BERT_base")
+    assert text == run("google-bert/bert-base-uncased")
+    for part in ("bert-base", "109,482,240", "encoder-only", "bert-tiny", "sequence 128", "512"):
+        assert part in text
+
+
+def test_json_is_one_document_with_the_same_shape_for_one_and_for_all() -> None:
+    every = json.loads(run("--json"))["models"]
+    assert [m["model"] for m in every] == [s.id for s in every_model()]
+    (one,) = json.loads(run("resnet50", "--json"))["models"]
+    assert one == next(m for m in every if m["model"] == "resnet-50")
+    assert one["parameters"] == 25_557_032
+    assert one["flops_per_item"] == pytest.approx(8.2e9, rel=0.01)
+    assert one["config_digest"] == find("resnet-50").config_digest
+
+
+def test_filters() -> None:
+    chosen = json.loads(run("--json", "--category", "vision,embedding", "--set", "small"))
+    assert [m["model"] for m in chosen["models"]] == ["bert-tiny", "vit-tiny", "resnet-tiny"]
+
+
+def test_an_unknown_name_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="resnet-50"):
+        run("resnet-5")

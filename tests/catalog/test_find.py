@@ -1,0 +1,148 @@
+"""Names people type, sets, categories; all of it without anything heavy."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from accelbench.catalog.find import choose, every_model, find, members, names_of
+from accelbench.core.errors import UsageError
+
+NAMES = {
+    "bert-base": [
+        "BERT", "bert", "bert_base", "Bert-Base", " bert-base ", "bert-base-uncased",
+        "bert_base_uncased", "google-bert/bert-base-uncased",
+    ],
+    "bert-tiny": ["bert_tiny", "prajjwal1/bert-tiny", "google/bert_uncased_L-2_H-128_A-2"],
+    "vit-base": [
+        "vit", "ViT", "vit_b_16", "ViT-B/16", "vit-b-16", "vit-base-patch16-224",
+        "google/vit-base-patch16-224",
+    ],
+    "vit-tiny": ["vit_tiny"],
+    "resnet-50": ["resnet50", "ResNet-50", "resnet_50", "microsoft/resnet-50"],
+    "resnet-tiny": ["resnet_tiny"],
+    "gpt2": ["GPT-2", "gpt2", "gpt2-small", "openai-community/gpt2"],
+    "gpt2-tiny": ["gpt2_tiny"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("expected", "typed"), [(m, n) for m, ns in NAMES.items() for n in ns])
+def test_names_people_type(expected: str, typed: str) -> None:
+    assert find(typed).id == expected
+
+
+def test_every_model_finds_itself_by_every_name() -> None:
+    for spec in every_model():
+        for name in names_of(spec):
+            assert find(name) is spec, name
+
+
+def test_no_two_models_share_a_name() -> None:
+    def key(name: str) -> str:
+        return re.sub(r"[^a-z0-9/]", "", name.lower())
+
+    owners: dict[str, set[str]] = {}
+    for spec in every_model():
+        for name in names_of(spec):
+            owners.setdefault(key(name), set()).add(spec.id)
+    assert [o for o in owners.values() if len(o) > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [("resnet5", "resnet-50"), ("brt-base", "bert-base"), ("vit-bass", "vit-base")],
+)
+def test_a_slip_is_met_with_near_matches(typed: str, near: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        find(typed)
+    assert near in raised.value.advice
+    assert "accelbench models" in raised.value.advice
+    assert repr(typed) in raised.value.message
+
+
+@pytest.mark.parametrize("typed", ["t5-small", "clip", "", "someone/bert-base-uncased"])
+def test_another_model_is_unknown_not_replaced(typed: str) -> None:
+    with pytest.raises(UsageError):
+        find(typed)
+
+
+def test_unrelated_models_are_not_suggested() -> None:
+    with pytest.raises(UsageError) as raised:
+        find("t5-small")
+    assert "Did you mean" not in raised.value.advice
+
+
+def test_small_variants_exist_and_are_smaller() -> None:
+    for spec in every_model():
+        if spec.small_variant is not None:
+            small = find(spec.small_variant)
+            assert small.parameters < spec.parameters
+            assert small.family is spec.family
+
+
+def test_sets() -> None:
+    assert [s.id for s in members("key")] == ["bert-base", "vit-base"]
+    assert all(s.size == "tiny" for s in members("small"))
+    with pytest.raises(UsageError, match="Known sets: key, small"):
+        members("huge")
+
+
+def ids(**asked: object) -> list[str]:
+    return [spec.id for spec in choose(**asked)]  # type: ignore[arg-type]
+
+
+def test_choose_by_names_keeps_their_order_and_each_once() -> None:
+    assert ids(models=["gpt2", "bert", "GPT-2"]) == ["gpt2", "bert-base"]
+
+
+def test_choose_by_category_takes_families_and_modalities() -> None:
+    vision = ["vit-base", "vit-tiny", "resnet-50", "resnet-tiny"]
+    assert ids(categories=["vision"]) == vision
+    assert ids(categories=["text"]) == ["bert-base", "bert-tiny", "gpt2", "gpt2-tiny"]
+    assert ids(categories=["text-generation"]) == ["gpt2", "gpt2-tiny"]
+    assert ids(categories=["vision"], set_name="small") == ["vit-tiny", "resnet-tiny"]
+    assert ids(categories=["vision", "embedding"], set_name="key") == ["bert-base", "vit-base"]
+
+
+def test_choose_specific_picks_out_of_the_set_by_either_name() -> None:
+    assert ids(set_name="small", specific=["bert"]) == ["bert-tiny"]
+    assert ids(set_name="small", specific=["bert-tiny"]) == ["bert-tiny"]
+    assert ids(set_name="key", specific=["bert", "vit"]) == ["bert-base", "vit-base"]
+
+
+def test_choose_all_and_limit() -> None:
+    assert ids(all_models=True) == [spec.id for spec in every_model()]
+    assert ids(all_models=True, limit=2) == ["bert-base", "bert-tiny"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"all_models": True, "limit": 0},
+        {"categories": ["visoin"]},
+        {"models": ["bert"], "categories": ["vision"]},
+        {"categories": ["audio"]},  # a family without a model so far
+    ],
+)
+def test_choosing_nothing_is_said(asked: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        ids(**asked)
+
+
+def test_finding_and_costing_import_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "from accelbench.catalog.find import find\n"
+        "from accelbench.catalog.cost import cost\n"
+        "from accelbench.catalog.inputs import input_bytes\n"
+        "from accelbench.core.case import Shapes\n"
+        "assert cost(find('bert'), Shapes(1), 'fp32') and input_bytes(find('bert'), Shapes(1))\n"
+        "heavy = {'torch', 'transformers', 'numpy', 'duckdb', 'pyarrow', 'pandas'}\n"
+        "sys.exit(' '.join(heavy & sys.modules.keys()) or None)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
