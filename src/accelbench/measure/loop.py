@@ -200,18 +200,20 @@ def _steady_state(
     compilations = 0
     previous: Interval | None = None
     start = clock.now_ns()
+    step_ns = 1.0
     while True:
-        step_ns = median(samples) if samples else 1.0
         wanted = rule.next_block(len(samples), clock.now_ns() - start, step_ns)
         # The first block is one sample: only then is it known how many fill a report.
         most = max(1, int(REPORT_NS / max(step_ns, 1.0))) if samples else 1
+        latest: list[int] = []
         for block in _blocks(session, inputs, min(wanted, most), resolution):
-            samples += _step_times(block)
+            latest += _step_times(block)
             compilations += block.compilations
+        samples += latest
+        # Of the latest block alone: a median of all would be sorted anew at every report.
+        step_ns = median(latest)
         decision = rule.decide(samples, clock.now_ns() - start, previous)
-        listener.progress(
-            len(samples), median(samples) / resolution.steps_per_sample, decision.interval
-        )
+        listener.progress(len(samples), step_ns / resolution.steps_per_sample, decision.interval)
         if decision.stop:
             return _Steady(samples, decision, resolution, compilations)
         previous = decision.interval
