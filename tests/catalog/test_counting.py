@@ -108,6 +108,50 @@ def test_an_embedding_reads_the_rows_it_returns() -> None:
     assert seen.weight_bytes_read == 2 * 5 * 16 * 4
 
 
+class Attention(torch.nn.Module):
+    """Grouped-query attention, with or without a mask that is added to the scores."""
+
+    def __init__(self, masked: bool) -> None:
+        super().__init__()
+        self.masked = masked
+
+    def forward(self, q: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
+        mask = torch.zeros(5, 7, device=q.device) if self.masked else None
+        return torch.nn.functional.scaled_dot_product_attention(
+            q, kv, kv, attn_mask=mask, enable_gqa=True
+        )
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_is_two_products_a_softmax_and_a_mask(masked: bool) -> None:
+    inputs = {
+        "q": torch.empty(2, 4, 5, 16, device="meta"),
+        "kv": torch.empty(2, 2, 7, 16, device="meta"),
+    }
+    seen = count_forward(Attention(masked), inputs)
+    scores = 2 * 4 * 5 * 7
+    assert seen.matmul_flops == 2 * 2 * scores * 16
+    assert seen.other_flops == (5 if masked else 4) * scores
+
+
+class Stateful(torch.nn.Module):
+    """Writes into a buffer of its own: no new tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(100))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total.add_(x)
+        return x + self.total
+
+
+def test_writing_into_a_buffer_makes_nothing_new() -> None:
+    seen = count_forward(Stateful().to("meta"), {"x": torch.empty(100, device="meta")})
+    assert seen.activation_bytes == 400
+    assert seen.weight_bytes_read == 400
+
+
 class Unknown(torch.nn.Module):
     """Uses an operation that no rule counts."""
 

@@ -107,7 +107,8 @@ class _Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
         self.count = Count(input_bytes=sum(t.nbytes for t in inputs.values()))
         own = [*module.parameters(), *module.buffers()]
         self._weights = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in own}
-        self._given = {t.untyped_storage()._cdata for t in inputs.values()}
+        given = [*own, *inputs.values()]
+        self._given = {t.untyped_storage()._cdata for t in given}
         self._kept = (module, inputs)  # their storages' addresses must stay theirs
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
         self._live = 0
@@ -141,11 +142,13 @@ class _Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
         else:
             raise UnknownOperationError(f"no rule counts {func}")
 
-    def attention(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
-        """Both products and the softmax of one fused attention; its scores are never stored."""
+    def attention(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, masked: bool
+    ) -> None:
+        """Both products, mask and softmax of one fused attention; its scores are never stored."""
         scores = math.prod(query.shape[:-1]) * int(key.shape[-2])
         self.count.matmul_flops += 2 * scores * (int(query.shape[-1]) + int(value.shape[-1]))
-        self.count.other_flops += _SOFTMAX * scores
+        self.count.other_flops += (_SOFTMAX + masked) * scores
 
     def _read_weights(self, name: str, args: _Args, result: Any) -> None:
         if name == "embedding":  # reads the rows it returns, not the table
@@ -185,10 +188,11 @@ class _WholeAttention(TorchFunctionMode):  # type: ignore[misc]  # mypy skips to
         if func is not torch.nn.functional.scaled_dot_product_attention:
             return func(*args, **(kwargs or {}))
         query, key, value = args[:3]
-        self._counter.attention(query, key, value)
-        batch, heads, length, _ = query.shape
+        mask = args[3] if len(args) > 3 else (kwargs or {}).get("attn_mask")
+        self._counter.attention(query, key, value, mask is not None)
+        *batch, heads, length, _ = query.shape
         # The fused kernels lay their result out by token, so that joining the heads is a view.
-        return query.new_empty((batch, length, heads, value.shape[-1])).transpose(1, 2)
+        return query.new_empty((*batch, length, heads, value.shape[-1])).transpose(-3, -2)
 
 
 def _answer(tensor: torch.Tensor) -> bool:
