@@ -70,8 +70,6 @@ demo: $(INSTALLED)
 	$(BIN)/accelbench run $(DEMO_MODELS) --batch-sizes 1,8 \
 	  --db $(DEMO)/accelbench.duckdb --output-dir $(DEMO)/results
 	@echo
-	@echo 'Database:   $(DEMO)/accelbench.duckdb   (every sample is in it)'
-	@echo 'JSON files: $(DEMO)/results/'
 	@echo 'Go on with: $(BIN)/accelbench --help'
 	@echo '            $(BIN)/accelbench models'
 	@echo '            $(BIN)/accelbench db status --db $(DEMO)/accelbench.duckdb'

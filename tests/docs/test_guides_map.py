@@ -227,6 +227,29 @@ def test_every_model_that_a_works_line_names_is_known() -> None:
 # -- what works is run --------------------------------------------------------------------
 
 
+def lines_with(command: str, kind: str) -> list[str]:
+    """What the works lines of a command say it `writes` or `prints`."""
+    return [
+        reference.partition(" ")[2]
+        for line in LINES
+        if line.works and command in line.commands
+        for reference in line.references
+        if reference.startswith(f"{kind} ")
+    ]
+
+
+def check_results(shown: str, anywhere: bool) -> None:
+    """A run is no proof where nothing ran: on the CPU, at least, there must be figures."""
+    results = json.loads(shown)["results"]
+    assert results
+    for result in results:
+        assert result["status"] in {"ok", "unsupported"}, result["message"]
+        assert result["status"] == "ok" or (result["reason"] and result["advice"])
+        assert result["status"] == "unsupported" or result["latency_p50_ms"] > 0
+    if anywhere:
+        assert any(r["status"] == "ok" and r["hardware"] == "cpu" for r in results)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_works(command: str, tmp_path: Path) -> None:
     words = quickened(command)
@@ -235,13 +258,14 @@ def test_the_command_works(command: str, tmp_path: Path) -> None:
         assert accelbench(tmp_path, "db", "init", *database).returncode == 0
     if "--overwrite" in words:
         assert accelbench(tmp_path, *(w for w in words if w != "--overwrite")).returncode == 0
-    done = accelbench(tmp_path, *words)
+    printed = lines_with(command, "prints")
+    machine = words[0] == "run" and not printed
+    done = accelbench(tmp_path, *words, *(["--json"] if machine else []))
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
-    shown = (done.stdout + done.stderr).lower()
-    for line in LINES:
-        if line.works and command in line.commands:
-            for kind, _, name in (r.partition(" ") for r in line.references):
-                if kind == "writes":
-                    assert list(tmp_path.glob(name)), f"{' '.join(words)} wrote no {name}"
-                if kind == "prints":
-                    assert name.lower() in shown, f"{' '.join(words)} does not show {name}"
+    if machine:
+        check_results(done.stdout, anywhere=not {"cuda", "rocm", "mps"} & set(words))
+    for name in lines_with(command, "writes"):
+        assert list(tmp_path.glob(name)), f"{' '.join(words)} wrote no {name}"
+    for word in printed:
+        shown = (done.stdout + done.stderr).lower()
+        assert word.lower() in shown, f"{' '.join(words)} does not show {word}"
