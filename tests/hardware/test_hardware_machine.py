@@ -1,0 +1,177 @@
+"""Snapshots from records, what two of them tell, and when a reader is warned."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+from hardware_records import AMD_GUEST, XEON_V2, RecordedFiles
+
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.limits import Limits
+from accelbench.hardware.machine import (
+    CpuSeconds,
+    Disturbance,
+    MachineSnapshot,
+    compare,
+    free_memory_bytes,
+    noise_warnings,
+    snapshot,
+)
+
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+RUNNING = {
+    "/proc/stat": (
+        f"cpu  {10 * TICKS} 0 {2 * TICKS} {80 * TICKS} {5 * TICKS} 0 {TICKS} {2 * TICKS} 9 9\n"
+        "cpu0 1 2 3 4 5 6 7 8 0 0\ncpu1 1 2 3 4 5 6 7 8 0 0\nintr 5\nctxt 6"
+    ),
+    "/proc/loadavg": "0.68 0.41 0.19 3/90 6781",
+    "/proc/vmstat": "nr_free_pages 5\npswpin 3\npswpout 4\n",
+}
+
+
+def test_a_snapshot_of_a_guest():
+    seen = snapshot(RecordedFiles({**AMD_GUEST, **RUNNING}), "linux")
+    assert seen.cpus == 2
+    # 10 user + 2 system + 1 softirq; guests' time is in user's already.
+    assert seen.cpu == CpuSeconds(total=100, busy=13, steal=2)
+    assert seen.load == (0.68, 0.41, 0.19)
+    assert seen.swapped_bytes == 7 * PAGE
+    assert seen.memory_available == 24252808 * 1024
+    assert isinstance(seen.governor, NotAvailable)
+    assert seen.throttle_events is None
+    assert seen.frequencies_mhz == {}
+
+
+def test_a_snapshot_of_a_xeon():
+    throttled = {
+        f"/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count": "2"
+        for cpu in range(8)
+    }
+    seen = snapshot(RecordedFiles({**XEON_V2, **RUNNING, **throttled}), "linux")
+    assert seen.governor == "powersave"
+    assert seen.frequencies_mhz[0] == 2000
+    assert seen.throttle_events == 16
+    assert seen.limits.cpu_quota == 1.5
+
+
+def test_an_empty_machine_is_unknown_not_zero():
+    seen = snapshot(RecordedFiles({}), "linux")
+    assert seen.load is None
+    assert seen.memory_available is None
+    assert seen.swapped_bytes is None
+    assert seen.throttle_events is None
+
+
+def test_systems_without_proc_use_psutil():
+    seen = snapshot(system="darwin")
+    assert seen.cpu.total > 0
+    assert seen.memory_available > 0
+    assert free_memory_bytes(system="darwin") > 0
+
+
+def test_free_memory_knows_the_container():
+    assert free_memory_bytes(RecordedFiles(XEON_V2), "linux") == 2**30 + 2**29
+    assert free_memory_bytes(RecordedFiles({}), "linux") is None
+
+
+def moment(seconds, **changes):
+    at = MachineSnapshot(
+        taken_ns=int(seconds * 1e9),
+        cpus=4,
+        cpu=CpuSeconds(0, 0, 0),
+        load=None,
+        memory_available=None,
+        swapped_bytes=0,
+        governor="performance",
+        throttle_events=0,
+    )
+    return replace(at, **changes)
+
+
+def test_shares_relate_to_all_cpus():
+    after = moment(10, cpu=CpuSeconds(40, 24, 2))
+    seen = compare(moment(0), after, own_cpu_seconds=10)
+    assert seen.foreign == pytest.approx(14 / 40)
+    assert seen.steal == pytest.approx(2 / 40)
+    assert compare(moment(0), after, 10, cpus=8).foreign == pytest.approx(14 / 80)
+
+
+def test_rounded_ticks_never_make_a_negative_share():
+    after = moment(10, cpu=CpuSeconds(40, 9.99, 0))
+    assert compare(moment(0), after, own_cpu_seconds=10).foreign == 0
+
+
+def test_too_short_to_tell_is_none():
+    seen = compare(moment(0), moment(0.4, cpu=CpuSeconds(1.6, 1, 1)), 0)
+    assert seen.foreign is None
+    assert seen.steal is None
+    assert noise_warnings(seen, moment(0)) == []
+
+
+def test_unknown_counters_stay_unknown():
+    before = moment(0, swapped_bytes=None, throttle_events=None, cpu=CpuSeconds(0, 0, None))
+    seen = compare(before, moment(1), 0)
+    assert (seen.swapped_bytes, seen.throttle_events, seen.steal) == (None, None, None)
+    assert seen.quota_stopped is None
+    assert seen.frequency_change is None
+
+
+def test_counters_that_were_set_back_are_unknown():
+    assert compare(moment(0, swapped_bytes=10), moment(1), 0).swapped_bytes is None
+
+
+def test_quota_and_frequency():
+    before = moment(0, limits=Limits(throttled_us=100), frequencies_mhz={0: 3000.0, 1: 2000.0})
+    after = moment(2, limits=Limits(throttled_us=1_000_100), frequencies_mhz={0: 1500.0})
+    seen = compare(before, after, 0)
+    assert seen.quota_stopped == pytest.approx(0.5)
+    assert seen.frequency_change == pytest.approx(-0.5)
+
+
+QUIET = Disturbance(10, 0.0, 0.0, 0, 0, 0.0, None)
+
+
+def test_a_quiet_machine_has_no_warning():
+    assert noise_warnings(QUIET, moment(0)) == []
+    assert noise_warnings(QUIET, moment(0, governor=NotAvailable("a guest"))) == []
+    assert noise_warnings(Disturbance(1, None, None, None, None, None, None), moment(0)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"foreign": 0.38}, "Other processes used 38 % of the CPUs"),
+        ({"steal": 0.05}, "gave 5 % of this machine's CPU time to others"),
+        ({"swapped_bytes": 5 * 2**20}, "swapped 5 MB"),
+        ({"throttle_events": 3}, "for heat 3 times"),
+        ({"quota_stopped": 0.2}, "CPU quota stopped it for 20 %"),
+    ],
+)
+def test_each_disturbance_has_its_sentence(changes, said):
+    (warning,) = noise_warnings(replace(QUIET, **changes), moment(0))
+    assert said in warning
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"foreign": 0.10}, {"steal": 0.02}, {"swapped_bytes": 2**20}, {"quota_stopped": 0.01}],
+)
+def test_thresholds_themselves_are_still_quiet(changes):
+    assert noise_warnings(replace(QUIET, **changes), moment(0)) == []
+
+
+def test_a_governor_that_follows_the_load_is_named():
+    (warning,) = noise_warnings(QUIET, moment(0, governor="performance, schedutil"))
+    assert "governor is performance, schedutil" in warning
+    assert "cpupower" in warning
+
+
+def test_this_machine():
+    seen = snapshot()
+    assert seen.cpus >= 1
+    assert seen.cpu.total >= seen.cpu.busy >= 0
+    assert free_memory_bytes() > 0

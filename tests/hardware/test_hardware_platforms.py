@@ -1,0 +1,190 @@
+"""openvino, qnn, tpu and the browser's three from records."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hardware_records import RecordedFiles
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.browsers import NOT_ASKED, Browser, InstalledPrograms
+from accelbench.hardware.common import ProbeFailedError
+from accelbench.hardware.openvino import OpenvinoDetector
+from accelbench.hardware.qnn import QnnDetector
+from accelbench.hardware.tpu import TpuDetector
+from accelbench.hardware.wasm import WasmDetector
+from accelbench.hardware.webgpu import WebgpuDetector
+from accelbench.hardware.webnn import WebnnDetector
+
+CORE_ULTRA = {
+    "version": "2026.4.1-22982-e213a147257",
+    "devices": [
+        {
+            "device": "CPU",
+            "name": "Intel(R) Core(TM) Ultra 7 155H",
+            "capabilities": ["FP32", "INT8"],
+            "memory_bytes": None,
+            "units": None,
+            "architecture": "intel64",
+        },
+        {
+            "device": "GPU",
+            "name": "Intel(R) Arc(TM) Graphics (iGPU)",
+            "capabilities": ["FP16"],
+            "memory_bytes": 15 * 2**30,
+            "units": 128,
+            "architecture": "GPU: vendor=0x8086",
+        },
+        {
+            "device": "NPU",
+            "name": "Intel(R) AI Boost",
+            "capabilities": ["FP16"],
+            "memory_bytes": None,
+            "units": None,
+            "architecture": "3720",
+        },
+    ],
+}
+HOST = Device("cpu", "Intel Core Ultra 7 155H", count=16, memory_bytes=32 * 2**30)
+
+
+def test_openvino_names_its_devices():
+    found = OpenvinoDetector(lambda *_: CORE_ULTRA, lambda: True, lambda: HOST).detect()
+    assert [d.details["device"] for d in found] == ["cpu", "gpu", "npu"]
+    assert [d.ordinal for d in found] == [0, 1, 2]
+    cpu, gpu, npu = found
+    assert (cpu.count, cpu.memory_bytes) == (16, 32 * 2**30)
+    assert (gpu.count, gpu.memory_bytes) == (128, 15 * 2**30)
+    assert npu.memory_bytes is None
+    assert cpu.driver == "OpenVINO 2026.4.1"
+
+
+def test_openvino_absent_or_broken():
+    (none,) = OpenvinoDetector(None, lambda: False).detect()
+    assert none.reason == "the package openvino is not installed"
+    assert "pip install 'accelbench[openvino]'" in none.remedy
+
+    def crash(module, timeout):
+        raise ProbeFailedError("python ended with -11: no message")
+
+    (none,) = OpenvinoDetector(crash, lambda: True).detect()
+    assert "ended with -11" in none.reason
+    (none,) = OpenvinoDetector(lambda *_: {"version": "1", "devices": []}, lambda: True).detect()
+    assert "finds no device" in none.reason
+
+
+def qnn(files, package, machine, system="linux", processor=None):
+    return QnnDetector(RecordedFiles(files), lambda: package, system, machine, processor).detect()[
+        0
+    ]
+
+
+def test_qnn_on_x86_is_emulated_and_only_with_its_package():
+    library = {"/site/onnxruntime_qnn/libQnnHtp.so": ""}
+    emulated = qnn(library, "/site/onnxruntime_qnn", "x86_64")
+    assert emulated.emulated
+    assert isinstance(qnn({}, "/site/onnxruntime_qnn", "x86_64"), Absent)
+    none = qnn({}, None, "x86_64")
+    assert "no Snapdragon machine" in none.reason
+    assert "pip install onnxruntime-qnn" in none.remedy
+
+
+def test_qnn_on_a_snapdragon():
+    board = {"/dev/fastrpc-cdsp": "", "/sys/devices/soc0/machine": "QCS8550"}
+    npu = qnn(board, None, "aarch64")
+    assert not npu.emulated
+    assert npu.name == "Qualcomm Hexagon NPU of QCS8550"
+    assert "pip install onnxruntime-qnn" in npu.details["package"]
+    laptop = qnn({}, "/site", "ARM64", "win32", "Snapdragon X Elite - Qualcomm Oryon")
+    assert isinstance(laptop, Device)
+    assert isinstance(qnn({}, None, "aarch64"), Absent)
+
+
+def pci(device):
+    return {
+        "/sys/bus/pci/devices/0000:00:04.0/vendor": "0x1ae0",
+        "/sys/bus/pci/devices/0000:00:04.0/device": device,
+        "/sys/bus/pci/devices/0000:00:05.0/vendor": "0x1ae0",
+        "/sys/bus/pci/devices/0000:00:05.0/device": "0x0042",
+        "/dev/vfio/0": "",
+        "/dev/vfio/vfio": "",
+    }
+
+
+def test_a_tpu_by_its_pci_id():
+    (chip,) = TpuDetector(RecordedFiles(pci("0x0063")), lambda: "libtpu 0.0.30", "linux").detect()
+    assert (chip.name, chip.driver) == ("Google TPU v5e", "libtpu 0.0.30")
+    assert chip.details["doors"] == ["/dev/vfio/0"]
+    (chip,) = TpuDetector(RecordedFiles(pci("0x0063")), lambda: "", "linux").detect()
+    assert "jax[tpu]" in chip.details["libtpu"]
+
+
+def test_why_a_tpu_is_absent():
+    (none,) = TpuDetector(RecordedFiles(pci("0x0001")), lambda: "libtpu 1", "linux").detect()
+    assert none.reason == "libtpu 1 is installed, but no TPU chip is on the PCI bus"
+    (none,) = TpuDetector(RecordedFiles({}), lambda: "", "win32").detect()
+    assert "Linux" in none.reason
+
+
+class RecordedPrograms:
+    def __init__(self, *browsers):
+        self.browsers = browsers
+
+    def find(self):
+        return list(self.browsers)
+
+    def version(self, browser):
+        return f"{browser.name} 150"
+
+
+FIREFOX = Browser("Firefox", "/usr/bin/firefox", "firefox")
+CHROME = Browser("Google Chrome", "/usr/bin/google-chrome", "chromium")
+
+
+@pytest.mark.parametrize(
+    ("detector", "hardware"),
+    [(WebnnDetector, "webnn"), (WebgpuDetector, "webgpu"), (WasmDetector, "wasm")],
+)
+def test_no_browser_is_a_reason(detector, hardware):
+    (none,) = detector(RecordedPrograms()).detect()
+    assert (none.hardware, none.reason) == (hardware, "no browser found")
+    assert "Install Google Chrome" in none.remedy
+
+
+def test_a_browser_is_not_yet_an_adapter():
+    (found,) = WebgpuDetector(RecordedPrograms(CHROME)).detect()
+    assert found.details["adapter"] == NOT_ASKED
+    assert found.driver == "Google Chrome 150"
+    (found,) = WasmDetector(RecordedPrograms(CHROME)).detect()
+    assert "adapter" not in found.details
+
+
+def test_webnn_wants_chromium():
+    (none,) = WebnnDetector(RecordedPrograms(FIREFOX)).detect()
+    assert none.reason == "no suitable browser found, only Firefox"
+    (found,) = WebnnDetector(RecordedPrograms(FIREFOX, CHROME)).detect()
+    assert (found.name, found.ordinal) == ("Google Chrome", 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="programs here are shell scripts")
+def test_programs_on_path_are_found_once_and_tell_their_version(tmp_path):
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\necho 'Chromium 150.0.7'\n")
+    program.chmod(0o755)
+    (tmp_path / "chromium-browser").symlink_to(program)
+    (tmp_path / "firefox").write_text("not a program")
+    programs = InstalledPrograms({"PATH": str(tmp_path)}, "linux")
+    (browser,) = programs.find()
+    assert browser == Browser("Chromium", str(program), "chromium")
+    assert programs.version(browser) == "Chromium 150.0.7"
+
+
+def test_windows_browsers_are_found_by_folder_and_not_started(tmp_path):
+    edge = tmp_path / "Microsoft" / "Edge" / "Application" / "msedge.exe"
+    edge.parent.mkdir(parents=True)
+    edge.touch(0o755)
+    programs = InstalledPrograms({"PROGRAMFILES": str(tmp_path)}, "win32")
+    (browser,) = programs.find()
+    assert browser.name == "Microsoft Edge"
+    assert programs.version(browser) == ""
