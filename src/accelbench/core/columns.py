@@ -114,6 +114,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("outlier_count", "int", "metric", "samples beyond Tukey's 3-IQR fences; kept"),
     Column("lag1_autocorrelation", "float", "metric", "correlation of neighbouring samples"),
     Column("warmup_steps", "int", "metric", "steps run before the steady state"),
+    Column("warmup_ms", "float", "metric", "time those steps took", "ms"),
+    Column("sampling_ms", "float", "metric", "time of the steady state, all blocks", "ms"),
     Column(
         "throughput",
         "float",

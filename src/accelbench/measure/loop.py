@@ -87,6 +87,7 @@ class _Steady:
     decision: Decision
     resolution: Resolution
     compilations: int
+    elapsed_ns: int
 
     @property
     def step_ns(self) -> float:
@@ -133,6 +134,8 @@ def measure(
             "first_inference_ms": (_step_times(first)[0] - first.compile_ns) / 1e6,
             "compile_ms": None if compile_ns is None else compile_ns / 1e6,
             "warmup_steps": warm.steps,
+            "warmup_ms": warm.elapsed_ns / 1e6,
+            "sampling_ms": steady.elapsed_ns / 1e6,
             **peaks,
             **columns,
         },
@@ -215,7 +218,7 @@ def _steady_state(
         decision = rule.decide(samples, clock.now_ns() - start, previous)
         listener.progress(len(samples), step_ns / resolution.steps_per_sample, decision.interval)
         if decision.stop:
-            return _Steady(samples, decision, resolution, compilations)
+            return _Steady(samples, decision, resolution, compilations, clock.now_ns() - start)
         previous = decision.interval
 
 

@@ -150,6 +150,11 @@ class Workshop:
         self.answer(channel, process, log, START_SECONDS)
         return Worker(channel, Hold(process.pid), log, parent=None, process=process)
 
+    def warm(self, runtime: Runtime, threads: int | None) -> None:
+        """Have a template ready, so that no case pays for the engine's import."""
+        if forks(runtime):
+            self._template(runtime, threads)
+
     def _template(self, runtime: Runtime, threads: int | None) -> Template:
         key = (runtime.info.name, threads)
         if key not in self._templates:

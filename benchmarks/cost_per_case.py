@@ -1,0 +1,101 @@
+"""Cost per case: what a case costs beyond the work it asks for.
+
+A matrix of ten cases runs through the real conductor with a warm template. What
+is left of the wall time after building, loading, compiling, warming up and
+sampling is ours: forking, planning, memory passes, evidence, the journal.
+
+    python benchmarks/cost_per_case.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keeping import keep, verdict
+
+LIMIT = 0.3
+ASKED_FOR = ("build_ms", "load_ms", "compile_ms", "first_inference_ms", "warmup_ms", "sampling_ms")
+
+
+def run_matrix(models: str, batches: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Every case's wall time in the conductor, beside its phases."""
+    from dataclasses import replace
+
+    from accelbench.catalog.find import find
+    from accelbench.core.facts import new_run_id
+    from accelbench.hardware.detect import detect_all
+    from accelbench.run import journey
+    from accelbench.run.context import Settings
+    from accelbench.run.observer import Silence
+    from accelbench.run.plan import Request
+
+    class Stopwatch(Silence):
+        """Reads a clock as each case ends; nothing else happens in between."""
+
+        def __init__(self) -> None:
+            self.rows: list[dict[str, Any]] = []
+            self._from = 0.0
+
+        def case_started(self, *_: object) -> None:
+            if not self._from:
+                self._from = time.monotonic()
+
+        def case_finished(self, row: Mapping[str, Any]) -> None:
+            now = time.monotonic()
+            self.rows.append({**row, "wall_s": now - self._from})
+            self._from = now
+
+    runtimes = journey.installed_runtimes()
+    request = Request(
+        models=tuple(find(name) for name in models.split(",")),
+        hardware=("cpu",),
+        batch_sizes=batches,
+        options={"threads": 1},
+    )
+    plan = journey.plan_for(request, detect_all(), runtimes)
+    watch = Stopwatch()
+    settings = replace(Settings(run_id=new_run_id()), threads=1)
+    with tempfile.TemporaryDirectory() as folder:
+        journey.start(journey.Journey(plan, settings, runtimes), Path(folder), watch, {})
+    return watch.rows
+
+
+def overhead(row: Mapping[str, Any], opened: bool) -> float:
+    """Seconds of a case that are none of the phases asked for.
+
+    The model is built and loaded once for all batches of a worker: those times
+    are taken off the case in which they happened.
+    """
+    own = [p for p in ASKED_FOR if opened or p not in ("build_ms", "load_ms")]
+    return float(row["wall_s"]) - sum((row[p] or 0.0) for p in own) / 1e3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--models", default="bert-tiny,vit-tiny,resnet-tiny,gpt2-tiny,bert-base")
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    rounds = []
+    for _ in range(asked.rounds):
+        rows = run_matrix(asked.models, (1, 2))
+        assert [row["status"] for row in rows] == ["ok"] * 10, [row["message"] for row in rows]
+        costs = [
+            overhead(row, opened=i == 0 or rows[i - 1]["model"] != row["model"])
+            for i, row in enumerate(rows)
+        ]
+        for row, cost in zip(rows, costs, strict=True):
+            name = f"{row['model']} batch {row['batch_size']}"
+            print(f"  {name}: {row['wall_s']:.3f} s, of which ours {cost:.3f} s")
+        rounds.append({"overheads_s": costs, "mean_s": sum(costs) / len(costs)})
+    worst = max(one["mean_s"] for one in rounds)
+    reached = verdict("seconds a case beyond the work, worst round", worst, LIMIT)
+    keep("cost_per_case", {"rounds": rounds, "worst_mean_s": worst, "reached": reached})
+
+
+if __name__ == "__main__":
+    main()

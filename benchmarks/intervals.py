@@ -1,0 +1,124 @@
+"""Intervals: do launch-level 95 % intervals cover no change when nothing changed?
+
+Launches of one and the same case are made one after the other, A B B A …, and cut into
+disjoint comparisons of K pairs each. Every comparison asks whether A and B
+differ, and its interval should hold a ratio of 1 in 95 % of cases. Templates
+are executed anew every few launches, as they are for verdicts.
+
+    python benchmarks/intervals.py [--comparisons 200] [--pairs 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from accelbench.measure.launches import aa_noise, abba, paired_interval
+from keeping import keep, verdict
+
+LIMIT = 0.93
+
+
+def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
+    """The reported medians of so many launches, each a fresh worker."""
+    from accelbench.catalog.find import find
+    from accelbench.core.facts import new_run_id
+    from accelbench.hardware.detect import detect_all
+    from accelbench.run import estimates, journey
+    from accelbench.run.budget import Budget
+    from accelbench.run.conductor import asked_in
+    from accelbench.run.context import Context, Settings
+    from accelbench.run.launch import GroupLaunch
+    from accelbench.run.observer import Silence
+    from accelbench.run.plan import Request
+    from accelbench.run.surroundings import Surroundings
+    from accelbench.run.workshop import Workshop
+    from accelbench.store.journal import Journal
+
+    runtimes = journey.installed_runtimes()
+    request = Request((find(model),), ("cpu",), batch_sizes=(batch,), options={"threads": 1})
+    plan = journey.plan_for(request, detect_all(), runtimes)
+    workshop = Workshop()
+    found: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(run_id=new_run_id(), threads=1)
+        journal = Journal.create(Path(folder), settings.run_id)
+
+        def append(fact: object) -> None:
+            journal.append(fact)
+            found.append(fact.body["latency_p50_ms"])
+
+        context = Context(
+            settings=settings,
+            workshop=workshop,
+            runtimes=runtimes,
+            append=append,
+            observer=Silence(),
+            budget=Budget(None, count),
+            surroundings=Surroundings(),
+            estimate=estimates.memory,
+            free=estimates.free,
+            cost=lambda _: None,
+            conditions={},
+        )
+        try:
+            for number in range(count):
+                if number % renew == 0:
+                    workshop.retire_templates()
+                GroupLaunch(context, asked_in(context, number), plan.cases, number + 1, count).run()
+                yield found[-1]
+        finally:
+            workshop.close()
+            journal.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="resnet-tiny")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--comparisons", type=int, default=200)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--renew", type=int, default=20, help="launches of one template")
+    asked = parser.parse_args()
+    order = abba(asked.pairs)
+    covered, widths, medians = [], [], []
+    figures: dict[str, list[float]] = {"a": [], "b": []}
+    stream = launches(asked.model, asked.batch, asked.comparisons * len(order), asked.renew)
+    for number, median in enumerate(stream):
+        medians.append(median)
+        figures[order[number % len(order)]].append(median)
+        if (number + 1) % len(order):
+            continue
+        interval = paired_interval(figures["a"], figures["b"])
+        assert interval is not None
+        covered.append(interval.low <= 1.0 <= interval.high)
+        widths.append((interval.high - interval.low) / 2)
+        figures = {"a": [], "b": []}
+        if len(covered) % 20 == 0:
+            share = sum(covered) / len(covered)
+            print(f"  {len(covered)} comparisons: {share:.3f} cover no change", flush=True)
+    share = sum(covered) / len(covered)
+    reached = verdict("share of A/A intervals that cover no change", share, LIMIT, at_most=False)
+    keep(
+        "intervals",
+        {
+            "model": asked.model,
+            "batch": asked.batch,
+            "comparisons": len(covered),
+            "pairs_each": asked.pairs,
+            "launches": len(medians),
+            "launches_per_template": asked.renew,
+            "covered": share,
+            "median_half_width": statistics.median(widths),
+            "launch_noise": aa_noise(medians),
+            "medians_ms": medians,
+            "reached": reached,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
