@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 
@@ -43,11 +42,10 @@ def test_a_command_that_hangs_is_killed_with_its_children():
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
         "time.sleep(600)"
     )
-    start = time.monotonic()
+    # Its child holds the pipe open: waiting for the end of output would take 600 s, more
+    # than a test may.
     with pytest.raises(ProbeTimeoutError, match="did not answer within"):
         run_command([sys.executable, "-c", code], 0.5)
-    # Its child held the pipe open: waiting for the end of output would take 600 s.
-    assert time.monotonic() - start < 60
 
 
 def test_a_throw_away_process_may_chatter(tmp_path, monkeypatch):
@@ -56,6 +54,9 @@ def test_a_throw_away_process_may_chatter(tmp_path, monkeypatch):
     )
     (tmp_path / "mute_probe.py").write_text("import os\ndef main():\n    os._exit(0)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / "json.py").write_text("raise SystemExit('the user\\'s own json.py')\n")
+    monkeypatch.chdir(tmp_path / "user")
     assert probe_in_process("chatty_probe", 60) == {"cards": [1, 2]}
     with pytest.raises(ProbeFailedError, match="no readable answer"):
         probe_in_process("mute_probe", 60)

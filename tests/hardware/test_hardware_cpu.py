@@ -11,7 +11,7 @@ from hardware_records import AMD_GUEST, GRACE, XEON_V2, RecordedCommands, Record
 from accelbench.core.protocols import Device
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.cpu import CpuDetector, linux_facts, mac_facts, psutil_facts
-from accelbench.hardware.cpufacts import Cache, Topology, clean_name, cpu_list
+from accelbench.hardware.cpufacts import Cache, Topology, clean_name, cpu_list, hypervisor
 
 
 def facts(record, machine="x86_64"):
@@ -55,6 +55,27 @@ def test_an_arm_server_is_named_by_its_part():
 def test_an_unknown_arm_part_is_shown_by_number():
     record = {**GRACE, "/proc/cpuinfo": GRACE["/proc/cpuinfo"].replace("0xd4f", "0xeee")}
     assert facts(record, "aarch64").model == "ARM part 0xeee"
+
+
+def test_big_and_little_cores_are_both_named():
+    big = GRACE["/proc/cpuinfo"].replace("0xd4f", "0xd0b")
+    little = GRACE["/proc/cpuinfo"].replace("0xd4f", "0xd05")
+    record = {**GRACE, "/proc/cpuinfo": little + little + big}
+    assert facts(record, "aarch64").model == "ARM Cortex-A55 + Cortex-A76"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "product", "guest"),
+    [
+        ("flags : fpu hypervisor", "", "a hypervisor that does not name itself"),
+        ("flags : fpu", "KVM", None),  # the flag is trusted alone
+        ("Features : asimd", "Amazon EC2 c7g.large", "Amazon EC2 c7g.large"),
+        ("Features : asimd", "Amazon EC2 c7g.metal", None),
+        ("Features : asimd", "ProLiant", None),
+    ],
+)
+def test_who_is_a_guest(cpuinfo, product, guest):
+    assert hypervisor(cpuinfo, product, "") == guest
 
 
 def test_a_guest_says_so_and_what_it_cannot_know():

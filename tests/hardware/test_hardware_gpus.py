@@ -102,6 +102,13 @@ def test_why_cuda_is_absent():
     assert "macOS" in none.reason
 
 
+@pytest.mark.parametrize("sign", ["/dev/nvidiactl", "/usr/lib/wsl/lib/libcuda.so"])
+def test_containers_and_wsl_show_the_driver_elsewhere(sign):
+    said = nvml.read_cards(RecordedNvml(H200))
+    (card,) = CudaDetector(RecordedFiles({sign: ""}), lambda *_: said, None, {}, "linux").detect()
+    assert card.name == "NVIDIA H200"
+
+
 def test_a_driver_that_hangs_is_a_reason():
     def hang(module, timeout):
         raise ProbeTimeoutError(f"{module} did not answer", "Restart the machine.")

@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -119,10 +119,6 @@ Command = Callable[[Sequence[str], float], str]
 
 def run_command(args: Sequence[str], timeout: float) -> str:
     """Standard output of a command that may be missing, fail or hang."""
-    return _run(args, timeout, None)
-
-
-def _run(args: Sequence[str], timeout: float, environment: Mapping[str, str] | None) -> str:
     try:
         process = subprocess.Popen(
             list(args),
@@ -131,7 +127,6 @@ def _run(args: Sequence[str], timeout: float, environment: Mapping[str, str] | N
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=None if environment is None else dict(environment),
             start_new_session=True,
         )
     except OSError as error:
@@ -181,7 +176,8 @@ def probe_in_process(module: str, timeout: float) -> Any:
     A driver's library can take the process that loads it down or block for ever;
     and what is loaded in the conductor would be inherited by every worker.
     """
-    text = _run([sys.executable, "-c", _PROBE, module], timeout, None)
+    # -P: a file of the user's in the current directory must not stand in for a module.
+    text = run_command([sys.executable, "-P", "-c", _PROBE, module], timeout)
     try:
         # Libraries print banners of their own: the answer is the last line.
         return json.loads(text.strip().splitlines()[-1])

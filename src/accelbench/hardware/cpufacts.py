@@ -119,13 +119,20 @@ def model_and_vendor(cpuinfo: str) -> tuple[str, str]:
     vendor = _X86_MAKERS.get(vendor_id, vendor_id)
     if fields.get("model name") and vendor_id:
         return clean_name(fields["model name"]), vendor
-    maker = number(fields.get("CPU implementer"))
-    part = number(fields.get("CPU part"))
-    if maker is None or part is None:
+    parts = _arm_parts(cpuinfo)
+    if not parts:
         return clean_name(fields.get("model name", fields.get("cpu", ""))), vendor
-    vendor = _ARM_MAKERS.get(maker, f"implementer {maker:#x}")
-    name = _ARM_PARTS.get((maker, part), f"part {part:#x}")
-    return f"{vendor} {name}", vendor
+    vendor = _ARM_MAKERS.get(parts[0][0], f"implementer {parts[0][0]:#x}")
+    names = [_ARM_PARTS.get(part, f"part {part[1]:#x}") for part in parts]
+    return f"{vendor} {' + '.join(names)}", vendor
+
+
+def _arm_parts(cpuinfo: str) -> list[tuple[int, int]]:
+    """Every kind of core, little ones first as the kernel counts them: (implementer, part)."""
+    makers = re.findall(r"^CPU implementer\s*: (\S+)", cpuinfo, re.MULTILINE)
+    numbers = re.findall(r"^CPU part\s*: (\S+)", cpuinfo, re.MULTILINE)
+    pairs = ((number(m), number(p)) for m, p in zip(makers, numbers, strict=False))
+    return list(dict.fromkeys((m, p) for m, p in pairs if m is not None and p is not None))
 
 
 def instruction_sets(cpuinfo: str) -> tuple[str, ...]:
@@ -142,14 +149,17 @@ def instruction_sets(cpuinfo: str) -> tuple[str, ...]:
 def hypervisor(cpuinfo: str, product: str, vendor: str) -> str | None:
     """What the machine is a guest of, None where nothing says that it is one.
 
-    x86 processors say so in a flag; elsewhere only the firmware's names can tell.
+    x86 processors say so in a flag, which is trusted alone; elsewhere only the
+    firmware's names can tell, and a cloud's bare machines carry the cloud's name too.
     """
     names = f"{vendor} {product}".strip()
+    fields = first_block(cpuinfo)
+    if "flags" in fields:
+        guest = "hypervisor" in fields["flags"].split()
+        return (names or "a hypervisor that does not name itself") if guest else None
     guests = ("kvm", "qemu", "vmware", "virtual", "xen", "amazon ec2", "google compute", "bochs")
-    named = names if any(word in names.lower() for word in guests) else ""
-    if "hypervisor" in first_block(cpuinfo).get("flags", "").split():
-        return named or "a hypervisor that does not name itself"
-    return named or None
+    named = any(word in names.lower() for word in guests) and "metal" not in names.lower()
+    return names if named else None
 
 
 def cpu_list(text: str | None) -> list[int]:

@@ -32,6 +32,7 @@ _PACKAGE_REMEDY = "Install the reader of NVIDIA's library with: pip install 'acc
 #: Any of them means that a driver is there: on Linux, in containers, in WSL, on Jetson.
 _SIGNS = ("/proc/driver/nvidia/version", "/sys/module/nvidia/initstate")
 _SIGN_FOLDERS = ("/proc/driver/nvidia", "/usr/lib/wsl/lib", "/proc/device-tree/gpu")
+_DOORS = {"nvidiactl", "nvidia0", "dxg"}
 
 _SMI_QUERY = ("name", "uuid", "memory.total", "power.limit", "compute_cap", "pci.bus_id")
 
@@ -68,8 +69,12 @@ class CudaDetector:
             raise DriverMissingError("NVIDIA has no driver for macOS", "Use Linux or Windows.")
         if self._system != "linux":
             return
-        signs = any(self._files.text(path) is not None for path in _SIGNS)
-        if not signs and not any(self._files.names(path) for path in _SIGN_FOLDERS):
+        signs = (
+            any(self._files.text(path) is not None for path in _SIGNS)
+            or any(self._files.names(path) for path in _SIGN_FOLDERS)
+            or not _DOORS.isdisjoint(self._files.names("/dev"))
+        )
+        if not signs:
             raise DriverMissingError("no NVIDIA driver is loaded")
 
     def _ask(self) -> dict[str, Any]:
