@@ -14,7 +14,7 @@ comma := ,
 
 DEMO := demo
 DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
-BENCHMARKS := startup cost_per_case fidelity perturbation intervals
+BENCHMARKS := fidelity perturbation cost_per_case intervals startup
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MADE := $(VENV)/.made

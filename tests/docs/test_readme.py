@@ -1,0 +1,52 @@
+"""The README's commands are understood by the program: runs are planned, the rest is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def commands() -> list[str]:
+    """Every accelbench command of the shell blocks, without redirections and comments."""
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    lines = [line.split(" > ")[0] for block in blocks for line in block.splitlines()]
+    found = [shlex.split(line, comments=True) for line in lines if "accelbench " in line]
+    return sorted({shlex.join(words[1:]) for words in found if words[0].endswith("accelbench")})
+
+
+COMMANDS = commands()
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "accelbench", *words],
+        cwd=folder,
+        env={k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_the_readme_has_commands() -> None:
+    assert len(COMMANDS) > 5
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_is_understood(command: str, tmp_path: Path) -> None:
+    words = shlex.split(command)
+    if words[0] == "run" and "--dry-run" not in words:
+        words.append("--dry-run")
+    if words[0] == "db":
+        assert run(tmp_path, "db", "init").returncode == 0
+    done = run(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
