@@ -99,6 +99,19 @@ def test_the_architecture_page_names_every_room() -> None:
     assert not {room for room in rooms if f"`{room}/`" not in text}
 
 
+def test_the_architecture_page_points_at_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)/` \|.*\| ([^|]+) \|$", text, re.MULTILINE)
+    assert len(rows) >= 14
+    absent = [
+        f"{room}/{name}"
+        for room, cell in rows
+        for name in re.findall(r"`([^`]+)`", cell)
+        if not (ROOT / "src" / "accelbench" / room / name).exists()
+    ]
+    assert not absent
+
+
 def test_links_of_the_pages_lead_somewhere() -> None:
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
     broken = [
