@@ -134,7 +134,17 @@ def test_runtimes_by_platform(monkeypatch):
     ]
     monkeypatch.setattr(command, "load_all", lambda group: iter(registered))
     served, broken = command.runtimes()
-    assert served == {"cpu": ["here", "missing (needs accelbench[torch])"], "cuda": ["here"]}
+    assert {k: [str(one) for one in ones] for k, ones in served.items()} == {
+        "cpu": ["here", "missing (needs accelbench[torch])"],
+        "cuda": ["here"],
+    }
+    said = command.document(FOUND, served, broken)
+    assert said["hardware"]["cuda"]["runtimes"] == [
+        {"name": "here", "extra": "torch", "installed": True}
+    ]
+    assert said["hardware"]["cuda"]["devices"][1]["ordinal"] == 1
+    assert said["hardware"]["tpu"]["reason"] == "no TPU chip is on the PCI bus"
+    assert said["broken_runtimes"] == {"broken": "ImportError: no engine"}
     assert broken == {"broken": "ImportError: no engine"}
 
 

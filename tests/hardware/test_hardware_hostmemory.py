@@ -43,7 +43,7 @@ CODE = 100 + 200 + 400 + 50 + 70 + 8
 
 
 def test_code_is_told_from_weights():
-    seen = parse_smaps(SMAPS)
+    seen = parse_smaps(SMAPS.splitlines(keepends=True))
     assert seen.code == CODE * 1024
     assert seen.data == (1000 + 5000 + 2000 + 4 + 16) * 1024
     assert seen.total == seen.code + seen.data
@@ -59,11 +59,15 @@ def test_the_rule(monkeypatch):
     """VmHWM − code now − (resident − code at the baseline)."""
     texts = {"smaps": SMAPS, "status": "VmHWM: 0 kB", "statm": "0 0 0 0 0 0 0"}
     monkeypatch.setattr(hostmemory, "_read", lambda path: texts[path.rpartition("/")[2]])
+    monkeypatch.setattr(
+        hostmemory, "_read_smaps", lambda: parse_smaps(texts["smaps"].splitlines(keepends=True))
+    )
     meter = hostmemory._LinuxMemory()
     # The model takes 700 kB; meanwhile 300 kB of a library are faulted in, which do not count.
+    assert meter.current_bytes() == 0
     texts["smaps"] = SMAPS + mapping("8000-8001 r--p 0 fe:00 99 /lib/libother.so", 300)
     texts["smaps"] += mapping("8001-8002 rw-p 00000000 00:00 0 ", 700)
-    base = parse_smaps(SMAPS).total // 1024
+    base = parse_smaps(SMAPS.splitlines(keepends=True)).total // 1024
     texts["status"] = f"VmHWM: {base + 300 + 950} kB"
     assert meter.current_bytes() == 700 * 1024
     assert meter.peak_bytes() == 950 * 1024

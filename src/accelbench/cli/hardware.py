@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,6 +19,18 @@ from accelbench.core.words import Provenance
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 Found = Mapping[str, list[Device | Absent]]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A runtime that serves a platform, whether or not its engine is installed."""
+
+    name: str
+    extra: str
+    installed: bool
+
+    def __str__(self) -> str:
+        return self.name if self.installed else f"{self.name} (needs accelbench[{self.extra}])"
 
 
 @app.command()
@@ -45,13 +58,12 @@ def hardware(
     show(found, served, broken, verbose=verbose)
 
 
-def runtimes() -> tuple[dict[str, list[str]], dict[str, str]]:
+def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
     """Which runtimes serve each platform, and those that cannot be loaded, with the reason.
 
-    Runtimes that only simulate serve nothing. One whose engine is not installed is
-    marked with the extra that brings it: "pytorch (needs accelbench[torch])".
+    Runtimes that only simulate serve nothing.
     """
-    served: dict[str, list[str]] = {}
+    served: dict[str, list[Serving]] = {}
     broken: dict[str, str] = {}
     for name, runtime in load_all(RUNTIMES):
         if not isinstance(runtime, Runtime):
@@ -60,15 +72,14 @@ def runtimes() -> tuple[dict[str, list[str]], dict[str, str]]:
         info = runtime.info
         if info.provenance is Provenance.SIMULATED:
             continue
-        missing = info.package and find_spec(info.package) is None
-        shown = f"{name} (needs accelbench[{info.extra}])" if missing else name
+        installed = not info.package or find_spec(info.package) is not None
         for platform in info.hardware:
-            served.setdefault(platform, []).append(shown)
+            served.setdefault(platform, []).append(Serving(name, info.extra, installed))
     return served, broken
 
 
 def document(
-    found: Found, served: Mapping[str, list[str]], broken: Mapping[str, str]
+    found: Found, served: Mapping[str, list[Serving]], broken: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything as plain JSON values."""
     return {
@@ -77,7 +88,7 @@ def document(
     }
 
 
-def _platform(ones: list[Device | Absent], served: list[str]) -> dict[str, Any]:
+def _platform(ones: list[Device | Absent], served: list[Serving]) -> dict[str, Any]:
     devices = [device_to_json(one) for one in ones if isinstance(one, Device)]
     gone = next((one for one in ones if isinstance(one, Absent)), None)
     return {
@@ -85,5 +96,5 @@ def _platform(ones: list[Device | Absent], served: list[str]) -> dict[str, Any]:
         "devices": devices,
         "reason": gone.reason if gone else None,
         "remedy": gone.remedy if gone else None,
-        "runtimes": served,
+        "runtimes": [asdict(one) for one in served],
     }

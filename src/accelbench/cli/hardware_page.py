@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -19,7 +19,7 @@ _GIB = 2**30
 
 def show(
     found: Mapping[str, list[Device | Absent]],
-    served: Mapping[str, list[str]],
+    served: Mapping[str, Sequence[object]],
     broken: Mapping[str, str],
     *,
     verbose: bool,
@@ -64,7 +64,9 @@ def _section(console: Console, title: str, rows: list[tuple[str, str]]) -> None:
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
-def _table(found: Mapping[str, list[Device | Absent]], served: Mapping[str, list[str]]) -> Table:
+def _table(
+    found: Mapping[str, list[Device | Absent]], served: Mapping[str, Sequence[object]]
+) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("platform", no_wrap=True)
     table.add_column("present", no_wrap=True)
@@ -72,7 +74,7 @@ def _table(found: Mapping[str, list[Device | Absent]], served: Mapping[str, list
     table.add_column("memory", justify="right", no_wrap=True)
     table.add_column("runtimes", overflow="fold")
     for name, ones in found.items():
-        runtimes = ", ".join(served.get(name, ())) or "none"
+        runtimes = ", ".join(map(str, served.get(name, ()))) or "none"
         for one in ones:
             if isinstance(one, Absent):
                 table.add_row(name, "no", "–", "–", runtimes, style="dim")
