@@ -15,7 +15,6 @@ from accelbench.hardware.machine import (
     Disturbance,
     MachineSnapshot,
     compare,
-    free_memory_bytes,
     noise_warnings,
     snapshot,
 )
@@ -70,12 +69,10 @@ def test_systems_without_proc_use_psutil():
     seen = snapshot(system="darwin")
     assert seen.cpu.total > 0
     assert seen.memory_available > 0
-    assert free_memory_bytes(system="darwin") > 0
 
 
-def test_free_memory_knows_the_container():
-    assert free_memory_bytes(RecordedFiles(XEON_V2), "linux") == 2**30 + 2**29
-    assert free_memory_bytes(RecordedFiles({}), "linux") is None
+def test_available_memory_knows_the_container():
+    assert snapshot(RecordedFiles(XEON_V2), "linux").memory_available == 2**30 + 2**29
 
 
 def moment(seconds, **changes):
@@ -174,4 +171,4 @@ def test_this_machine():
     seen = snapshot()
     assert seen.cpus >= 1
     assert seen.cpu.total >= seen.cpu.busy >= 0
-    assert free_memory_bytes() > 0
+    assert seen.memory_available > 0

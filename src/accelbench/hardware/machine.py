@@ -25,7 +25,6 @@ __all__ = [
     "MachineSnapshot",
     "compare",
     "environment",
-    "free_memory_bytes",
     "noise_warnings",
     "snapshot",
     "throttle_events",
@@ -116,17 +115,6 @@ def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineS
         throttle_events=throttle_events(files),
         limits=limits,
     )
-
-
-def free_memory_bytes(files: Files | None = None, system: str = sys.platform) -> int | None:
-    """Bytes this process could still take without swapping, within its container's limit."""
-    if system != "linux":
-        import psutil
-
-        return psutil.virtual_memory().available
-    files = files or SystemFiles()
-    available = meminfo(files.text("/proc/meminfo")).get("MemAvailable")
-    return None if available is None else read_limits(files).available_memory(available)
 
 
 def compare(
