@@ -132,7 +132,7 @@ def merge(
     _fill(database)
     merged = []
     for other in others:
-        found = database.merge(other.expanduser().absolute())
+        found = database.merge(other.expanduser())
         _warn(found.problems)
         merged.append({"from": str(other), "results": found.results, "facts": found.facts})
         if not as_json:

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.store import ingest as filling
-from accelbench.store.duck import RETRY_SECONDS, connect, refuse_foreign, whole_guard
+from accelbench.store.duck import (
+    RETRY_SECONDS,
+    connect,
+    file_errors,
+    refuse_foreign,
+    whole_guard,
+)
 from accelbench.store.files import REAL_FILES, Files, explained, second_name
 from accelbench.store.fit import spell_time
 from accelbench.store.ingest import Filled, journal_dir_for
@@ -31,8 +37,11 @@ DEFAULT_NAME = "accelbench.duckdb"
 
 
 def default_path(asked: Path | None = None) -> Path:
-    """--db where given, else ACCELBENCH_DB, else ./accelbench.duckdb; always absolute."""
-    return Path(asked or os.environ.get(ENVIRONMENT) or DEFAULT_NAME).expanduser().absolute()
+    """--db where given, else ACCELBENCH_DB, else ./accelbench.duckdb.
+
+    Absolute, links followed: one file has one guard and one folder of journals.
+    """
+    return Path(asked or os.environ.get(ENVIRONMENT) or DEFAULT_NAME).expanduser().resolve()
 
 
 @dataclass(frozen=True)
@@ -81,9 +90,10 @@ class Database:
         with connect(self.path, retry_seconds=self.retry_seconds, sealed=True) as con:
             try:
                 done = con.execute(sql, list(params) or None)
-                names = [str(about[0]) for about in done.description or []]
-                return names, done.fetchall() if names else []
-            except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException):
+                if done is None or not done.description:  # nothing was asked
+                    return [], []
+                return [str(about[0]) for about in done.description], done.fetchall()
+            except file_errors():
                 raise
             except duckdb.Error as error:
                 raise _explain_sql(error) from error
@@ -128,6 +138,7 @@ class Database:
         """Bring in everything another database of ours and its journals hold; idempotent."""
         if exists(self.path) and exists(other) and identity(self.path) == identity(other):
             raise UsageError(f"{other} is the database itself.", "Name another one to merge.")
+        other = other.resolve()
         with connect(other, retry_seconds=self.retry_seconds):
             pass  # everything that speaks against it is said before ours is made or changed
         self.ensure()

@@ -61,8 +61,6 @@ def connect(
     Raises:
         StoreError: The file is absent, not ours, newer, damaged, or held too long.
     """
-    import duckdb
-
     _refuse_impossible(path)
     if write:
         with _opened(path, "read", retry_seconds) as con:
@@ -71,8 +69,24 @@ def connect(
         refuse_foreign(con, path)
         try:
             yield con
-        except (duckdb.IOException, duckdb.FatalException, duckdb.InternalException) as error:
+        except file_errors() as error:
             raise explain_duck(error, path) from error
+
+
+def file_errors() -> tuple[type[Exception], ...]:
+    """What DuckDB raises when the file, not the statement, is the trouble.
+
+    A full disk shows as a TransactionException: "Failed to commit: Could not write file".
+    """
+    import duckdb
+
+    return (
+        duckdb.IOException,
+        duckdb.FatalException,
+        duckdb.InternalException,
+        duckdb.SerializationException,
+        duckdb.TransactionException,
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ the column stays empty, the value goes to "rest" and the row carries a warning.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from accelbench.core.columns import BY_NAME, COLUMNS, Kind
 from accelbench.core.identity import canonical, plain
 
 _INT64 = 2**63
+_BRIEF = 60
 _NOT_COLUMNS = {"samples", "sampling"}
 
 
@@ -82,31 +84,45 @@ def as_kind(kind: Kind, value: Any) -> Any:
     return _KINDS[kind](value)
 
 
+def _brief(value: Any) -> str:
+    """One spelling a value, whatever the order of its keys, and not a thousand samples long."""
+    whole = json.dumps(value, sort_keys=True, default=str)  # NaN too: this is for people
+    return whole if len(whole) <= _BRIEF else f"{whole[:_BRIEF]}…"
+
+
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (dict, list)):
-        return canonical(value)
-    raise MisfitError(f"{value!r} is not text")
+        return canonical(_json(value))
+    raise MisfitError(f"{_brief(value)} is not text")
+
+
+def _json(value: Any) -> Any:
+    try:
+        canonical(value)
+    except (ValueError, TypeError):
+        raise MisfitError(f"{_brief(value)} is nothing that JSON holds") from None
+    return value
 
 
 def _int(value: Any) -> int:
     whole = _is_number(value) and int(value) == value
     if whole and -_INT64 <= value < _INT64:
         return int(value)
-    raise MisfitError(f"{value!r} is not a whole number of 64 bits")
+    raise MisfitError(f"{_brief(value)} is not a whole number of 64 bits")
 
 
 def _float(value: Any) -> float:
     if _is_number(value):
         return float(value)
-    raise MisfitError(f"{value!r} is not a number")
+    raise MisfitError(f"{_brief(value)} is not a number")
 
 
 def _bool(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise MisfitError(f"{value!r} is neither true nor false")
+    raise MisfitError(f"{_brief(value)} is neither true nor false")
 
 
 def _time(value: Any) -> str:
@@ -114,7 +130,7 @@ def _time(value: Any) -> str:
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise MisfitError(f"{value!r} is not a time of ISO 8601") from None
+        raise MisfitError(f"{_brief(value)} is not a time of ISO 8601") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return spell_time(moment)
@@ -122,14 +138,14 @@ def _time(value: Any) -> str:
 
 def _list(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [one if isinstance(one, str) else canonical(one) for one in value]
-    raise MisfitError(f"{value!r} is not a list")
+        return [one if isinstance(one, str) else canonical(_json(one)) for one in value]
+    raise MisfitError(f"{_brief(value)} is not a list")
 
 
 def _map(value: Any) -> dict[str, float]:
     if isinstance(value, dict) and all(_is_number(one) for one in value.values()):
         return {name: float(one) for name, one in value.items()}
-    raise MisfitError(f"{value!r} does not map names to numbers")
+    raise MisfitError(f"{_brief(value)} does not map names to numbers")
 
 
 _KINDS: Mapping[Kind, Any] = {
@@ -138,7 +154,7 @@ _KINDS: Mapping[Kind, Any] = {
     "float": _float,
     "bool": _bool,
     "time": _time,
-    "json": lambda value: value,
+    "json": _json,
     "list": _list,
     "map": _map,
 }
@@ -171,22 +187,29 @@ def _is_number(value: Any) -> bool:
 
 def _samples(body: Mapping[str, Any], set_aside: Any) -> tuple[Samples, ...]:
     phases, sampling = body.get("samples"), body.get("sampling")
+    if phases is not None and not isinstance(phases, dict):
+        set_aside("samples", phases, "it does not map phases to lists")
+        return ()
     kept = []
-    for phase, values in (phases if isinstance(phases, dict) else {}).items():
+    for phase, values in (phases or {}).items():
         about = sampling.get(phase) if isinstance(sampling, dict) else None
         about = about if isinstance(about, dict) else {}
+        timing, steps = about.get("timing"), about.get("steps")
         try:
-            timing, steps = about.get("timing"), about.get("steps")
             kept.append(
                 Samples(
                     phase,
-                    [_int(ns) for ns in values],
+                    _whole_numbers(values),
                     None if timing is None else _text(timing),
-                    None if steps is None else [_int(n) for n in steps],
+                    None if steps is None else _whole_numbers(steps),
                 )
             )
-        except (MisfitError, TypeError) as misfit:
+        except MisfitError as misfit:
             set_aside(f"samples.{phase}", values, str(misfit))
-    if phases is not None and not isinstance(phases, dict):
-        set_aside("samples", phases, "it does not map phases to lists")
     return tuple(kept)
+
+
+def _whole_numbers(value: Any) -> list[int]:
+    if isinstance(value, list):
+        return [_int(one) for one in value]
+    raise MisfitError(f"{_brief(value)} is not a list")

@@ -173,7 +173,12 @@ class Journal:
                     f"Run {run_id} has a journal already: {path}.", "Resume it, or start anew."
                 ) from error
             _lock_or_refuse(fd, path, files)
-            files.sync_folder(folder)
+            try:
+                files.sync_folder(folder)
+            except BaseException:
+                files.close(fd)
+                files.remove(path)  # nothing is in it, and the name is wanted for another try
+                raise
         return cls(path, fd, 0, files)
 
     @classmethod

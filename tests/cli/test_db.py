@@ -1,0 +1,240 @@
+"""`accelbench db` as people and machines meet it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from accelbench.cli import db, main
+from accelbench.core.facts import RESULT, Fact
+from accelbench.store.database import Database
+from accelbench.store.files import ReadOnlyPlaceError
+from accelbench.store.journal import Journal
+
+
+class Shell:
+    """Runs the program in this process: arguments in; exit code, output and errors out."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        self._monkeypatch.setattr(sys, "argv", ["accelbench", "db", *map(str, arguments)])
+        code = 0
+        try:
+            main.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+    def json(self, *arguments: object) -> Any:
+        code, out, err = self(*arguments, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ACCELBENCH_DB", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    return Shell(monkeypatch, capsys)
+
+
+def measured(path: Path, run: str = "r", count: int = 2, **more: Any) -> Database:
+    """What a run leaves that was killed before it filled the database."""
+    database = Database(path)
+    with Journal.create(database.journals, run) as journal:
+        for number in range(count):
+            body = {
+                "model": "bert-tiny",
+                "hardware": "cpu",
+                "status": "ok",
+                "latency_mean_ms": 1.25,
+                "started_at": "2026-01-02T03:04:05.000000Z",
+                "samples": {"step": [1, 2]},
+                **more,
+            }
+            journal.append(Fact(RESULT, f"{run}-{number}", body))
+    return database
+
+
+def test_init_makes_keeps_and_overwrites(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "accelbench.duckdb"
+    code, out, _ = shell("init")
+    assert (code, out) == (0, f"Made {path}\n")
+    measured(path).fill()
+    assert shell("init")[1] == f"{path} is there already; it stays.\n"
+    assert len(Database(path).results()) == 2
+    found = shell.json("init", "--overwrite")
+    assert found["made"]
+    assert len(Database(Path(found["backup"])).results()) == 2
+    assert Database(path).results() == []
+
+
+def test_init_refuses_what_is_not_ours(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE customers (id INTEGER)")
+    before = path.read_bytes()
+    for arguments in (["init"], ["init", "--overwrite"], ["status"], ["export", "o.csv"]):
+        code, out, err = shell(*arguments, "--db", path)
+        assert (code, out) == (3, "")
+        assert (
+            err
+            == (
+                f"accelbench: {path} is another program's DuckDB database; it was left as it is."
+                " Name another file with --db PATH.\n"
+            )
+            or "x.duckdb" in err
+        )
+    assert path.read_bytes() == before
+
+
+def test_status_fills_in_what_waits_and_fits_a_terminal(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "a.duckdb"
+    measured(path, model="a-model-with-a-name-that-goes-on-and-on" * 4)
+    code, out, err = shell("status", "--db", path)
+    assert code == 0
+    assert "2 results were waiting in journals" in err
+    assert max(map(len, out.splitlines())) <= 80
+    assert "2 ok" in out
+    found = shell.json("status", "--db-path", path)
+    assert found["tables"]["benchmark_results"] == 2
+    assert found["journals"]["orphans"] == []
+
+
+def test_the_environment_names_the_database(
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCELBENCH_DB", str(tmp_path / "env.duckdb"))
+    assert shell.json("init")["database"] == str(tmp_path / "env.duckdb")
+
+
+def test_no_database_is_one_sentence(tmp_path: Path, shell: Shell) -> None:
+    code, out, err = shell("status")
+    assert (code, out) == (3, "")
+    assert "There is no database at" in err
+    assert "accelbench db init" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sql_answers_people_and_machines(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "a.duckdb"
+    measured(path, model="[red]x\x1b[2J")
+    query = "SELECT model, latency_mean_ms, NULL AS nothing FROM benchmark_results LIMIT 1"
+    code, out, _ = shell("sql", query, "--db", path)
+    assert code == 0
+    assert "[red]x·[2J" in out  # shown, not obeyed
+    assert "n/a" in out
+    assert shell.json("sql", query, "--db", path) == {
+        "columns": ["model", "latency_mean_ms", "nothing"],
+        "rows": [["[red]x\x1b[2J", 1.25, None]],
+    }
+    odd = "SELECT 'nan'::DOUBLE, 1.5::DECIMAL(4,2), DATE '2026-01-02', started_at, extra, [1, 2]"
+    found = shell.json("sql", f"{odd} FROM benchmark_results LIMIT 1", "--db", path)
+    assert found["rows"] == [[None, 1.5, "2026-01-02", "2026-01-02T03:04:05.000000Z", None, [1, 2]]]
+
+
+def test_wide_answers_are_a_value_a_line(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "a.duckdb"
+    measured(path)
+    code, out, _ = shell("sql", "FROM benchmark_results ORDER BY result_id", "--db", path)
+    assert code == 0
+    assert "-- 1 of 2" in out
+    assert "latency_mean_ms            1.25" in out
+    assert "cost_usd" not in out
+
+
+def test_sql_only_reads(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "a.duckdb"
+    measured(path)
+    for query, says in (
+        ("DELETE FROM fact_result", "only reads"),
+        (f"COPY (SELECT 1) TO '{tmp_path}/x.csv'", "no other file"),
+        ("SELECT nothing_like_it FROM benchmark_results", "nothing_like_it"),
+    ):
+        code, out, err = shell("sql", query, "--db", path)
+        assert (code, out) == (2, "")
+        assert says in err
+    assert not (tmp_path / "x.csv").exists()
+    assert len(Database(path).results()) == 2
+
+
+def test_export_writes_new_files_only(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "a.duckdb"
+    measured(path)
+    found = shell.json("export", tmp_path / "out.csv", "--db", path)
+    assert found == {"path": str(tmp_path / "out.csv"), "format": "csv", "results": 2}
+    assert (tmp_path / "out.csv").read_text().count("\n") == 3
+    code, _, err = shell("export", tmp_path / "out.csv", "--db", path)
+    assert code == 2
+    assert "exists already" in err
+    code, out, _ = shell("export", "o", "--format", "json", "--samples", "--db", path)
+    assert (code, out) == (0, "Wrote 2 results to o\n")
+    assert json.loads(Path("o").read_text())["results"][0]["samples"] == {"step": [1, 2]}
+    code, _, err = shell("export", "o.xls", "--db", path)
+    assert code == 2
+    assert "csv, json, parquet" in err
+
+
+def test_merge_brings_in_several_and_twice_is_once(tmp_path: Path, shell: Shell) -> None:
+    for name in ("b", "c"):
+        measured(tmp_path / f"{name}.duckdb", name).fill()
+    arguments = ("merge", tmp_path / "b.duckdb", tmp_path / "c.duckdb", "--db", "a.duckdb")
+    assert [one["results"] for one in shell.json(*arguments)["merged"]] == [2, 2]
+    code, out, _ = shell(*arguments)
+    assert code == 0
+    assert out.count("0 results and 0 other facts") == 2
+    assert len(Database(tmp_path / "a.duckdb").results()) == 4
+
+
+def test_damage_in_a_journal_is_said(tmp_path: Path, shell: Shell) -> None:
+    database = measured(tmp_path / "a.duckdb", count=3)
+    journal = database.journals / "r.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"id":"r-1"', b'"id":"r-x"'))
+    for _ in range(2):
+        code, out, err = shell("status", "--db", database.path)
+        assert code == 0
+        assert "does not check out any more in line(s) 2" in err
+        assert "r.jsonl, line(s) 2" in out
+
+
+def test_where_nothing_can_be_written_reading_goes_on(
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.duckdb"
+    measured(path).fill()
+
+    def refuse(_: Database) -> None:
+        raise ReadOnlyPlaceError(f"{path} cannot be written.")
+
+    monkeypatch.setattr(db.Database, "fill", refuse)
+    code, out, err = shell("sql", "SELECT count(*) AS n FROM benchmark_results", "--db", path)
+    assert code == 0
+    assert "2" in out
+    assert "cannot be written" in err
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['accelbench', 'db', 'status', '--help']\n"
+        "from accelbench.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'duckdb', 'pyarrow', 'numpy', 'torch', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--db" in done.stdout
+    assert "--db-path" not in done.stdout

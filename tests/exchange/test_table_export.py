@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+from bodies import NASTY, body
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accelbench.core.columns import COLUMNS
+from accelbench.core.errors import UsageError
+from accelbench.exchange.result_schema import result_schema
+from accelbench.exchange.rows import entry_of
+from accelbench.exchange.table_export import FORMATS, export, format_for
+
+NAMES = [column.name for column in COLUMNS]
+
+
+@pytest.fixture
+def rows() -> list[dict[str, Any]]:
+    return [
+        entry_of(body(i, message=word, options={word: 1}, extra={word: 0.1}, warnings=[word]))
+        for i, word in enumerate(NASTY)
+    ]
+
+
+def test_csv_is_exact_and_empty_where_nothing_is_known(
+    tmp_path: Path, rows: list[dict[str, Any]]
+) -> None:
+    path = tmp_path / "out.csv"
+    export(path, rows, "csv")
+    with path.open(encoding="utf-8", newline="") as stream:
+        read = list(csv.DictReader(stream))
+    assert list(read[0]) == NAMES
+    assert [one["message"] for one in read] == list(NASTY)
+    assert [float(one["latency_mean_ms"]) for one in read] == [r["latency_mean_ms"] for r in rows]
+    assert [json.loads(one["options"]) for one in read] == [row["options"] for row in rows]
+    assert {one["cost_usd"] for one in read} == {""}
+
+
+@given(number=st.floats(allow_nan=False, allow_infinity=False))
+def test_csv_numbers_read_back_the_same(number: float) -> None:
+    from accelbench.exchange.csv_export import _cell
+
+    assert float(_cell(number)) == number
+
+
+def test_json_is_valid_and_the_same(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    path = tmp_path / "out.json"
+    export(path, rows, "json", samples=True)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.validate(document, result_schema(), jsonschema.Draft202012Validator)
+    assert document["results"] == rows
+    export(tmp_path / "bare.json", rows, "json")
+    bare = json.loads((tmp_path / "bare.json").read_text(encoding="utf-8"))
+    assert all(list(row) == NAMES for row in bare["results"])
+
+
+def test_parquet_keeps_types(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    path = tmp_path / "out.parquet"
+    export(path, rows, "parquet", samples=True)
+    table = pq.read_table(path)
+    assert table.column_names == [*NAMES, "samples"]
+    read = table.to_pylist()
+    assert [one["message"] for one in read] == list(NASTY)
+    assert [one["batch_size"] for one in read] == [row["batch_size"] for row in rows]
+    assert dict(read[0]["samples"]) == rows[0]["samples"]
+    assert dict(read[0]["extra"]) == rows[0]["extra"]
+    assert read[0]["started_at"].isoformat() == "2026-01-02T03:04:00.000005"
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_no_results_make_an_empty_file_with_its_columns(tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"out.{name}"
+    export(path, [], name, samples=True)
+    if name == "csv":
+        assert path.read_text() == ",".join([*NAMES, "samples"]) + "\n"
+    elif name == "json":
+        assert json.loads(path.read_text())["results"] == []
+    else:
+        assert pq.read_table(path).shape == (0, len(NAMES) + 1)
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_file_that_is_there_stays(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "mine"
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="exists already"):
+        export(path, [], name)
+    assert path.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_format_is_asked_for_or_seen(tmp_path: Path) -> None:
+    assert format_for(Path("a.parquet"), None) == "parquet"
+    assert format_for(Path("a.csv"), "JSON") == "json"
+    for path, asked in ((Path("a.xls"), None), (Path("a"), None), (Path("a.csv"), "xml")):
+        with pytest.raises(UsageError, match="csv, json, parquet"):
+            format_for(path, asked)

@@ -1,0 +1,262 @@
+"""Bad surroundings: one clear sentence, and nothing lost or changed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+from bodies import result
+from power import Failing
+
+from accelbench.core.errors import EXIT_ENVIRONMENT, StoreError, UsageError
+from accelbench.store import duck
+from accelbench.store.database import Database
+from accelbench.store.files import ReadOnlyPlaceError
+from accelbench.store.journal import encode
+
+
+def foreign(path: Path) -> None:
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE customers AS SELECT 1 AS id")
+
+
+def foreign_with_our_table(path: Path) -> None:
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE store_meta (application VARCHAR, schema_version INTEGER)")
+        con.execute("INSERT INTO store_meta VALUES ('shop', 1)")
+
+
+def foreign_with_another_table(path: Path) -> None:
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE store_meta (branch VARCHAR)")
+
+
+def newer(path: Path) -> None:
+    Database(path).ensure()
+    with duckdb.connect(str(path)) as con:
+        con.execute("UPDATE store_meta SET schema_version = 99")
+
+
+def no_database(path: Path) -> None:
+    path.write_bytes(b"these are my notes\n" * 1000)
+
+
+def cut_short(path: Path) -> None:
+    Database(path).ensure()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def newer_duckdb(path: Path) -> None:
+    Database(path).ensure()
+    data = bytearray(path.read_bytes())
+    for header in range(0, 3 * 4096, 4096):  # the file's header and both database headers
+        data[header + 8 : header + 20] = os.urandom(12)
+    path.write_bytes(bytes(data))
+
+
+BAD: list[tuple[Callable[[Path], None], str]] = [
+    (foreign, "another program's DuckDB database; it was left as it is"),
+    (foreign_with_our_table, "another program's DuckDB database"),
+    (foreign_with_another_table, "another program's DuckDB database"),
+    (newer, r"newer accelbench \(schema 99, known here: 1\).* Upgrade accelbench"),
+    (no_database, "is not a DuckDB database; it was left as it is"),
+    (cut_short, "cannot be read; it may be damaged"),
+    (newer_duckdb, "not a DuckDB database|damaged|another version"),
+    (Path.mkdir, "is a folder, not a database"),
+]
+
+USES: list[Callable[[Database], object]] = [
+    Database.ensure,
+    Database.init,
+    lambda database: database.init(overwrite=True),
+    Database.fill,
+    Database.status,
+    Database.results,
+    lambda database: database.query("SELECT 1"),
+    lambda database: database.merge(database.path.with_name("good.duckdb")),
+    lambda database: Database(database.path.with_name("good.duckdb")).merge(database.path),
+]
+
+
+@pytest.mark.parametrize(("spoil", "says"), BAD, ids=[bad[0].__name__ for bad in BAD])
+def test_what_is_not_ours_is_refused_by_every_use_and_left_alone(
+    tmp_path: Path, spoil: Callable[[Path], None], says: str
+) -> None:
+    path = tmp_path / "bad.duckdb"
+    spoil(path)
+    good = Database(tmp_path / "good.duckdb")
+    good.ensure()
+    before = path.read_bytes() if path.is_file() else None
+    database = Database(path)
+    database.journals.mkdir()
+    (database.journals / "r.jsonl").write_bytes(encode(result(0)))
+    for use in USES:
+        with pytest.raises(StoreError, match=says) as caught:
+            use(database)
+        assert caught.value.exit_code == EXIT_ENVIRONMENT
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert (path.read_bytes() if path.is_file() else None) == before
+    assert not path.with_name("bad.duckdb.wal").exists()
+    assert not list(tmp_path.glob("*backup*"))
+    assert good.status()["tables"]["benchmark_results"] == 0
+    assert (database.journals / "r.jsonl").read_bytes() == encode(result(0))
+
+
+def test_a_foreign_log_is_not_worked_into_its_file(tmp_path: Path) -> None:
+    """A file that its program left with a log keeps both, byte for byte."""
+    path = tmp_path / "theirs.duckdb"
+    foreign(path)
+    log = path.with_name("theirs.duckdb.wal")
+    with duckdb.connect(str(path)) as con:
+        con.execute("SET checkpoint_threshold='1GB'")
+        con.execute("INSERT INTO customers VALUES (2)")
+        kept, database = log.read_bytes(), path.read_bytes()
+    path.write_bytes(database)
+    log.write_bytes(kept)
+    for use in (Database.ensure, Database.status, Database.init):
+        with pytest.raises(StoreError, match="another program's"):
+            use(Database(path))
+    assert (path.read_bytes(), log.read_bytes()) == (database, kept)
+
+
+def test_no_database_names_what_makes_one(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    for use in (Database.status, Database.results, lambda d: d.query("SELECT 1")):
+        with pytest.raises(StoreError, match=r"There is no database at .* `accelbench db init`"):
+            use(database)
+    assert database.fill().results == 0
+    assert list(tmp_path.iterdir()) == []  # looking made nothing
+
+
+def test_an_empty_file_counts_as_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    path.touch()
+    Database(path).ensure()
+    assert Database(path).status()["tables"]["benchmark_results"] == 0
+
+
+def test_places_that_cannot_be_written_say_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="something else is in the way"):
+        Database(tmp_path / "file" / "a.duckdb").ensure()
+    with pytest.raises(StoreError, match="Making the database failed"):
+        Database(Path("/proc/accelbench/a.duckdb")).ensure()
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_migrating_where_nothing_can_be_written_changes_nothing(tmp_path: Path, code: int) -> None:
+    path = tmp_path / "a.duckdb"
+    Database(path).ensure()
+    with duckdb.connect(str(path)) as con:
+        con.execute("DROP VIEW benchmark_results")
+        con.execute("ALTER TABLE fact_result DROP COLUMN cost_usd")
+    before = path.read_bytes()
+    says = "no room left" if code == errno.ENOSPC else "cannot be written"
+    for operation in ("open_new", "write", "sync", "rename"):
+        with pytest.raises(StoreError, match=f"Migrating the database failed: .*{says}"):
+            Database(path, Failing(operation, 0, code)).ensure()
+        assert path.read_bytes() == before
+    Database(path).ensure()
+    assert "cost_usd" in Database(path).query("FROM benchmark_results")[0]
+
+
+def test_a_read_only_place_can_be_read_and_is_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write anywhere, so the system's answer is stood in for."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    database.journals.mkdir()
+    (database.journals / "r.jsonl").write_bytes(encode(result(0)))
+    real = os.open
+
+    def refuse(path: object, flags: int, *rest: int) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return real(path, flags, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(ReadOnlyPlaceError, match="cannot be written"):
+        database.fill()
+    assert database.results() == []
+    assert database.query("SELECT count(*) FROM benchmark_results")[1] == [(0,)]
+    assert database.status()["journals"]["orphans"] == ["r.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ('Cannot open file "x": Read-only file system', ReadOnlyPlaceError),
+        ('Cannot open file "x": Permission denied', ReadOnlyPlaceError),
+        ('Could not write file "x": No space left on device', StoreError),
+    ],
+)
+def test_duckdb_words_become_ours(words: str, kind: type[StoreError]) -> None:
+    error = duck.explain_duck(duckdb.IOException(words), Path("x"))
+    assert type(error) is kind
+
+
+def test_a_held_database_is_named_after_a_while(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    Database(path).ensure()
+    with (
+        duck.connect(path, write=True),
+        pytest.raises(StoreError, match=r"Another process has held .*a.duckdb for 0.05 seconds"),
+    ):
+        Database(path, retry_seconds=0.05).status()
+    with (
+        duck.whole_guard(path),
+        pytest.raises(StoreError, match="being migrated or replaced"),
+    ):
+        Database(path, retry_seconds=0.05).status()
+    Database(path, retry_seconds=0.05).status()
+
+
+WRITES = [
+    "DELETE FROM fact_result",
+    "INSERT INTO fact_result (result_id) VALUES ('x')",
+    "DROP VIEW benchmark_results",
+    "CREATE TABLE t (i INTEGER)",
+    "UPDATE store_meta SET schema_version = 0",
+]
+ELSEWHERE = [
+    "COPY (SELECT 1) TO '{0}/out.csv'",
+    "COPY (SELECT 1) TO '{0}/out.parquet' (FORMAT parquet)",
+    "EXPORT DATABASE '{0}/out'",
+    "ATTACH '{0}/other.duckdb'",
+    "SELECT * FROM read_csv('{0}/secret.csv')",
+    "SELECT * FROM '{0}/secret.csv'",
+    "SELECT * FROM read_text('{0}/secret.csv')",
+    "SELECT * FROM glob('{0}/*')",
+    "SET enable_external_access = true",
+    "SET lock_configuration = false",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SELECT * FROM tmp_path",
+    "nonsense",
+    "SELECT no_such FROM benchmark_results",
+]
+
+
+@pytest.mark.parametrize("sql", [*WRITES, *ELSEWHERE])
+def test_sql_reads_this_database_and_nothing_else(tmp_path: Path, sql: str) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
+    before = (database.path.read_bytes(), sorted(tmp_path.iterdir()))
+    with pytest.raises(UsageError) as caught:
+        database.query(sql.format(tmp_path))
+    assert "\n" not in str(caught.value)
+    assert (database.path.read_bytes(), sorted(tmp_path.iterdir())) == before
+
+
+def test_sql_takes_parameters(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    assert database.query("SELECT ? AS a, ? AS b", ["'; --", 2]) == (["a", "b"], [("'; --", 2)])
+    assert database.query("") == ([], [])
