@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,12 +34,8 @@ class Device:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Stable from day to day: model, count, memory, power limit.
-
-        Memory is rounded to whole GiB: what the kernel keeps for itself varies
-        by a few MiB from one boot to the next.
-        """
-        memory = None if self.memory_bytes is None else round(self.memory_bytes / 2**30)
+        """Stable from day to day: model, count, memory, power limit."""
+        memory = None if self.memory_bytes is None else installed_gib(self.memory_bytes)
         return digest(
             {
                 "hardware": self.hardware,
@@ -63,6 +60,18 @@ class Absent:
     reason: str
     remedy: str
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def installed_gib(visible_bytes: int) -> int:
+    """The size that was probably bought, from what the system shows of it.
+
+    What kernels and firmware keep for themselves varies from boot to boot, so
+    the size is rounded up, in steps of a sixteenth and at least 1 GiB: 23.5 GiB
+    of a 24 GiB machine must not become 23 because a kernel took 50 MiB more.
+    """
+    gib = visible_bytes / 2**30
+    step = max(1, 2 ** (max(int(gib), 1).bit_length() - 1) // 16)
+    return math.ceil(gib / step) * step
 
 
 class Detector(Protocol):

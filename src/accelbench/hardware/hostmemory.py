@@ -124,6 +124,7 @@ class _LinuxMemory(HostMemory):
     """By /proc."""
 
     def __init__(self) -> None:
+        _read_smaps()  # what reading takes (2 MB of lines) is then in the baseline
         super().__init__(_read_smaps().data, "VmHWM without code pages, less the worker's start")
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._resets = True

@@ -45,6 +45,9 @@ class PytorchRuntime:
             "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
             # A pool of compiler processes would outlive the step that needed it.
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            # NVML counts devices in this order; CUDA's own default puts the fastest first,
+            # and cuda:1 would then be another card than the one that was named.
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "TRANSFORMERS_VERBOSITY": "error",
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "TOKENIZERS_PARALLELISM": "false",
