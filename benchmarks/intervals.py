@@ -29,7 +29,7 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.hardware.detect import detect_all
     from accelbench.run import estimates, journey
     from accelbench.run.budget import Budget
-    from accelbench.run.conductor import asked_in
+    from accelbench.run.conductor import asked_of
     from accelbench.run.context import Context, Settings
     from accelbench.run.launch import GroupLaunch
     from accelbench.run.observer import Silence
@@ -68,7 +68,9 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
             for number in range(count):
                 if number % renew == 0:
                     workshop.retire_templates()
-                GroupLaunch(context, asked_in(context, number), plan.cases, number + 1, count).run()
+                GroupLaunch(
+                    context, asked_of(settings, number), plan.cases, number + 1, count
+                ).run()
                 yield found[-1]
         finally:
             workshop.close()

@@ -9,6 +9,9 @@ from typer.core import TyperCommand
 
 from accelbench.core.errors import UsageError
 
+#: Beyond it no engine can count: tensors are indexed by signed 32 or 64 bits.
+LARGEST = 2**31 - 1
+
 
 class SpacedLists(TyperCommand):
     """Lets `--batch-sizes 1 4 8` mean `--batch-sizes 1,4,8`.
@@ -65,9 +68,12 @@ def numbers(values: Iterable[str] | None, option: str) -> tuple[int, ...]:
         try:
             number = int(word)
         except ValueError:
-            raise UsageError(f"{option} takes whole numbers, not {word!r}.") from None
-        if number < 1:
-            raise UsageError(f"{option} must be at least 1, not {number}.")
+            raise UsageError(
+                f"{option} takes whole numbers, not {word!r}.",
+                "Models come before the options: accelbench run MODEL … --batch-sizes 1,8",
+            ) from None
+        if not 1 <= number <= LARGEST:
+            raise UsageError(f"{option} takes numbers from 1 to {LARGEST:,}, not {word}.")
         found.append(number)
     return tuple(found)
 

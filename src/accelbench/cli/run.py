@@ -10,7 +10,7 @@ from typing import IO, Any
 import typer
 
 from accelbench.cli.lists import SpacedLists, numbers, seconds, words
-from accelbench.core.errors import EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.words import Mode
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -191,17 +191,21 @@ def _finish(ended: Any, places: Any, stream: IO[str], as_json: bool, quiet: bool
     running.deliver(ended, places, stream, as_json, quiet)
     if ended.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
+    if ended.nothing_could_start:
+        raise typer.Exit(EXIT_ENVIRONMENT)
     raise typer.Exit(EXIT_OK if ended.tally.all_fine else EXIT_NO)
 
 
 class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
-    """SIGTERM ends a run as cleanly as Ctrl-C does."""
+    """SIGTERM ends a run as cleanly as Ctrl-C does; outside the conductor both just end it."""
 
     def __enter__(self) -> None:
         self._before = signal.signal(signal.SIGTERM, self._interrupt)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         signal.signal(signal.SIGTERM, self._before)
+        if kind is KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
     @staticmethod
     def _interrupt(*_: object) -> None:

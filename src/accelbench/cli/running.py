@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -14,7 +15,7 @@ from accelbench.catalog.find import choose
 from accelbench.cli.display.watch import PlainWatch, watch_for
 from accelbench.cli.display.words import duration
 from accelbench.core.case import Option
-from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import parse_precision
@@ -26,7 +27,7 @@ from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
 from accelbench.run.plan import Plan, Planned, Request
 from accelbench.store.database import Database, default_path
-from accelbench.store.journal import read
+from accelbench.store.journal import SUFFIX, read
 
 #: Where journals are kept when no database is wanted.
 BARE_JOURNALS = Path("accelbench.journal")
@@ -156,15 +157,16 @@ def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[
 
 def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: bool) -> Ended:
     """Plan and run; the results are in the database when this returns."""
-    places.check()
     planned, found = prepare(request, how)
+    places.check()
     watch = watch_for(stream, quiet)
     watch.devices(_concerned(request, planned.plan, found))
     for note in planned.plan.notes:
         watch.note(note)
     total = len(planned.plan.cases) * planned.settings.launches
     watch.started(planned.settings.run_id, total, None)
-    ended = journey.start(planned, places.journals(), watch, environment())
+    with _resumable(planned.settings.run_id, places):
+        ended = journey.start(planned, places.journals(), watch, environment())
     return _filled(ended, places, watch)
 
 
@@ -172,14 +174,27 @@ def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> End
     """Go on with a run that was cut off."""
     places.check()
     folder = places.journals()
+    found = detect_all()
     if run_id == "last":
         run_id = journey.last_unfinished(folder) or ""
         if not run_id:
             raise UsageError(f"No run in {folder} was cut off.", "Start a new one.")
     watch = watch_for(stream, quiet)
     watch.say(f"Resuming run {run_id}")
-    ended = journey.resume(run_id, folder, watch, environment())
+    with _resumable(run_id, places):
+        ended = journey.resume(run_id, folder, watch, environment(), found)
     return _filled(ended, places, watch)
+
+
+@contextmanager
+def _resumable(run_id: str, places: Places) -> Iterator[None]:
+    """An error that ends a run half-way says how to go on with it."""
+    try:
+        yield
+    except StoreError as error:
+        if (places.journals() / f"{run_id}{SUFFIX}").exists():
+            error.advice = f"{error.advice} {resume_hint(run_id, places)}".strip()
+        raise
 
 
 def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
@@ -196,7 +211,7 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     from accelbench.exchange import result_file
     from accelbench.exchange.rows import row_of
 
-    journal = places.journals() / f"{ended.run_id}.jsonl"
+    journal = places.journals() / f"{ended.run_id}{SUFFIX}"
     written: list[tuple[str, Path]] = []
     database = places.open_database()
     if database is not None:
@@ -209,7 +224,7 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
             written += [
                 ("Result file", path) for path in result_file.write(folder, started, ended.rows)
             ]
-        if places.output_ci is not None:
+        if places.output_ci is not None and not ended.interrupted:
             result_file.write_one(places.output_ci, started, ended.rows)
             written.append(("CI file", places.output_ci))
     if as_json:
@@ -236,6 +251,10 @@ def resume_hint(run_id: str, places: Places) -> str:
         where = ["--no-database"]
     elif places.database is not None:
         where = ["--db", str(places.database)]
+    if places.output_dir is not None:
+        where += ["--output-dir", str(places.output_dir)]
+    if places.output_ci is not None:
+        where += ["--output-ci", str(places.output_ci)]
     return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
 
 

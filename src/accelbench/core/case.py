@@ -35,9 +35,13 @@ class Target:
     hardware: str
     device: str | None = None  # "cuda:1", or OpenVINO's "gpu"; None means the default one
 
+    @property
+    def place(self) -> str:
+        """The hardware, and the device where one was named."""
+        return f"{self.hardware}:{self.device}" if self.device else self.hardware
+
     def __str__(self) -> str:
-        place = f"{self.hardware}:{self.device}" if self.device else self.hardware
-        return f"{self.runtime}/{place}"
+        return f"{self.runtime}/{self.place}"
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,8 @@ def _judge(
         warnings.append("The step had not settled when warm-up had to end.")
     if steady.compilations:
         quality = Quality.UNSTEADY
-        warnings.append(f"{steady.compilations} recompilations happened while it was measured.")
+        times = "once" if steady.compilations == 1 else f"{steady.compilations} times"
+        warnings.append(f"It was compiled anew {times} while it was measured.")
     found = drift(steady.samples)
     drifted = drift_quality(found, clock_fell=None)
     if drifted is not None and found is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from accelbench.run.context import Context
+from accelbench.run.context import Context, Settings
 from accelbench.run.launch import GroupLaunch
 from accelbench.run.plan import Plan
 from accelbench.run.results import Asked, identity_of
@@ -27,7 +27,7 @@ def conduct(context: Context, plan: Plan, done: AbstractSet[str]) -> None:
         if launch > 0:
             # Forks of one template share an address layout, and with it their luck.
             context.workshop.retire_templates()
-        asked = asked_in(context, launch)
+        asked = asked_of(settings, launch)
         for group in plan.groups():
             pending = [p for p in group if identity_of(asked, p) not in done]
             if pending:
@@ -36,9 +36,8 @@ def conduct(context: Context, plan: Plan, done: AbstractSet[str]) -> None:
             number += len(group)
 
 
-def asked_in(context: Context, launch: int) -> Asked:
+def asked_of(settings: Settings, launch: int) -> Asked:
     """What is the same for every result of one launch."""
-    settings = context.settings
     return Asked(
         run_id=settings.run_id,
         launch=launch,

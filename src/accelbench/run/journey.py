@@ -5,13 +5,13 @@ detect → plan → run_started │ launch, launch, … (each durable) │ run_f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from accelbench import __version__
-from accelbench.core.errors import StoreError, UsageError
+from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
     RESULT,
@@ -33,13 +33,16 @@ from accelbench.core.serial import (
 from accelbench.core.words import Status
 from accelbench.run import estimates
 from accelbench.run.budget import Budget
-from accelbench.run.conductor import conduct
+from accelbench.run.conductor import asked_of, conduct
 from accelbench.run.context import Context, Settings, Tally
+from accelbench.run.launch import NO_WORKER
 from accelbench.run.observer import Observer
 from accelbench.run.plan import Plan, Planned, Refusal, Request, expand
+from accelbench.run.results import identity_of
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.workshop import Workshop
-from accelbench.store.journal import Journal, read
+from accelbench.store.ingest import journals_in
+from accelbench.store.journal import SUFFIX, Journal, being_written, read
 
 Found = Mapping[str, Sequence[Device | Absent]]
 
@@ -62,6 +65,11 @@ class Ended:
     tally: Tally
     rows: Sequence[Mapping[str, Any]]  # every result of the run, also those of before a resume
     interrupted: bool = False
+
+    @property
+    def nothing_could_start(self) -> bool:
+        """Whether not one case got as far as a worker."""
+        return bool(self.rows) and all(row.get("reason") == NO_WORKER for row in self.rows)
 
 
 def installed_runtimes() -> dict[str, Runtime]:
@@ -103,18 +111,36 @@ def start(
         return _go(journey, journal, observer, environment, before=[])
 
 
-def resume(run_id: str, folder: Path, observer: Observer, environment: Mapping[str, Any]) -> Ended:
-    """Go on with a run that was cut off: what has a result is not measured again."""
+def resume(
+    run_id: str,
+    folder: Path,
+    observer: Observer,
+    environment: Mapping[str, Any],
+    found: Found | None = None,
+) -> Ended:
+    """Go on with a run that was cut off: what has a result is not measured again.
+
+    Args:
+        run_id: The run.
+        folder: Where its journal is.
+        observer: Who watches.
+        environment: The machine's, as it is now.
+        found: What is present now: a device that the rest of the plan needs and
+            that is not there is refused. None leaves that to the launches.
+    """
     with Journal.resume(folder, run_id) as journal:
         facts = journal.facts()
-        begun = next((f for f in facts if f.kind == RUN_STARTED), None)
-        if begun is None:
-            raise StoreError(
-                f"The journal of run {run_id} does not say what was planned.", "Start a new run."
-            )
+        settings, plan = _begun(run_id, facts)
         results = {f.id: f.body for f in facts if f.kind == RESULT}
-        settings = Settings(**begun.body["settings"])
-        plan = Plan(tuple(_planned_from_json(p) for p in begun.body["plan"]))
+        left = _left_of(plan, settings, results)
+        if not left and _is_finished(facts):
+            observer.note(f"Run {run_id} is complete: nothing is left to measure.")
+            tally = Tally()
+            for body in results.values():
+                tally.add(body["status"])
+            return Ended(run_id, tally, list(results.values()))
+        _refuse_other_machine(run_id, left, found)
+        observer.note(f"{len(results)} results are there, {len(left)} are left to measure.")
         moment = utc_now()
         journal.append(
             Fact(
@@ -128,18 +154,66 @@ def resume(run_id: str, folder: Path, observer: Observer, environment: Mapping[s
 
 
 def last_unfinished(folder: Path) -> str | None:
-    """The newest run in a journal folder that has no end, None where there is none."""
-    for path in sorted(folder.glob("*.jsonl"), reverse=True):
-        last = [f.kind for f in read(path) if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
-        finished = last and last[-1] == RUN_FINISHED
-        if last and (not finished or _was_interrupted(path)):
-            return path.stem
+    """The newest run in a journal folder that was cut off, None where there is none.
+
+    One that a process is writing at this moment is going on, not cut off.
+    """
+    for path in reversed(journals_in(folder)):
+        facts = read(path)
+        begun = any(f.kind == RUN_STARTED for f in facts)
+        if begun and not _is_finished(facts) and not being_written(path):
+            return path.name.removesuffix(SUFFIX)
     return None
 
 
-def _was_interrupted(path: Path) -> bool:
-    ends = [f.body.get("status") for f in read(path) if f.kind == RUN_FINISHED]
-    return bool(ends) and ends[-1] == "interrupted"
+def _is_finished(facts: Sequence[Fact]) -> bool:
+    """Whether the last thing said of the run is that it came to its end."""
+    said = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
+    return bool(said) and said[-1].body.get("status") == "finished"
+
+
+def _begun(run_id: str, facts: Sequence[Fact]) -> tuple[Settings, Plan]:
+    """The settings and the plan a run began with."""
+    begun = next((f.body for f in facts if f.kind == RUN_STARTED), None)
+    if begun is None:
+        raise StoreError(
+            f"The journal of run {run_id} does not say what was planned.", "Start a new run."
+        )
+    try:
+        plan = Plan(tuple(_planned_from_json(p) for p in begun["plan"]))
+        return Settings(**begun["settings"]), plan
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"Run {run_id} was begun by accelbench {begun.get('accelbench')}, whose plan this"
+            f" version ({__version__}) cannot read.",
+            "Resume it with that version, or start a new run.",
+        ) from error
+
+
+def _left_of(plan: Plan, settings: Settings, results: Container[str]) -> list[Planned]:
+    """What has no result yet, once a launch."""
+    return [
+        planned
+        for launch in range(settings.launches)
+        for planned in plan.cases
+        if identity_of(asked_of(settings, launch), planned) not in results
+    ]
+
+
+def _refuse_other_machine(run_id: str, left: Iterable[Planned], found: Found | None) -> None:
+    """One run's results are of one machine."""
+    if found is None:
+        return
+    here = {
+        one.fingerprint for entries in found.values() for one in entries if isinstance(one, Device)
+    }
+    for planned in left:
+        if planned.device is not None and planned.device.fingerprint not in here:
+            raise SurroundingsError(
+                f"Run {run_id} was begun on {planned.device.name} ({planned.device}),"
+                " which is not here now.",
+                "Resume it where it was begun, or start a new run.",
+            )
 
 
 def _go(
@@ -160,8 +234,8 @@ def _go(
         if fact.kind == RESULT:
             rows.append(fact.body)
 
-    workshop = Workshop()
     total = len(journey.plan.cases) * settings.launches
+    workshop = Workshop()
     context = Context(
         settings=settings,
         workshop=workshop,

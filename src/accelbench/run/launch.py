@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.words import Provenance, Status
@@ -24,6 +25,10 @@ from accelbench.run.wire import ClosedError
 from accelbench.run.workshop import Worker, describe_end
 
 _log = logging.getLogger(__name__)
+
+#: Reasons that others look for.
+ESTIMATED = "out_of_memory_estimated"
+NO_WORKER = "worker_did_not_start"
 
 
 class _TroubleError(Exception):
@@ -50,7 +55,8 @@ class GroupLaunch:
         self._opened: Mapping[str, Any] = {}
         self._open_trouble: Outcome | None = None
         self._cpu_seconds = 0.0
-        self._fitted: int | None = None  # largest batch that was measured
+        self._room: int | None = None  # bytes free when no worker of ours held any
+        self._fitted: dict[tuple[int | None, int | None], int] = {}  # largest batch, by shape
         self._too_large: int | None = None  # smallest batch that ran out of memory
 
     def run(self) -> None:
@@ -74,14 +80,15 @@ class GroupLaunch:
             self._drop_worker()
         context.budget.case_over()
         if outcome.status is Status.OK:
-            self._fitted = planned.case.shapes.batch
+            self._fitted[_shape(planned)] = planned.case.shapes.batch
             own = max(self._cpu_seconds - cpu_before, 0.0)
             environment, warnings = context.surroundings.after(before, own)
             outcome = replace(
                 outcome, environment=environment, warnings=[*outcome.warnings, *warnings]
             )
         elif outcome.status is Status.OUT_OF_MEMORY:
-            self._too_large = self._too_large or planned.case.shapes.batch
+            if self._open_trouble is None and outcome.reason != ESTIMATED:
+                self._too_large = self._too_large or planned.case.shapes.batch
             outcome = replace(outcome, advice=self._memory_advice(planned))
         self._record(planned, outcome, started_at)
 
@@ -97,9 +104,10 @@ class GroupLaunch:
             started_at,
             utc_now(),
         )
-        context.append(Fact(RESULT, body["result_id"], body))
-        context.tally.add(outcome.status.value)
-        context.observer.case_finished(body)
+        with lifeline.undisturbed():
+            context.append(Fact(RESULT, body["result_id"], body))
+            context.tally.add(outcome.status.value)
+            context.observer.case_finished(body)
 
     # -- before a worker is asked
 
@@ -123,13 +131,15 @@ class GroupLaunch:
 
     def _cannot_fit(self, planned: Planned) -> Outcome | None:
         """Refuse before allocating what cannot be there."""
-        need = self._context.estimate(planned.case)
-        room = self._context.free(planned.device) if planned.device else None
+        if self._worker is None and planned.device is not None:
+            # Looked at while nothing is loaded: the estimate counts the weights as well.
+            self._room = self._context.free(planned.device)
+        need, room = self._context.estimate(planned.case), self._room
         if need is None or room is None or need <= room:
             return None
         return Outcome(
             Status.OUT_OF_MEMORY,
-            "out_of_memory_estimated",
+            ESTIMATED,
             f"an estimated {_gib(need)} is needed and {_gib(room)} is free; nothing was allocated",
         )
 
@@ -137,9 +147,10 @@ class GroupLaunch:
         """The largest batch that fitted, and the small variant."""
         case = planned.case
         parts = []
-        if self._fitted is not None:
-            parts.append(f"The largest batch that fitted is {self._fitted}.")
-        else:
+        fitted = self._fitted.get(_shape(planned))
+        if fitted is not None:
+            parts.append(f"The largest batch that fitted is {fitted}.")
+        elif self._open_trouble is None:
             fits = self._largest_estimate(planned)
             if fits is not None:
                 parts.append(f"By estimate the largest batch that fits is {fits}.")
@@ -150,7 +161,7 @@ class GroupLaunch:
         return " ".join(parts)
 
     def _largest_estimate(self, planned: Planned) -> int | None:
-        room = self._context.free(planned.device) if planned.device else None
+        room = self._room
         batch = planned.case.shapes.batch
         while room is not None and batch > 1:
             batch //= 2
@@ -169,8 +180,11 @@ class GroupLaunch:
             try:
                 self._open(planned)
             except _TroubleError as trouble:
-                if trouble.outcome.reason != "budget":
-                    self._open_trouble = trouble.outcome
+                # Loading does not depend on the batch: it would end the same way for the
+                # others. Being killed from outside, or out of budget, would not.
+                if trouble.outcome.reason not in ("budget", "killed"):
+                    said = f"{trouble.outcome.message}; not tried again at another batch size"
+                    self._open_trouble = replace(trouble.outcome, message=said)
                 raise
         rules = {
             "iterations": self._settings.iterations,
@@ -184,19 +198,17 @@ class GroupLaunch:
 
     def _open(self, planned: Planned) -> None:
         settings = self._settings
-        runtime = self._context.runtimes[planned.case.target.runtime]
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        if runtime is None:
+            raise _TroubleError(_no_runtime(planned.case.target.runtime))
         self._context.observer.progress(Progress("starting"))
         try:
             self._worker = self._context.workshop.worker(runtime, settings.threads)
+        except SurroundingsError as error:
+            raise _TroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:
-            raise _TroubleError(
-                Outcome(
-                    Status.FAILED,
-                    "worker_did_not_start",
-                    f"no worker could be started: {error}",
-                    "Run again with --debug.",
-                )
-            ) from error
+            said = f"no worker could be started: {error or 'it did not answer in time'}"
+            raise _TroubleError(_no_worker(said, "Run again with --debug.")) from error
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
@@ -257,7 +269,7 @@ class GroupLaunch:
         words = worker.last_words()
         return Outcome(
             Status.FAILED,
-            "killed" if status == -9 else "crash",
+            "killed" if status in (-9, None) else "crash",
             f"the worker ended while {phase} ({describe_end(status)})"
             + (f"; it said: {words}" if words else ""),
             "A fresh worker went on with the next case. Run again with --debug for its log.",
@@ -271,18 +283,35 @@ class GroupLaunch:
         self._cpu_seconds = 0.0
 
 
+def _shape(planned: Planned) -> tuple[int | None, int | None]:
+    """What a batch size is compared within."""
+    return planned.case.shapes.sequence, planned.case.shapes.image
+
+
+def _no_worker(message: str, advice: str) -> Outcome:
+    return Outcome(Status.FAILED, NO_WORKER, message.rstrip("."), advice)
+
+
+def _no_runtime(name: str) -> Outcome:
+    return Outcome(
+        Status.UNSUPPORTED,
+        "no_runtime",
+        f"the runtime {name} is not installed here any more",
+        "Install what provides it, and start a new run.",
+    )
+
+
 def _from_error(message: Mapping[str, Any]) -> Outcome:
     _log.debug("worker: %s", message.get("traceback"))
-    return Outcome(
-        Status(message["status"]), message["reason"], message["message"], message["advice"]
-    )
+    advice = message["advice"] or "Run again with --debug to see where it was raised."
+    return Outcome(Status(message["status"]), message["reason"], message["message"], advice)
 
 
 def _timed_out(phase: str, patience: float) -> Outcome:
     return Outcome(
         Status.TIMEOUT,
         "timeout",
-        f"nothing came for {patience:.0f} s while {phase}",
+        f"not finished after {patience:g} s, ended while {phase}",
         "Allow more time with --timeout, or use a smaller batch.",
     )
 

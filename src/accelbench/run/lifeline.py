@@ -12,7 +12,10 @@ import os
 import select
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 
@@ -25,6 +28,30 @@ def die_with_parent(parent: int) -> None:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold back Ctrl-C and SIGTERM: what is inside happens whole, the signal is heard after it.
+
+    By handlers, not by a mask: a thread of NumPy's libraries would take a masked
+    signal, and Python would still raise it in the main thread. In other threads
+    Python raises none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, lambda got, _: heard.append(got))
+        yield
+    finally:
+        for blocked, handler in before.items():
+            signal.signal(blocked, signal.SIG_DFL if handler is None else handler)
+    if heard:
+        signal.raise_signal(heard[0])
 
 
 def offer_to_oom_killer() -> None:

@@ -169,7 +169,7 @@ def expand(
 ) -> Plan:
     """Every case of a request in the order in which it will be measured."""
     where, notes = places(request, found, runtimes)
-    cases: list[Planned] = []
+    cases: dict[tuple[str, ...], Planned] = {}
     for model, place, precision in product(request.models, where, request.precisions):
         sequences, images = _shape_axes(model, request)
         for sequence, image in product(sequences, images):
@@ -187,8 +187,12 @@ def expand(
             if not request.batch_sizes:
                 asked, shortened = _shorten(asked, place.device, estimate, free)
                 notes += shortened
-            cases += [_judge(case, place, runtimes) for case in asked]
-    return Plan(tuple(cases), tuple(notes))
+            for case in asked:
+                planned = _judge(case, place, runtimes)
+                # "cuda" and "cuda:0" may be one device: a case is measured once.
+                device = str(planned.device) if planned.device else case.target.place
+                cases.setdefault((case.case_id, device), planned)
+    return Plan(tuple(cases.values()), tuple(notes))
 
 
 def _shape_axes(

@@ -49,7 +49,7 @@ class Outcome:
 
 def identity_of(asked: Asked, planned: Planned) -> str:
     """The result_id that a case will have in a launch."""
-    device = str(planned.device) if planned.device else planned.case.target.hardware
+    device = str(planned.device) if planned.device else planned.case.target.place
     return result_id(asked.run_id, planned.case, device, asked.launch, asked.arm)
 
 

@@ -41,11 +41,10 @@ def preload(runtime: Any) -> int:
     return time.perf_counter_ns() - start
 
 
-def worker_in_child(runtime: Any, name: str, log: str) -> None:
+def worker_in_child(runtime: Any, parent: int, name: str, log: str) -> None:
     """The whole life of a forked worker. Never returns."""
     from accelbench.run.worker import serve
 
-    parent = os.getppid()
     code = 1
     try:
         lifeline.die_with_parent(parent)
@@ -98,10 +97,8 @@ def run_template(runtime: Any, channel: wire.Channel) -> None:
         me = os.getpid()
         pid = os.fork()
         if pid == 0:
-            if os.getppid() != me:
-                os._exit(0)
             channel.close()
-            worker_in_child(runtime, request["name"], request["log"])
+            worker_in_child(runtime, me, request["name"], request["log"])
         channel.send({"pid": pid})
 
 

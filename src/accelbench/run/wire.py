@@ -11,10 +11,8 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
 import socket
 import struct
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -42,8 +40,12 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message; raises ClosedError where nobody listens any more."""
-        body = json.dumps(message).encode()
+        """Send one message; raises ClosedError where nobody listens any more.
+
+        A message that JSON does not hold, such as one with a NaN in it, raises
+        ValueError or TypeError before a byte has left.
+        """
+        body = json.dumps(message, allow_nan=False).encode()
         try:
             self._socket.settimeout(None)
             self._socket.sendall(_HEADER.pack(len(body)) + body)
@@ -89,15 +91,12 @@ class Channel:
 
 
 class Switchboard:
-    """The conductor's end: hands out an address and takes the calls that come in."""
+    """The conductor's end: hands out an address in `folder` and takes the calls that come in."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.token = secrets.token_hex(16)
-        self._folder: Path | None = None
         if _HAS_UNIX:
-            # /tmp itself: a Unix socket's path may not be longer than 107 bytes.
-            self._folder = Path(tempfile.mkdtemp(prefix="accelbench-"))
-            path = str(self._folder / "wire")
+            path = str(folder / "wire")
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.bind(path)
             self.address = path
@@ -125,22 +124,23 @@ class Switchboard:
                     continue
                 raise ClosedError("it ended before it called") from None
             channel = Channel(connection)
-            try:
-                hello = channel.receive(min(left, 5.0))
-            except (ClosedError, TimeoutError, ValueError):
-                channel.close()
-                continue
-            if secrets.compare_digest(str(hello.get("token")), self.token) and (
-                hello.get("name") == name
-            ):
+            if self._is_called(name, channel, min(left, 5.0)):
                 return channel
             channel.close()
 
+    def _is_called(self, name: str, channel: Channel, timeout: float) -> bool:
+        try:
+            hello: Any = channel.receive(timeout)
+        except (ClosedError, TimeoutError, ValueError):
+            return False
+        if not isinstance(hello, dict):
+            return False
+        token = str(hello.get("token")).encode("utf-8", "backslashreplace")
+        return secrets.compare_digest(token, self.token.encode()) and hello.get("name") == name
+
     def close(self) -> None:
-        """Stop listening and leave nothing behind."""
+        """Stop listening."""
         self._socket.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def call(name: str) -> Channel:

@@ -12,19 +12,16 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Job, Runtime, Session
 from accelbench.core.serial import case_from_json, device_from_json
+from accelbench.core.words import Status
 from accelbench.measure.bootstrap import Interval
 from accelbench.measure.loop import measure
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
 from accelbench.run.wire import Channel
-
-
-class StoppedError(Exception):
-    """The conductor wants no more of this case."""
 
 
 class Reporter:
@@ -50,8 +47,7 @@ class Reporter:
 
     def _say(self, message: Mapping[str, Any]) -> None:
         self._channel.send(message)
-        if self._channel.receive().get("do") == "stop":
-            raise StoppedError
+        self._channel.receive()  # the conductor has drawn and written what it wanted to
 
 
 def describe(error: BaseException) -> dict[str, Any]:
@@ -60,6 +56,13 @@ def describe(error: BaseException) -> dict[str, Any]:
         return {
             "status": error.status,
             "reason": error.reason,
+            "message": error.message,
+            "advice": error.advice,
+        }
+    if isinstance(error, AccelbenchError):
+        return {
+            "status": Status.FAILED,
+            "reason": "surroundings",
             "message": error.message,
             "advice": error.advice,
         }
@@ -122,8 +125,6 @@ def serve(channel: Channel, runtime: Runtime) -> None:
             else:
                 raise ValueError(f"a worker cannot {request['do']}")
             channel.send({"event": "done", **answer})
-        except StoppedError:
-            channel.send({"event": "stopped"})
         except Exception as error:
             trace = traceback.format_exc()
             sys.stderr.write(trace)

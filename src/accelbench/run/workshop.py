@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Runtime
 from accelbench.run.lifeline import Hold
+from accelbench.run.scratch import Scratch
 from accelbench.run.wire import ADDRESS_VARIABLE, TOKEN_VARIABLE, Channel, ClosedError, Switchboard
+
+_log = logging.getLogger(__name__)
 
 START_SECONDS = 300.0  # importing an engine from a cold disk has been seen to take a minute
 
@@ -58,20 +61,24 @@ class Worker:
         self._parent = parent
         self._process = process
 
-    def end(self) -> int:
-        """Make sure it is gone; how it went: an exit code, or minus a signal."""
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._hold.pid
+
+    def end(self) -> int | None:
+        """Make sure it is gone; how it went: an exit code, minus a signal, None if unknown."""
         self.channel.close()
         self._hold.kill()
+        status: int | None = None
         if self._process is not None:
             status = self._process.wait()
         elif self._parent is not None:
             status = self._parent.reap(self._hold.pid)
-        else:
-            status = 0
         self._hold.close()
         return status
 
-    def fate(self, patience: float = 2.0) -> int:
+    def fate(self, patience: float = 2.0) -> int | None:
         """How a worker that hung up by itself ended; killed only if it lingers."""
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -86,6 +93,7 @@ class Worker:
             text = self._log.read_text(errors="replace")
         except OSError:
             return ""
+        _log.debug("what the worker printed: %s", text)
         return " | ".join(line for line in text.strip().splitlines()[-lines:] if line.strip())
 
 
@@ -99,8 +107,18 @@ class Template:
         ready = workshop.answer(self._channel, self._process, log, START_SECONDS)
         self.import_ns: int = ready["import_ns"]
 
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process is still there."""
+        return self._process.poll() is None
+
     def fork(self) -> Worker:
-        """A fresh worker; tens of milliseconds."""
+        """A fresh worker; tens of milliseconds. Raises ClosedError or TimeoutError."""
         name, log = self._workshop.new_name("worker")
         self._channel.send({"do": "fork", "name": name, "log": str(log)})
         hold = Hold(self._channel.receive(60.0)["pid"])
@@ -113,16 +131,16 @@ class Template:
             raise ClosedError(f"a worker ended at birth ({describe_end(status)})") from error
         return Worker(channel, hold, log, parent=self)
 
-    def reap(self, pid: int) -> int:
-        """Have a child that is ending waited for."""
+    def reap(self, pid: int) -> int | None:
+        """Have a child that is ending waited for; None where it cannot be known how it ended."""
         try:
             self._channel.send({"do": "reap", "pid": pid})
             # An answer that came too late for its question is passed over.
             while (answer := self._channel.receive(60.0)).get("pid") != pid:
                 continue
         except (ClosedError, TimeoutError):
-            return 0
-        status: int = answer.get("status", 0)
+            return None
+        status: int | None = answer.get("status")
         return status
 
     def close(self) -> None:
@@ -136,28 +154,42 @@ class Workshop:
     """Everything the conductor has running; empty again after `close`."""
 
     def __init__(self) -> None:
-        self.switchboard = Switchboard()
-        self._folder = tempfile.TemporaryDirectory(prefix="accelbench-logs-")
+        self._scratch = Scratch()
+        self.switchboard = Switchboard(self._scratch.folder)
+        self._started: list[subprocess.Popen[bytes]] = []
         self._templates: dict[tuple[str, int | None], Template] = {}
         self._count = 0
 
     def worker(self, runtime: Runtime, threads: int | None) -> Worker:
-        """A fresh worker for a runtime: forked from a warm template where that is possible."""
+        """A fresh worker for a runtime: forked from a warm template where that is possible.
+
+        Raises:
+            ClosedError, TimeoutError: no worker came of it.
+            SurroundingsError: the engine's process could not start.
+        """
         if forks(runtime):
-            return self._template(runtime, threads).fork()
+            return self._forked(runtime, threads)
         name, process, log = self.launch(runtime, threads, "spawn")
         channel = self.connect(name, process, log)
         self.answer(channel, process, log, START_SECONDS)
         return Worker(channel, Hold(process.pid), log, parent=None, process=process)
 
-    def warm(self, runtime: Runtime, threads: int | None) -> None:
-        """Have a template ready, so that no case pays for the engine's import."""
-        if forks(runtime):
-            self._template(runtime, threads)
+    def _forked(self, runtime: Runtime, threads: int | None) -> Worker:
+        template = self._template(runtime, threads)
+        try:
+            return template.fork()
+        except (ClosedError, TimeoutError) as error:
+            died = not template.alive
+            # One that lives may still answer late, and the answer would be taken for another's.
+            self.retire_templates()
+            if not died:
+                raise
+            _log.debug("a template died before it had forked: %s", error)
+        return self._template(runtime, threads).fork()
 
     def _template(self, runtime: Runtime, threads: int | None) -> Template:
         key = (runtime.info.name, threads)
-        if key not in self._templates:
+        if key not in self._templates or not self._templates[key].alive:
             # Never two engines at once beside a measurement: idle ones go first.
             self.retire_templates()
             self._templates[key] = Template(self, runtime, threads)
@@ -187,13 +219,14 @@ class Workshop:
                 stdout=out,
                 stderr=out,
             )
+            self._started.append(process)
         return name, process, log
 
     def new_name(self, kind: str) -> tuple[str, Path]:
         """A name for a process, and the file for what it prints."""
         self._count += 1
         name = f"{kind}-{self._count}"
-        return name, Path(self._folder.name) / f"{name}.log"
+        return name, self._scratch.folder / f"{name}.log"
 
     def connect(self, name: str, process: subprocess.Popen[bytes], log: Path) -> Channel:
         """Wait for a process that was just started to call in."""
@@ -214,13 +247,16 @@ class Workshop:
     def close(self) -> None:
         """Leave no process and no file behind."""
         self.retire_templates()
+        for process in self._started:  # one that an interrupt caught on its way in
+            process.kill()
+            process.wait()
         self.switchboard.close()
-        self._folder.cleanup()
+        self._scratch.close()
 
 
 def _alive(pid: int) -> Any:
     def alive() -> bool:
-        """A zombie counts as alive here; its silence then runs into the timeout."""
+        """Whether it can still call; a zombie cannot."""
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
@@ -241,8 +277,10 @@ def _did_not_start(process: subprocess.Popen[bytes], log: Path) -> SurroundingsE
     )
 
 
-def describe_end(status: int) -> str:
+def describe_end(status: int | None) -> str:
     """An exit status in words."""
+    if status is None:
+        return "its template ended too, so nobody saw how"
     if status >= 0:
         return f"exit code {status}"
     try:

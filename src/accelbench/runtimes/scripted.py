@@ -13,7 +13,7 @@ The script is a JSON object:
     warm_up_ns   extra time of the first steps, a list
     build_ns, load_ns, compile_ns
     real         true: steps really sleep, on the real clock
-    faults       [{"how", "when", "batch"?, "step"?, "times"?, "flag"?}, …]
+    faults       [{"how", "when", "batch"?, "step"?, "message"?, "code"?, "flag"?}, …]
                  when: open · prepare · step
                  how: raise · oom · unsupported · abort · segv · kill · exit · hang · fallback
                  flag: a file; the fault strikes only while it does not exist, and makes it
@@ -30,6 +30,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,14 @@ _FAULTS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
 }
 
 
+@dataclass(frozen=True)
+class ScriptedInputs:
+    """What a step is given: seeded numbers, on which the outputs depend."""
+
+    batch: int
+    values: tuple[float, ...]
+
+
 class ScriptedSession:
     """A session that follows the script."""
 
@@ -181,11 +190,12 @@ class ScriptedSession:
         else:
             time.sleep(took / 1e9)
 
-    def prepare(self, case: Case) -> Any:
+    def prepare(self, case: Case) -> ScriptedInputs:
         self._case = case
         self._steps = 0
         self._faults("prepare")
-        return case.shapes
+        source = random.Random(self._job.seed)  # noqa: S311 - a script, not a secret
+        return ScriptedInputs(case.shapes.batch, tuple(source.random() for _ in range(4)))
 
     def compile(self, inputs: Any) -> int | None:
         return self._script.get("compile_ns") if self._case.compiled else None
@@ -193,11 +203,11 @@ class ScriptedSession:
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         return self._sampler.sample(inputs, n, timing)
 
-    def outputs(self, inputs: Any) -> Mapping[str, Any]:
+    def outputs(self, inputs: ScriptedInputs) -> Mapping[str, Any]:
         import numpy as np
 
-        rows = np.random.default_rng(self._job.seed).standard_normal((self._case.shapes.batch, 4))
-        return {"scripted": rows}
+        weights = np.random.default_rng(self._job.seed).standard_normal((inputs.batch, 4))
+        return {"scripted": weights * np.asarray(inputs.values)}
 
     def reset_memory(self) -> None:
         return None

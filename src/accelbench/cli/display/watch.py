@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 from typing import IO, Any
 
 from accelbench.cli.display.words import duration, figure, latency, shapes, spread
@@ -94,6 +95,7 @@ class LiveWatch(PlainWatch):
         self._began = time.monotonic()
         self._case_began = self._began
         self._done = 0
+        self._done_here = 0  # without those of before a resume, which took no time of this run
         self._total = 0
         self._head = ""
         self._drawn = False
@@ -123,13 +125,14 @@ class LiveWatch(PlainWatch):
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
         self._done += 1
+        self._done_here += 1
         super().case_finished(row)
 
     def _draw(self, state: str) -> None:
         now = time.monotonic()
         rest = ""
-        if self._done:
-            left = (now - self._began) / self._done * (self._total - self._done)
+        if self._done_here:
+            left = (now - self._began) / self._done_here * (self._total - self._done)
             rest = f" · about {duration(left)} left"
         filled = round(12 * self._done / max(self._total, 1))
         bar = "━" * filled + "╌" * (12 - filled)
@@ -159,13 +162,17 @@ def _width(stream: IO[str]) -> int:
     import os
 
     try:
-        return os.get_terminal_size(stream.fileno()).columns
+        # A terminal that nobody gave a size says 0.
+        return os.get_terminal_size(stream.fileno()).columns or 80
     except OSError:
         return 80
 
 
 def watch_for(stream: IO[str], quiet: bool) -> PlainWatch:
     """The way to watch that fits where the lines go."""
+    if isinstance(stream, TextIOWrapper):
+        # A log of another encoding gets a question mark, not the end of the run.
+        stream.reconfigure(errors="replace")
     if quiet:
         return QuietWatch(stream)
     return LiveWatch(stream) if stream.isatty() else PlainWatch(stream)

@@ -88,6 +88,7 @@ class PytorchRuntime:
                 ok=False,
                 reason="option",
                 message=f"the pytorch runtime has no option {', '.join(sorted(unknown))}",
+                advice=f"It has {', '.join(sorted(_OPTIONS))}.",
             )
         return SUPPORTED
 

@@ -28,6 +28,15 @@ _DTYPES = {
 _AUTOCAST = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
 
 
+#: How torch's allocators and its arithmetic on sizes say it, on Linux, Windows and macOS.
+_NO_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "storage size calculation overflowed",
+)
+
+
 @contextmanager
 def memory_errors() -> Iterator[None]:
     """Turn every way in which PyTorch says 'no memory' into OutOfMemoryError.
@@ -42,7 +51,7 @@ def memory_errors() -> Iterator[None]:
         raise OutOfMemoryError("the host has no memory left") from error
     except RuntimeError as error:
         text = str(error)
-        if "can't allocate memory" in text or "out of memory" in text.lower():
+        if any(words in text.lower() for words in _NO_MEMORY):
             raise OutOfMemoryError(first_line(error)) from error
         raise
 
@@ -167,16 +176,12 @@ class PytorchSession:
 
     def evidence(self) -> Evidence:
         """Read back from the tensors themselves after they were computed."""
-        weights = {p.device for p in self._module.parameters()}
+        weights = {str(p.device) for p in self._module.parameters()}
         dtypes = sorted({str(p.dtype).removeprefix("torch.") for p in self._module.parameters()})
-        named = {d.type for d in weights} | {
-            name.split(":")[0] for name in self._output_facts.get("output_devices", ())
-        }
+        seen = weights.union(self._output_facts.get("output_devices", ()))
         hardware = self._job.device.hardware
-        # ROCm's PyTorch calls its devices "cuda"; CudaPlace has proved the build.
-        seen = {hardware if d == self._place.device.type else d for d in named}
         return Evidence(
-            devices=tuple(sorted(f"{d}:{self._job.device.ordinal}" for d in seen)),
+            devices=tuple(sorted(self._named(name, hardware) for name in seen)),
             requested=str(self._job.device),
             engine=f"torch {torch.__version__}",
             emulated=self._job.device.emulated,
@@ -188,8 +193,19 @@ class PytorchSession:
             },
         )
 
+    def _named(self, name: str, hardware: str) -> str:
+        """torch's "cpu" or "cuda:1" in our words: with an ordinal always.
+
+        ROCm's PyTorch calls its devices "cuda"; CudaPlace has proved the build.
+        """
+        kind, _, ordinal = name.partition(":")
+        return f"{hardware if kind == self._place.device.type else kind}:{ordinal or 0}"
+
     def close(self) -> None:
-        del self._module, self._run, self._sampler
+        # Not deleted but replaced: closing twice is no error.
+        self._module = torch.nn.Module()
+        self._run = self._module
+        self._sampler = LocalSampler(clock=self._sampler.clock, step=self._run)
 
 
 def _named_tensors(output: Any) -> dict[str, torch.Tensor]:
