@@ -200,9 +200,14 @@ class PowerLoss(RealFiles):
 
 
 def every_cut(
-    make: Callable[[], Path], act: Callable[[Path, PowerLoss], None]
+    make: Callable[[], Path], act: Callable[[Path, PowerLoss], None], *, after: bool = True
 ) -> Iterator[tuple[Path, str]]:
     """Act once to count the operations, then once per way of losing power in it.
+
+    Args:
+        make: Makes the folder to act in, anew for every cut.
+        act: What is cut.
+        after: Whether to cut after every operation too, and not only after the last.
 
     Yields:
         The folder after the cut, and where the cut was.
@@ -213,7 +218,8 @@ def every_cut(
         os.close(fd)
     assert dry.count > 2, "nothing to cut"
     for at, what in enumerate(dry.log):
-        moments = ["before", "after", *(["middle"] if what == "write" else [])]
+        last = at == dry.count - 1
+        moments = ["before", *["middle"] * (what == "write"), *["after"] * (after or last)]
         for moment in moments:
             for mode in ("drop", "half"):
                 files = PowerLoss(make(), at, moment)
@@ -222,6 +228,14 @@ def every_cut(
                 assert files.dead, f"the cut {moment} {at} {what} did not happen"
                 files.lose(mode)
                 yield files.root, f"{moment} {at} ({what}), {mode}"
+
+
+def cut_when_done(make: Callable[[], Path], act: Callable[[Path, PowerLoss], None]) -> Path:
+    """The folder as a cut leaves it right after the act has returned: what it did must last."""
+    files = PowerLoss(make())
+    act(files.root, files)
+    files.lose("drop")
+    return files.root
 
 
 class Failing(RealFiles):

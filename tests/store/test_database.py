@@ -109,6 +109,14 @@ def test_merging_brings_everything_once(tmp_path: Path) -> None:
     assert len(there.results()) == 2
 
 
+def test_merging_keeps_the_result_that_is_here(tmp_path: Path) -> None:
+    here = filled(tmp_path / "a.duckdb", "r", result(0, model="here", samples={}))
+    there = filled(tmp_path / "b.duckdb", "s", result(0, model="there"))
+    assert here.merge(there.path).results == 0
+    (row,) = here.results(samples=True)
+    assert (row["model"], row["samples"]) == ("here", {})
+
+
 def test_merging_an_older_store_fills_what_it_has(tmp_path: Path) -> None:
     here = filled(tmp_path / "a.duckdb", "r", result(0))
     there = filled(tmp_path / "b.duckdb", "s", result(1, "s"))

@@ -17,6 +17,7 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import FACT_VERSION, HARDWARE_MEASURED, RESULT, RUN_RESUMED, Fact
 from accelbench.store import ingest as filling
 from accelbench.store.database import Database
+from accelbench.store.files import RealFiles
 from accelbench.store.fit import fit
 from accelbench.store.journal import Journal, encode
 
@@ -218,6 +219,14 @@ def test_the_first_of_two_with_one_id_counts(database: Database) -> None:
     assert database.query("SELECT count(*) FROM fact_samples")[1] == [(2,)]
 
 
+def test_samples_join_only_the_result_they_came_with(database: Database) -> None:
+    write(database.journals, "r", result(0, samples={}))
+    database.fill()
+    write(database.journals, "s", result(0))
+    database.fill()
+    assert database.results(samples=True)[0]["samples"] == {}
+
+
 def test_damage_in_a_journal_is_said_every_time_and_the_rest_arrives(database: Database) -> None:
     damaged = encode(result(1)).replace(b"bert", b"tref")
     database.journals.mkdir()
@@ -228,6 +237,10 @@ def test_damage_in_a_journal_is_said_every_time_and_the_rest_arrives(database: D
         assert str(path) in problem
         assert "line(s) 2" in problem
     assert ids(database) == ["r-0", "r-2"]
+    write(database.journals, "r", result(3))
+    assert "line(s) 2" in database.fill().problems[0]
+    assert "line(s) 2" in database.fill().problems[0]
+    assert ids(database) == ["r-0", "r-2", "r-3"]
     assert database.status()["journals"]["corrupt_lines"] == {"r.jsonl": [2]}
 
 
@@ -368,6 +381,37 @@ def test_a_kill_between_any_two_statements_loses_and_doubles_nothing(
         assert left.query("SELECT count(*) FROM fact")[1] == [(3,)], (number, sql)
         seen.add(before)
     assert seen == {4, 12}
+
+
+def test_what_was_read_is_durable_before_it_is_committed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut could keep a result here that its journal never had."""
+    for run in ("r", "s"):
+        write(database.journals, run, result(0, run))
+    database.ensure()
+    log: list[str] = []
+
+    class Telling(RealFiles):
+        def open_append(self, path: Path) -> int:
+            self.name = path.name
+            return super().open_append(path)
+
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            log.append(f"sync {self.name}")
+
+    real_scan = filling.scan
+
+    def scan(path: Path, *where: int) -> Any:
+        log.append(f"read {path.name}")
+        return real_scan(path, *where)
+
+    monkeypatch.setattr(filling, "scan", scan)
+    monkeypatch.setattr(filling, "connect", counting(filling.connect, log))
+    Database(database.path, Telling()).fill()
+    steps = [one for one in log if one.endswith("jsonl") or one == "COMMIT"]
+    assert steps == ["read r.jsonl", "sync r.jsonl", "read s.jsonl", "sync s.jsonl", "COMMIT"]
 
 
 FULL = """

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 from bodies import result, started
-from power import every_cut
+from power import cut_when_done, every_cut
 
 from accelbench.core.columns import COLUMNS, Column
 from accelbench.core.errors import StoreError
@@ -135,12 +135,25 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(
     assert (old / "a.duckdb").read_bytes() == before
 
 
+def test_what_a_crash_left_is_cleared_away(old: Path) -> None:
+    """A crash inside DuckDB leaves half a copy and its log under the temporary name."""
+    for name in ("a.duckdb.making", "a.duckdb.making.wal"):
+        (old / name).write_bytes(b"half of something")
+    Database(old / "a.duckdb").ensure()
+    assert "cost_usd" in Database(old / "a.duckdb").query("FROM benchmark_results")[0]
+    assert not list(old.glob("*making*"))
+
+
 def test_power_cuts_while_migrating(
     fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two_steps(monkeypatch)
     seen = set()
-    for root, where in every_cut(fresh, lambda root, f: migrate.migrate(root / "a.duckdb", f)):
+
+    def act(root: Path, files: Any) -> None:
+        migrate.migrate(root / "a.duckdb", files)
+
+    for root, where in every_cut(fresh, act, after=False):
         path = root / "a.duckdb"
         (version,) = rows(path, "SELECT schema_version FROM store_meta")[0]
         seen.add(version)
@@ -153,6 +166,20 @@ def test_power_cuts_while_migrating(
         assert rows(path, "SELECT count(*) FROM notes") == [(1,)], where
         assert rows(path, "SELECT answer FROM mine") == [(42,)], where
     assert seen == {1, 3}
+    done = cut_when_done(fresh, act)
+    assert rows(done / "a.duckdb", "SELECT schema_version FROM store_meta") == [(3,)]
+
+
+def test_what_duckdb_left_in_its_log_is_migrated_too(old: Path) -> None:
+    path, log = old / "a.duckdb", old / "a.duckdb.wal"
+    with duckdb.connect(str(path)) as con:
+        con.execute("INSERT INTO fact_result (result_id) VALUES ('logged')")
+        kept, content = log.read_bytes(), path.read_bytes()
+    path.write_bytes(content)
+    log.write_bytes(kept)
+    Database(path).ensure()
+    found = rows(path, "SELECT result_id, cost_usd FROM benchmark_results ORDER BY 1")
+    assert found == [("logged", None), ("r-0", None), ("r-1", None)]
 
 
 def test_power_cuts_while_making(tmp_path: Path) -> None:
@@ -163,10 +190,14 @@ def test_power_cuts_while_making(tmp_path: Path) -> None:
         root.mkdir()
         return root
 
-    for root, where in every_cut(make, lambda root, f: Database(root / "a.duckdb", f).ensure()):
+    def act(root: Path, files: Any) -> None:
+        Database(root / "a.duckdb", files).ensure()
+
+    for root, where in every_cut(make, act, after=False):
         database = Database(root / "a.duckdb")
         database.ensure()
         assert database.status()["tables"]["benchmark_results"] == 0, where
+    assert (cut_when_done(make, act) / "a.duckdb").exists()
 
 
 def test_power_cuts_while_overwriting(old: Path, fresh: Callable[[], Path]) -> None:
@@ -184,7 +215,7 @@ def test_power_cuts_while_overwriting(old: Path, fresh: Callable[[], Path]) -> N
         return [row["result_id"] for row in database.results()]
 
     ends = set()
-    for root, where in every_cut(fresh, act):
+    for root, where in every_cut(fresh, act, after=False):
         now = held(root / "a.duckdb")
         kept = [held(path) for path in root.glob("a.backup-*.duckdb")]
         everything = ["r-0", "r-1", "r-2"]
@@ -193,6 +224,7 @@ def test_power_cuts_while_overwriting(old: Path, fresh: Callable[[], Path]) -> N
         assert now or kept, where
         ends.add((bool(now), len(kept)))
     assert ends == {(True, 0), (True, 1), (False, 1)}
+    assert held(cut_when_done(fresh, act) / "a.duckdb") == []
 
 
 def test_an_overwrite_keeps_the_old_one_with_its_journals(old: Path) -> None:

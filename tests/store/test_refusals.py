@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from bodies import result
 from power import Failing
@@ -121,6 +123,8 @@ def test_a_foreign_log_is_not_worked_into_its_file(tmp_path: Path) -> None:
     for use in (Database.ensure, Database.status, Database.init):
         with pytest.raises(StoreError, match="another program's"):
             use(Database(path))
+    with pytest.raises(StoreError, match="another program's"), duck.connect(path, write=True):
+        pass
     assert (path.read_bytes(), log.read_bytes()) == (database, kept)
 
 
@@ -237,7 +241,6 @@ ELSEWHERE = [
     "SET lock_configuration = false",
     "INSTALL httpfs",
     "LOAD httpfs",
-    "SELECT * FROM tmp_path",
     "nonsense",
     "SELECT no_such FROM benchmark_results",
 ]
@@ -253,6 +256,26 @@ def test_sql_reads_this_database_and_nothing_else(tmp_path: Path, sql: str) -> N
         database.query(sql.format(tmp_path))
     assert "\n" not in str(caught.value)
     assert (database.path.read_bytes(), sorted(tmp_path.iterdir())) == before
+
+
+def test_sql_does_not_reach_into_the_program(tmp_path: Path) -> None:
+    secret = pa.table({"a": [1]})  # DuckDB would find it by its name in the caller's frame
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    with pytest.raises(UsageError, match="secret does not exist"):
+        database.query("SELECT * FROM secret")
+    assert secret.num_rows == 1
+
+
+def test_a_time_with_a_zone_says_how_to_see_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pytz", None)  # which DuckDB needs for these
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    with pytest.raises(UsageError, match="Cast it: ::TIMESTAMP"):
+        database.query("SELECT now()")
+    assert len(database.query("SELECT now()::TIMESTAMP")[1]) == 1
 
 
 def test_sql_takes_parameters(tmp_path: Path) -> None:

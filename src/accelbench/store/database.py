@@ -170,12 +170,13 @@ class Database:
         return backup
 
     def _refuse_while_written(self) -> None:
-        for path in filling.journals_in(self.journals):
-            if being_written(path):
-                raise StoreError(
-                    f"Run {path.stem} is being measured into {self.path}.",
-                    "Wait until it has ended, then overwrite.",
-                )
+        with explained("Looking for running measurements", self.journals):
+            live = [p.stem for p in filling.journals_in(self.journals) if being_written(p)]
+        if live:
+            raise StoreError(
+                f"Run {live[0]} is being measured into {self.path}.",
+                "Wait until it has ended, then overwrite.",
+            )
 
 
 def _free_backup(path: Path) -> Path:

@@ -126,7 +126,6 @@ def open_once(path: Path, how: str) -> DuckDBPyConnection:
     if how == "sealed":
         config |= {
             "enable_external_access": "false",
-            "python_enable_replacements": "false",
             "lock_configuration": "true",
         }
     writes = how in {"write", "alone"}

@@ -103,15 +103,15 @@ def ingest(
             behind = is_behind(con, db_path)
     else:
         behind = True
-    waiting = [p for p in journals if _may_have_more(p, states.get(p.name))]
-    if not waiting:
-        return Filled(problems=_corruption(journals, states))
-    if behind:
-        ensure(db_path, files)
-    with connect(db_path, write=True, retry_seconds=retry_seconds) as con:
-        return _fill(con, waiting, note) + Filled(
-            problems=_corruption([p for p in journals if p not in waiting], states)
-        )
+    with explained("Reading the journals", journal_dir):
+        waiting = [p for p in journals if _may_have_more(p, states.get(p.name))]
+        said_before = _corruption([p for p in journals if p not in waiting], states)
+        if not waiting:
+            return Filled(problems=said_before)
+        if behind:
+            ensure(db_path, files)
+        with connect(db_path, write=True, retry_seconds=retry_seconds) as con:
+            return _fill(con, waiting, note, files) + Filled(problems=said_before)
 
 
 def journals_in(folder: Path) -> list[Path]:
@@ -127,7 +127,8 @@ def unfilled(db_path: Path, journal_dir: Path) -> list[Path]:
         return journals
     with connect(db_path) as con:
         states = read_states(con)
-    return [path for path in journals if _may_have_more(path, states.get(path.name))]
+    with explained("Reading the journals", journal_dir):
+        return [path for path in journals if _may_have_more(path, states.get(path.name))]
 
 
 def read_states(con: DuckDBPyConnection) -> dict[str, State]:
@@ -155,7 +156,7 @@ def _corrupt_sentence(path: Path, lines: Iterable[int]) -> str:
     return f"{path}: what was written does not check out any more in line(s) {numbers}."
 
 
-def _fill(con: DuckDBPyConnection, waiting: list[Path], note: bool) -> Filled:
+def _fill(con: DuckDBPyConnection, waiting: list[Path], note: bool, files: Files) -> Filled:
     """Everything new of these journals, in one transaction."""
     filled = Filled()
     con.execute("BEGIN")
@@ -165,6 +166,7 @@ def _fill(con: DuckDBPyConnection, waiting: list[Path], note: bool) -> Filled:
     for path in waiting:
         state = _still_valid(path, states.get(path.name, State()))
         found = scan(path, state.bytes, state.lines)
+        _sync(path, files)
         if found.newer:
             newer = f"{path} was written by a newer accelbench: upgrade accelbench to fill it in."
             filled += Filled(problems=(newer,))
@@ -180,6 +182,20 @@ def _fill(con: DuckDBPyConnection, waiting: list[Path], note: bool) -> Filled:
     filled += _flush(con, batch)
     con.execute("COMMIT")
     return filled
+
+
+def _sync(path: Path, files: Files) -> None:
+    """Make what was read durable before it is committed.
+
+    A live writer may have written a line and not synced it yet. Committed now
+    and lost from the journal by a power cut, it would shut out the result that
+    is measured again under the same id and then announced.
+    """
+    fd = files.open_append(path)
+    try:
+        files.sync(fd)
+    finally:
+        files.close(fd)
 
 
 def _still_valid(path: Path, state: State) -> State:
