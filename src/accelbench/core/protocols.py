@@ -70,7 +70,7 @@ def installed_gib(visible_bytes: int) -> int:
     of a 24 GiB machine must not become 23 because a kernel took 50 MiB more.
     """
     gib = visible_bytes / 2**30
-    step = max(1, 2 ** (max(int(gib), 1).bit_length() - 1) // 16)
+    step = max(1, (1 << (max(int(gib), 1).bit_length() - 1)) // 16)
     return math.ceil(gib / step) * step
 
 
