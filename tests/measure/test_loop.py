@@ -1,0 +1,353 @@
+"""The measuring loop on a virtual clock: known latencies in, known numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from accelbench.catalog.find import choose
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.columns import BY_NAME
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block, Device, Evidence, Job
+from accelbench.core.words import Quality, Timing
+from accelbench.measure.bootstrap import Interval
+from accelbench.measure.loop import Measurement, Rules, measure
+from accelbench.measure.stopping import StoppingRule
+from accelbench.measure.warmup import WarmupRule
+from accelbench.runtimes.scripted import ScriptedSession, VirtualClock
+
+MODEL = choose(["bert-tiny"], None, (), (), all_models=False)[0]
+CPU = Device("cpu", "a processor")
+MS = 1_000_000
+
+
+class Notes:
+    """A listener that remembers, and a meter that gives what it is told to."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.counts: list[int] = []
+        self.resets = 0
+
+    def phase(self, name: str) -> None:
+        self.phases.append(name)
+
+    def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+        self.counts.append(samples)
+
+    def reset(self) -> None:
+        self.resets += 1
+
+    def peaks(self) -> Mapping[str, Any]:
+        return {"memory_peak_mb": 3.0}
+
+    def averages(self, work: Callable[[], object]) -> Mapping[str, Any]:
+        work()
+        return {"memory_avg_mb": 2.0}
+
+
+class Session(ScriptedSession):
+    """A scripted session whose blocks can be altered, and that knows when it is at work."""
+
+    def __init__(self, case: Case, script: Mapping[str, Any], clock: VirtualClock) -> None:
+        super().__init__(Job(case, CPU), script, clock)
+        self.alter: Callable[[int, Block], Block] = lambda _, block: block
+        self.blocks: list[Block] = []
+        self.at_work = False
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        self.at_work = True
+        block = self.alter(len(self.blocks), super().sample(inputs, n, timing))
+        self.blocks.append(block)
+        self.at_work = False
+        return block
+
+
+def case_of(batch: int = 1, compiled: bool = False) -> Case:
+    options: dict[str, Any] = {"compile": True} if compiled else {}
+    return Case(MODEL, Target("scripted", "cpu"), "fp32", Shapes(batch, 128), options=options)
+
+
+def session_of(case: Case, tick_ns: float = 1.0, **script: Any) -> tuple[Session, VirtualClock]:
+    clock = VirtualClock(tick_ns)
+    return Session(case, script, clock), clock
+
+
+def measured(
+    batch: int = 1, rules: Rules | None = None, tick_ns: float = 1.0, **script: Any
+) -> Measurement:
+    session, clock = session_of(case_of(batch), tick_ns, **script)
+    notes = Notes()
+    return measure(session, case_of(batch), rules or Rules(), clock, notes, notes)
+
+
+def fixed(warmup: int, iterations: int) -> Rules:
+    return Rules(WarmupRule(fixed=warmup), StoppingRule(fixed=iterations))
+
+
+def test_a_constant_latency_comes_back_exactly() -> None:
+    found = measured(batch=4, step_ns=MS)
+    for name in ("mean", "p50", "min", "max", "ci_low", "ci_high"):
+        assert found.metrics[f"latency_{name}_ms"] == 4.0, name
+    assert found.metrics["latency_std_ms"] == 0.0
+    assert found.metrics["throughput"] == pytest.approx(1000.0, rel=1e-12)
+    assert found.metrics["sample_count"] == 30
+    assert found.metrics["first_inference_ms"] == 4.0
+    assert found.metrics["compile_ms"] is None
+    assert found.samples["step"] == [4 * MS] * 30
+    assert found.sampling["step"] == {"timing": "each"}
+    assert found.quality is Quality.CONVERGED
+    assert not found.warnings
+    assert found.metrics["sampling_ms"] == 120.0
+
+
+def test_percentiles_that_thirty_samples_cannot_carry_are_not_given() -> None:
+    metrics = measured(step_ns=MS).metrics
+    assert [metrics[f"latency_p{p}_ms"] for p in (90, 95, 99)] == [None, None, None]
+
+
+def test_every_metric_is_a_column_of_the_registry() -> None:
+    assert not set(measured(step_ns=MS).metrics) - set(BY_NAME)
+
+
+def test_a_cycle_of_two_latencies_has_its_mean_and_median() -> None:
+    found = measured(step_ns=[MS, 3 * MS])
+    assert found.metrics["latency_mean_ms"] == 2.0
+    assert found.metrics["latency_p50_ms"] == 2.0
+    assert (found.metrics["latency_min_ms"], found.metrics["latency_max_ms"]) == (1.0, 3.0)
+    assert found.metrics["throughput"] == pytest.approx(500.0, rel=1e-12)
+    assert found.metrics["sample_count"] in (30, 60, 120, 240, 480, 960, 1920, 3840)
+
+
+def test_slow_first_steps_are_warm_up_and_nothing_else() -> None:
+    found = measured(step_ns=MS, warm_up_ns=[50 * MS, 20 * MS, 5 * MS])
+    assert found.metrics["first_inference_ms"] == 51.0
+    # 1 + 4 steps to learn the pace, 50 + 20 to fill 100 ms, 100 that agree with those.
+    assert found.metrics["warmup_steps"] == 175
+    assert found.metrics["warmup_ms"] == 175.0 + 25.0
+    assert set(found.samples["step"]) == {MS}
+    assert found.quality is Quality.CONVERGED
+
+
+def test_a_step_that_never_settles_is_unsteady() -> None:
+    growing = [round(MS * 1.02**i) for i in range(600)]
+    found = measured(step_ns=growing)
+    assert found.quality is Quality.UNSTEADY
+    assert any("settled" in w for w in found.warnings)
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.05, 0.3])
+@pytest.mark.parametrize("rho", [0.0, 0.75])
+def test_random_latencies_stop_as_the_rule_says(sigma: float, rho: float) -> None:
+    script = {"median_ns": MS, "sigma": sigma, "seed": 7, "rho": rho}
+    found = measured(lognormal=script)
+    m = found.metrics
+    assert m["latency_ci_low_ms"] <= m["latency_p50_ms"] <= m["latency_ci_high_ms"]
+    assert m["latency_p50_ms"] == pytest.approx(1.0, rel=4 * sigma)
+    half = (m["latency_ci_high_ms"] - m["latency_ci_low_ms"]) / 2 / m["latency_p50_ms"]
+    if found.quality is Quality.CONVERGED:
+        assert half <= 0.01
+    else:
+        assert found.quality in (Quality.NOISE_LIMITED, Quality.TIME_LIMITED, Quality.UNSTEADY)
+    if found.quality in (Quality.CONVERGED, Quality.NOISE_LIMITED):
+        assert m["sample_count"] in [30 * 2**k for k in range(12)]
+
+
+@pytest.mark.parametrize(("seconds", "least", "most"), [(1, 10, 10), (2, 5, 5), (5, 5, 5)])
+def test_slow_steps_are_limited_by_time(seconds: int, least: int, most: int) -> None:
+    found = measured(step_ns=seconds * 1000 * MS)
+    assert found.quality is Quality.TIME_LIMITED
+    assert least <= found.metrics["sample_count"] <= most
+    assert found.metrics["latency_p50_ms"] == seconds * 1000.0
+    assert any("Only" in w for w in found.warnings)
+
+
+def test_fixed_numbers_are_honoured_exactly() -> None:
+    case = case_of()
+    session, clock = session_of(case, step_ns=MS, warm_up_ns=[0, 9 * MS, 9 * MS, 9 * MS])
+    notes = Notes()
+    found = measure(session, case, fixed(3, 50), clock, notes, notes)
+    assert found.metrics["warmup_steps"] == 3
+    assert found.metrics["warmup_ms"] == 30.0
+    assert found.samples["step"] == [MS] * 50
+    assert any("fixed" in w for w in found.warnings)
+
+
+def test_no_warm_up_at_all_can_be_asked_for() -> None:
+    found = measured(rules=fixed(0, 5), step_ns=MS, warm_up_ns=[0, 2 * MS])
+    assert found.metrics["warmup_steps"] == 0
+    assert found.samples["step"] == [3 * MS, MS, MS, MS, MS]
+    assert any("Only 5 samples" in w for w in found.warnings)
+
+
+def test_steps_too_short_for_the_clock_are_timed_in_blocks() -> None:
+    found = measured(step_ns=MS // 10, tick_ns=1000.0)
+    assert found.metrics["latency_mean_ms"] == pytest.approx(0.1, rel=1e-12)
+    for name in ("p50", "p90", "p95", "p99", "min", "max", "std"):
+        assert found.metrics[f"latency_{name}_ms"] is None, name
+    timing = found.sampling["step"]
+    steps = timing["steps"][0]
+    assert timing == {"timing": "whole", "steps": [steps] * found.metrics["sample_count"]}
+    assert found.samples["step"] == [steps * MS // 10] * found.metrics["sample_count"]
+    assert steps * MS // 10 >= 1000 * 1000  # a block is at least a thousand ticks
+
+
+def test_a_drift_is_unsteady_and_said() -> None:
+    steps = [MS] * 36 + [round(1.1 * MS)] * 30 + [round(1.2 * MS)] * 100
+    found = measured(rules=fixed(5, 90), step_ns=steps)
+    assert found.quality is Quality.UNSTEADY
+    assert any("20% slower" in w for w in found.warnings)
+
+
+def test_a_compilation_in_the_steady_state_is_unsteady_and_said() -> None:
+    case = case_of(compiled=True)
+    session, clock = session_of(case, step_ns=MS)
+    # The 2nd block belongs to warm-up of 3 fixed steps, the 3rd to the steady state.
+    session.alter = lambda i, block: replace(block, compilations=1) if i == 2 else block
+    notes = Notes()
+    found = measure(session, case, fixed(3, 40), clock, notes, notes)
+    assert found.quality is Quality.UNSTEADY
+    assert any("compiled anew once" in w for w in found.warnings)
+
+
+def test_work_that_ran_elsewhere_gives_no_figure() -> None:
+    with pytest.raises(CaseError) as caught:
+        measured(step_ns=MS, faults=[{"how": "fallback", "when": "open"}])
+    assert caught.value.reason == "fallback"
+    assert "elsewhere:0" in caught.value.message
+
+
+def test_compiling_ahead_is_told_apart_from_the_first_step() -> None:
+    case = case_of(compiled=True)
+    session, clock = session_of(case, step_ns=MS, compile_ns=5 * MS)
+    notes = Notes()
+    found = measure(session, case, fixed(1, 5), clock, notes, notes)
+    assert found.metrics["compile_ms"] == 5.0
+    assert found.metrics["first_inference_ms"] == 1.0
+    assert notes.phases[:2] == ["prepare", "compile"]
+
+
+def test_compiling_in_the_first_call_is_told_apart_from_it() -> None:
+    case = case_of(compiled=True)
+    session, clock = session_of(case, step_ns=MS, warm_up_ns=[40 * MS])
+    session.alter = lambda i, block: (
+        replace(block, compilations=1, compile_ns=40 * MS) if i == 0 else block
+    )
+    notes = Notes()
+    found = measure(session, case, fixed(1, 5), clock, notes, notes)
+    assert found.metrics["compile_ms"] == 40.0
+    assert found.metrics["first_inference_ms"] == 1.0
+
+
+def test_phases_are_announced_in_order_and_memory_is_metered() -> None:
+    case = case_of()
+    session, clock = session_of(case, step_ns=MS)
+    notes = Notes()
+    found = measure(session, case, Rules(), clock, notes, notes)
+    assert notes.phases == [
+        *("prepare", "first inference", "warm-up", "steady state", "average memory")
+    ]
+    assert notes.resets == 1
+    assert found.metrics["memory_peak_mb"] == 3.0
+    assert found.metrics["memory_avg_mb"] == 2.0
+    assert notes.counts == sorted(notes.counts)
+    assert notes.counts[-1] == 30
+
+
+def test_the_listener_is_called_only_between_blocks() -> None:
+    case = case_of()
+    session, clock = session_of(case, lognormal={"median_ns": MS, "sigma": 0.2, "seed": 1})
+    heard: list[bool] = []
+
+    class Listener(Notes):
+        def phase(self, name: str) -> None:
+            heard.append(session.at_work)
+
+        def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+            heard.append(session.at_work)
+            clock.advance(3600e9)  # an hour of drawing must not show in any sample
+
+    notes = Listener()
+    found = measure(session, case, fixed(3, 200), clock, notes, notes)
+    assert heard
+    assert not any(heard)
+    assert max(found.samples["step"]) < 10 * MS
+
+
+def test_a_listener_that_raises_ends_it() -> None:
+    case = case_of()
+    session, clock = session_of(case, step_ns=MS)
+
+    class StopError(Exception):
+        pass
+
+    class Listener(Notes):
+        def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
+            raise StopError
+
+    notes = Listener()
+    with pytest.raises(StopError):
+        measure(session, case, Rules(), clock, notes, notes)
+    taken = sum(block.steps for block in session.blocks)
+    assert session._steps == taken  # nothing ran after it
+
+
+def test_outputs_that_are_not_finite_are_said() -> None:
+    case = case_of()
+
+    class NotFinite(Session):
+        def evidence(self) -> Evidence:
+            return replace(super().evidence(), details={"outputs_finite": False})
+
+    clock = VirtualClock()
+    notes = Notes()
+    session = NotFinite(case, {"step_ns": MS}, clock)
+    found = measure(session, case, fixed(1, 5), clock, notes, notes)
+    assert any("not finite" in w for w in found.warnings)
+
+
+def test_several_phases_are_split_in_a_pass_of_their_own() -> None:
+    case = case_of()
+
+    class Training(Session):
+        phases = ("forward", "backward")
+
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            block = super().sample(inputs, n, Timing.EACH)
+            if timing is not Timing.PHASES:
+                return block
+            parts = {"forward": [MS // 4] * n, "backward": [3 * MS // 4] * n}
+            return replace(block, timing=timing, phase_ns=parts)
+
+    clock = VirtualClock()
+    notes = Notes()
+    session = Training(case, {"step_ns": MS}, clock)
+    found = measure(session, case, fixed(1, 5), clock, notes, notes)
+    assert found.metrics["forward_ms"] == 0.25
+    assert found.metrics["backward_ms"] == 0.75
+    assert set(found.samples["step"]) == {MS}
+    assert found.sampling["phase:forward"] == {"timing": "phases"}
+
+
+def test_a_device_with_event_timers_reports_them_beside() -> None:
+    case = case_of()
+
+    class Timed(Session):
+        device_timed = True
+
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            if timing is Timing.DEVICE:
+                return Block(n, timing, {"step": [MS // 2] * n})
+            return super().sample(inputs, n, timing)
+
+    clock = VirtualClock()
+    notes = Notes()
+    session = Timed(case, {"step_ns": MS}, clock)
+    found = measure(session, case, fixed(1, 5), clock, notes, notes)
+    assert found.metrics["device_time_ms"] == 0.5
+    assert found.metrics["latency_p50_ms"] == 1.0
+    assert found.sampling["device"] == {"timing": "device"}

@@ -1,0 +1,130 @@
+"""Whole runs on the scripted runtime: real templates, real workers, virtual time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from accelbench.catalog.find import choose
+from accelbench.core.case import Case
+from accelbench.core.facts import Fact, new_run_id
+from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.run import journey
+from accelbench.run.context import Settings
+from accelbench.run.journey import Ended, Journey
+from accelbench.run.observer import Progress, Silence
+from accelbench.run.plan import Request
+from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
+from accelbench.store.journal import read
+
+#: A machine that is the same wherever the tests run.
+CPU = Device("cpu", "test processor", memory_bytes=64 * 2**30, count=2)
+FOUND: Mapping[str, Sequence[Device | Absent]] = {"cpu": [CPU]}
+
+
+def models(*names: str) -> tuple[ModelSpec, ...]:
+    return choose(names, None, (), (), all_models=False)
+
+
+class Watcher(Silence):
+    """Remembers what it hears, and every process that was there meanwhile."""
+
+    def __init__(self, on_progress: Callable[[Progress], None] | None = None) -> None:
+        self.rows: list[Mapping[str, Any]] = []
+        self.notes: list[str] = []
+        self.started_cases: list[tuple[str, int]] = []
+        self.processes: dict[int, psutil.Process] = {}
+        self.templates: list[set[int]] = []  # at each result: children of this process
+        self._on_progress = on_progress
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
+        self.started_cases.append((case.model.id, number))
+
+    def progress(self, progress: Progress) -> None:
+        self.look()
+        if self._on_progress is not None:
+            self._on_progress(progress)
+
+    def case_finished(self, row: Mapping[str, Any]) -> None:
+        self.rows.append(row)
+        self.templates.append({p.pid for p in psutil.Process().children()})
+        self.look()
+
+    def look(self) -> None:
+        for process in psutil.Process().children(recursive=True):
+            self.processes.setdefault(process.pid, process)
+
+    def alive(self) -> list[psutil.Process]:
+        """Those that are still there. `is_running` knows a number that was given again."""
+        return [p for p in self.processes.values() if p.is_running()]
+
+
+@dataclass
+class Scripted:
+    """A script and a folder for the journals of runs that follow it."""
+
+    folder: Path
+    runtimes: dict[str, Runtime] = field(
+        default_factory=lambda: {"scripted": ScriptedRuntime(), "second": ScriptedRuntime()}
+    )
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "script.json"
+
+    @property
+    def journals(self) -> Path:
+        return self.folder / "journals"
+
+    def script(self, *faults: Mapping[str, Any], **script: Any) -> None:
+        body = {"step_ns": 1_000_000, **script, "faults": list(faults)}
+        self.path.write_text(json.dumps(body))
+
+    def journey(
+        self,
+        *names: str,
+        batches: Sequence[int] = (1, 4, 16),
+        runtimes: Sequence[str] = ("scripted",),
+        **settings: Any,
+    ) -> Journey:
+        request = Request(
+            models(*(names or ("bert-tiny",))),
+            hardware=("cpu",),
+            runtimes=tuple(runtimes),
+            batch_sizes=tuple(batches),
+        )
+        plan = journey.plan_for(request, FOUND, self.runtimes)
+        return Journey(plan, Settings(new_run_id(), **settings), self.runtimes)
+
+    def run(
+        self, *names: str, watcher: Watcher | None = None, **how: Any
+    ) -> list[Mapping[str, Any]]:
+        """Run it and hand back the results' bodies."""
+        ended = self.start(self.journey(*names, **how), watcher or Watcher())
+        return list(ended.rows)
+
+    def start(self, planned: Journey, watcher: Watcher) -> Ended:
+        return journey.start(planned, self.journals, watcher, {})
+
+    def facts(self, run_id: str) -> list[Fact]:
+        return read(self.journals / f"{run_id}.jsonl")
+
+
+@contextlib.contextmanager
+def scripted_in(folder: Path) -> Iterator[Scripted]:
+    with pytest.MonkeyPatch.context() as patch:
+        made = Scripted(folder)
+        made.script()
+        patch.setenv(SCRIPT_VARIABLE, str(made.path))
+        yield made

@@ -1,0 +1,220 @@
+"""From a request to an ordered list of cases."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from scripted_runs import models
+
+from accelbench.core.case import Case
+from accelbench.core.errors import UsageError
+from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
+from accelbench.core.words import Mode, Status
+from accelbench.run import journey
+from accelbench.run.plan import Plan, Request, expand
+from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.scripted import ScriptedRuntime
+
+CPU = Device("cpu", "a processor")
+GPUS = [Device("cuda", "a card", 0), Device("cuda", "another card", 1)]
+FOUND: Mapping[str, Sequence[Device | Absent]] = {
+    "cpu": [CPU],
+    "cuda": GPUS,
+    "mps": [Absent("mps", "this is not a Mac", "use one")],
+    "tpu": [Device("tpu", "a chip")],
+}
+
+
+class Everything(ScriptedRuntime):
+    """Supports whatever it is asked for but one precision."""
+
+    def supports(self, case: Case, device: Device) -> Support:
+        if case.precision == "fp16":
+            return Support(False, "precision", "not in halves", "take it whole")
+        return SUPPORTED
+
+
+def card(name: str, hardware: tuple[str, ...], default_for: tuple[str, ...] = ()) -> Runtime:
+    runtime = Everything()
+    runtime.info = dataclasses.replace(
+        runtime.info, name=name, hardware=hardware, default_for=default_for
+    )
+    return runtime
+
+
+RUNTIMES = {
+    "main": card("main", ("cpu", "cuda", "mps"), ("cpu", "cuda", "mps")),
+    "other": card("other", ("cpu",)),
+}
+
+
+def plan(
+    *names: str,
+    estimate: Any = lambda case: None,
+    free: Any = lambda device: None,
+    runtimes_there: Mapping[str, Runtime] = RUNTIMES,
+    **request: Any,
+) -> Plan:
+    asked = Request(models(*(names or ("bert-tiny",))), **request)
+    return expand(asked, FOUND, runtimes_there, estimate, free)
+
+
+def lines(found: Plan) -> list[tuple[str, str, int]]:
+    return [(str(p.case.target), p.case.precision, p.case.shapes.batch) for p in found.cases]
+
+
+def test_everything_present_is_measured_by_its_default_runtime() -> None:
+    found = plan(batch_sizes=(1,))
+    assert lines(found) == [("main/cpu", "fp32", 1), ("main/cuda", "fp32", 1)]
+    assert found.notes == (
+        "tpu is present, but no runtime of this installation runs on tpu; left out.",
+    )
+
+
+def test_batches_ascend_and_are_measured_once() -> None:
+    found = plan(hardware=("cpu",), batch_sizes=(8, 1, 8, 4))
+    assert [p.case.shapes.batch for p in found.cases] == [1, 4, 8]
+
+
+def test_the_order_is_model_place_precision_shape() -> None:
+    found = plan(
+        *("bert-tiny", "gpt2-tiny"),
+        hardware=("cpu",),
+        runtimes=("main", "other"),
+        precisions=("fp32", "bf16"),
+        sequence_lengths=(64, 32),
+        batch_sizes=(1, 2),
+    )
+    assert len(found.cases) == 2 * 2 * 2 * 2 * 2
+    groups = list(found.groups())
+    assert len(groups) == 2 * 2 * 2
+    assert [g[0].case.model.id for g in groups] == ["bert-tiny"] * 4 + ["gpt2-tiny"] * 4
+    assert [str(g[0].case.target) for g in groups[:4]] == ["main/cpu"] * 2 + ["other/cpu"] * 2
+    assert [g[0].case.precision for g in groups[:4]] == ["fp32", "bf16", "fp32", "bf16"]
+    shapes = [(p.case.shapes.sequence, p.case.shapes.batch) for p in groups[0]]
+    assert shapes == [(32, 1), (32, 2), (64, 1), (64, 2)]
+
+
+def test_a_named_device_that_is_absent_is_unsupported_never_replaced() -> None:
+    (one,) = plan(hardware=("mps",), batch_sizes=(1,)).cases
+    assert one.device is None
+    assert one.refusal is not None
+    assert one.refusal.status is Status.UNSUPPORTED
+    assert one.refusal.reason == "hardware_absent"
+    assert "this is not a Mac" in one.refusal.message
+    assert one.refusal.advice == "use one"
+
+
+def test_an_ordinal_chooses_the_device_and_an_absent_one_is_refused() -> None:
+    chosen, absent = plan(hardware=("cuda:1", "cuda:7"), batch_sizes=(1,)).cases
+    assert chosen.device == GPUS[1]
+    assert absent.device is None
+    assert absent.refusal is not None
+    assert absent.refusal.reason == "device_absent"
+    assert "cuda:0, cuda:1" in absent.refusal.advice
+
+
+def test_two_absent_devices_are_two_results() -> None:
+    from accelbench.run.results import Asked, identity_of
+
+    found = plan(hardware=("cuda:7", "cuda:8"), batch_sizes=(1,)).cases
+    assert len({identity_of(Asked("r", 0), one) for one in found}) == 2
+
+
+def test_a_device_asked_for_under_two_names_is_measured_once() -> None:
+    found = plan(hardware=("cuda", "cuda:0", "cuda:1"), batch_sizes=(1,))
+    assert [str(p.device) for p in found.cases] == ["cuda:0", "cuda:1"]
+
+
+def test_hardware_that_no_runtime_serves_is_unsupported_where_it_was_named() -> None:
+    (one,) = plan(hardware=("tpu",), batch_sizes=(1,)).cases
+    assert one.refusal is not None
+    assert one.refusal.reason == "no_runtime"
+    assert "cpu, cuda, mps" in one.refusal.advice
+
+
+def test_a_named_runtime_takes_the_hardware_it_serves() -> None:
+    found = plan(runtimes=("other",), batch_sizes=(1,))
+    assert lines(found) == [("other/cpu", "fp32", 1)]
+    (refused,) = plan(runtimes=("other",), hardware=("cuda",), batch_sizes=(1,)).cases
+    assert refused.refusal is not None
+    assert refused.refusal.reason == "no_runtime"
+
+
+def test_what_a_runtime_refuses_carries_its_reason() -> None:
+    yes, no = plan(hardware=("cpu",), precisions=("fp32", "fp16"), batch_sizes=(1,)).cases
+    assert yes.refusal is None
+    assert no.refusal is not None
+    assert (no.refusal.status, no.refusal.reason) == (Status.UNSUPPORTED, "precision")
+    assert (no.refusal.message, no.refusal.advice) == ("not in halves", "take it whole")
+
+
+def test_a_sequence_longer_than_the_model_takes_is_refused() -> None:
+    ok, too_long = plan(hardware=("cpu",), sequence_lengths=(512, 513), batch_sizes=(1,)).cases
+    assert ok.refusal is None
+    assert too_long.refusal is not None
+    assert too_long.refusal.reason == "sequence_too_long"
+    assert "512" in too_long.refusal.message
+
+
+def test_a_sequence_length_means_nothing_to_a_model_of_images() -> None:
+    found = plan("vit-tiny", hardware=("cpu",), sequence_lengths=(32, 64), batch_sizes=(1,))
+    assert [(p.case.shapes.sequence, p.case.shapes.image) for p in found.cases] == [(None, 64)]
+
+
+def gib(case: Case) -> int:
+    return case.shapes.batch * 2**30
+
+
+def test_default_batches_are_shortened_by_memory_and_it_is_said() -> None:
+    found = plan(hardware=("cpu",), estimate=gib, free=lambda device: 10 * 2**30)
+    assert [p.case.shapes.batch for p in found.cases] == [1, 8]
+    (note,) = found.notes
+    assert "batch 32, 128 left out" in note
+    assert "32.0 GiB is needed and 10.0 GiB is free" in note
+
+
+def test_the_smallest_batch_always_stays() -> None:
+    found = plan(hardware=("cpu",), estimate=gib, free=lambda device: 1)
+    assert [p.case.shapes.batch for p in found.cases] == [1]
+
+
+def test_batches_that_were_named_are_never_shortened() -> None:
+    found = plan(hardware=("cpu",), estimate=gib, free=lambda device: 1, batch_sizes=(1, 64))
+    assert [p.case.shapes.batch for p in found.cases] == [1, 64]
+    assert not found.notes
+
+
+@pytest.mark.parametrize("known", ["estimate", "free"])
+def test_where_memory_is_not_known_nothing_is_left_out(known: str) -> None:
+    how: dict[str, Any] = {"estimate": gib} if known == "estimate" else {"free": lambda device: 1}
+    assert [p.case.shapes.batch for p in plan(hardware=("cpu",), **how).cases] == [1, 8, 32, 128]
+
+
+def test_an_unknown_runtime_is_refused_with_those_there_are() -> None:
+    request = Request(models("bert-tiny"), runtimes=("torchh",))
+    with pytest.raises(UsageError, match=r"torchh.*Runtimes installed here: main, other"):
+        journey.plan_for(request, FOUND, RUNTIMES)
+
+
+def test_training_is_unsupported_by_a_runtime_that_cannot() -> None:
+    torch = {"pytorch": PytorchRuntime()}
+    found = plan(hardware=("cpu",), batch_sizes=(1,), mode=Mode.TRAINING, runtimes_there=torch)
+    assert found.cases[0].refusal is not None
+    assert found.cases[0].refusal.reason == "mode"
+
+
+def test_a_plan_survives_its_journal() -> None:
+    found = plan(
+        *("bert-tiny", "vit-tiny"),
+        hardware=("cpu", "cuda:1", "mps"),
+        precisions=("fp32", "fp16"),
+        options={"compile": True, "threads": 2},
+    )
+    for one in found.cases:
+        again = journey._planned_from_json(journey._planned_to_json(one))
+        assert again == one
+        assert again.case.case_id == one.case.case_id

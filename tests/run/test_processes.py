@@ -1,0 +1,207 @@
+"""Templates and workers: started when needed, replaced when dead, gone when nobody needs them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from scripted_runs import Scripted, Watcher
+
+from accelbench.core.protocols import Runtime
+from accelbench.run.observer import Progress
+from accelbench.run.workshop import Workshop
+from accelbench.runtimes.scripted import ScriptedRuntime
+
+TORTURED = Path(__file__).with_name("tortured.py")
+
+
+def altered(**changes: object) -> Runtime:
+    """The scripted runtime with another card."""
+    runtime = ScriptedRuntime()
+    runtime.info = dataclasses.replace(runtime.info, **changes)
+    return runtime
+
+
+def test_one_template_serves_a_launch_and_a_fresh_one_the_next(scripted: Scripted) -> None:
+    watcher = Watcher()
+    rows = scripted.run("bert-tiny", "vit-tiny", batches=[1, 2], launches=3, watcher=watcher)
+    assert [row["launch"] for row in rows] == [0] * 4 + [1] * 4 + [2] * 4
+    assert len({row["result_id"] for row in rows}) == 12
+    assert len({row["case_id"] for row in rows}) == 4
+    seen = [watcher.templates[i : i + 4] for i in (0, 4, 8)]
+    per_launch = [set().union(*pids) for pids in seen]
+    assert [len(pids) for pids in per_launch] == [1, 1, 1]
+    assert len(set().union(*per_launch)) == 3
+    assert len(watcher.processes) == 3 + 6  # a worker a model and launch
+    assert not watcher.alive()
+
+
+def test_a_spawned_worker_does_the_same(scripted: Scripted) -> None:
+    scripted.runtimes["scripted"] = altered(isolation="spawn")
+    scripted.script({"how": "segv", "when": "step", "batch": 4})
+    watcher = Watcher()
+    rows = scripted.run(watcher=watcher)
+    assert [row["status"] for row in rows] == ["ok", "failed", "ok"]
+    assert "SIGSEGV" in rows[1]["message"]
+    assert len(watcher.processes) == 2  # no template
+    assert not watcher.alive()
+
+
+def test_a_spawned_worker_that_hangs_is_ended(scripted: Scripted) -> None:
+    scripted.runtimes["scripted"] = altered(isolation="spawn")
+    scripted.script({"how": "hang", "when": "step", "batch": 4})
+    watcher = Watcher()
+    rows = scripted.run(batches=[4], timeout=1.0, watcher=watcher)
+    assert rows[0]["status"] == "timeout"
+    assert not watcher.alive()
+
+
+@pytest.mark.parametrize("isolation", ["fork", "spawn"])
+def test_an_engine_that_cannot_start_costs_only_its_own_cases(
+    scripted: Scripted, isolation: str
+) -> None:
+    # Known to the conductor, but not registered: its process ends before it calls in.
+    scripted.runtimes["second"] = altered(name="never-registered", isolation=isolation)
+    planned = scripted.journey(batches=[1, 2], runtimes=["second", "scripted"])
+    ended = scripted.start(planned, Watcher())
+    assert [(r["runtime"], r["status"], r["reason"]) for r in ended.rows] == [
+        ("second", "failed", "worker_did_not_start"),
+        ("second", "failed", "worker_did_not_start"),
+        ("scripted", "ok", None),
+        ("scripted", "ok", None),
+    ]
+    assert "KeyError" in ended.rows[0]["message"]
+    assert ended.rows[0]["advice"]
+    assert not ended.nothing_could_start
+
+
+def test_where_nothing_at_all_could_start_the_run_says_so(scripted: Scripted) -> None:
+    scripted.runtimes["scripted"] = altered(name="never-registered")
+    ended = scripted.start(scripted.journey(batches=[1]), Watcher())
+    assert ended.nothing_could_start
+
+
+def killer(wanted: Callable[[psutil.Process], bool]) -> Watcher:
+    """Kills, once, the first process that fits, between two models."""
+
+    class Killer(Watcher):
+        done = False
+
+        def case_finished(self, row: dict[str, object]) -> None:
+            super().case_finished(row)
+            for process in psutil.Process().children(recursive=True):
+                if not self.done and wanted(process):
+                    self.done = True
+                    process.kill()
+                    process.wait() if process.ppid() == os.getpid() else None
+
+    return Killer()
+
+
+def test_a_template_that_dies_idle_is_started_anew(scripted: Scripted) -> None:
+    watcher = killer(lambda process: process.ppid() == os.getpid())
+    rows = scripted.run("bert-tiny", "vit-tiny", "gpt2-tiny", batches=[1], watcher=watcher)
+    assert [row["status"] for row in rows] == ["ok", "ok", "ok"]
+    assert len(set().union(*watcher.templates)) == 2
+
+
+def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(
+    scripted: Scripted,
+) -> None:
+    killed: list[int] = []
+
+    def kill_once(progress: Progress) -> None:
+        if progress.phase == "steady state" and not killed:
+            (template,) = psutil.Process().children()
+            killed.append(template.pid)
+            template.kill()
+
+    # Real time, so that the worker is there to be killed with its template.
+    scripted.script(real=True, step_ns=5_000_000)
+    watcher = Watcher(kill_once)
+    rows = scripted.run(
+        "bert-tiny", "vit-tiny", batches=[1, 2], iterations=60, warmup=1, watcher=watcher
+    )
+    assert killed
+    assert [row["status"] for row in rows] == ["failed", "ok", "ok", "ok"]
+    assert rows[0]["reason"] in ("killed", "crash")
+    assert not watcher.alive()
+
+
+def test_forking_from_a_template_that_is_dead_starts_another(scripted: Scripted) -> None:
+    workshop = Workshop()
+    try:
+        runtime = scripted.runtimes["scripted"]
+        first = workshop.worker(runtime, None)
+        (template,) = psutil.Process().children()
+        os.kill(template.pid, signal.SIGKILL)  # not waited for: nobody has looked yet
+        second = workshop.worker(runtime, None)
+        assert first.pid != second.pid
+        assert psutil.pid_exists(second.pid)
+        second.end()
+        assert first.end() is None  # nobody was left to see how it ended
+    finally:
+        workshop.close()
+    assert not psutil.Process().children()
+
+
+def test_a_run_leaves_no_folder_behind(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    base = tmp_path_factory.mktemp("t")
+    monkeypatch.setattr(tempfile, "tempdir", str(base))
+    during: list[int] = []
+    scripted.run(batches=[1], watcher=Watcher(lambda _: during.append(len(list(base.iterdir())))))
+    assert set(during) == {1}
+    assert not list(base.iterdir())
+
+
+def ended(process: psutil.Process) -> bool:
+    """Gone, or a zombie that whoever adopted it has not looked at."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_killing_the_conductor_ends_its_processes_and_the_next_run_sweeps(
+    scripted: Scripted,
+) -> None:
+    scripted.script(real=True, step_ns=5_000_000)
+    base = scripted.folder / "tmp"
+    base.mkdir()
+    environment = {**os.environ, "TMPDIR": str(base)}
+    command = [sys.executable, str(TORTURED), "begin", str(scripted.journals), "slow"]
+    conductor = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+    assert conductor.stdout is not None
+    try:
+        assert conductor.stdout.readline()  # it has announced something: all of it is running
+        family = psutil.Process(conductor.pid).children(recursive=True)
+    finally:
+        conductor.kill()
+        conductor.wait()
+        conductor.stdout.close()
+    assert len(family) >= 1
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not all(ended(one) for one in family):
+        time.sleep(0.01)
+    assert all(ended(one) for one in family)
+    (left,) = base.glob("accelbench-*")  # nobody was there to remove it
+
+    scripted.script()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(base))
+        scripted.run(batches=[1])
+    assert not left.exists()
+    assert not list(base.iterdir())

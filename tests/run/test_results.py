@@ -1,0 +1,146 @@
+"""Composing results: registry names only, and identities that hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scripted_runs import CPU, Scripted, models
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.columns import BY_NAME
+from accelbench.core.model import AnalyticCost
+from accelbench.core.protocols import Device
+from accelbench.core.words import Provenance, Status
+from accelbench.run.plan import Planned
+from accelbench.run.results import Asked, Outcome, compose, identity_of
+from accelbench.store.fit import fit
+
+CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(8, 128))
+OK: dict[str, Any] = {
+    "metrics": {"latency_p50_ms": 1.0},
+    "quality": "converged",
+    "warnings": ["from the loop"],
+    "evidence": {"devices": ["cpu:0"], "details": {"threads": 2}},
+    "samples": {"step": [1, 2, 3]},
+    "sampling": {"step": {"timing": "each"}},
+}
+
+
+def body(
+    outcome: Outcome | None = None, asked: Asked | None = None, device: Device | None = CPU
+) -> dict[str, Any]:
+    return compose(
+        asked or Asked("run", 0),
+        Planned(CASE, device),
+        outcome or Outcome(Status.OK, measurement=OK),
+        Provenance.MEASURED,
+        AnalyticCost(2.0, 3.0, 4.0, 5.0, 6.0),
+        "2026-01-01T00:00:00.000000Z",
+        "2026-01-01T00:00:01.000000Z",
+    )
+
+
+def test_every_key_is_a_column_or_the_samples() -> None:
+    assert not set(body()) - set(BY_NAME) - {"samples", "sampling"}
+
+
+def test_every_value_fits_its_column() -> None:
+    fitted = fit(body())
+    assert not fitted.rest
+    assert fitted.row["warnings"] == ["from the loop"]
+
+
+def test_a_whole_run_gives_only_registry_names_and_fitting_values(scripted: Scripted) -> None:
+    for row in scripted.run(batches=[1, 2]):
+        assert not set(row) - set(BY_NAME) - {"samples", "sampling"}
+        assert not fit(row).rest
+        assert row["provenance"] == "simulated"
+        assert row["emulated"] is False
+        assert row["started_at"] < row["finished_at"]
+        assert row["environment"]["governor"]
+
+
+def test_a_result_that_is_not_ok_has_no_samples_and_no_figures() -> None:
+    failed = Outcome(Status.FAILED, "crash", "it crashed", "try again")
+    row = body(failed)
+    assert (row["status"], row["reason"], row["advice"]) == ("failed", "crash", "try again")
+    assert "samples" not in row
+    assert row["quality"] is None
+    assert row["evidence"] is None
+    assert not [n for n in row if n.startswith("latency")]
+
+
+def test_the_identity_of_a_case_is_stable() -> None:
+    # Changing it cuts every line of history: raise IDENTITY_VERSION and this value together.
+    assert CASE.case_id == GOLDEN
+
+
+GOLDEN = "48b9f237ffedbe42"
+
+
+def test_the_identity_of_a_case_knows_no_machine() -> None:
+    here = replace(CASE, target=replace(CASE.target, device="1"))
+    assert here.case_id == CASE.case_id
+    other = Device("cpu", "another processor", count=64)
+    assert body(device=other)["case_id"] == body()["case_id"]
+    assert body(device=other)["series_key"] != body()["series_key"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"precision": "bf16"},
+        {"shapes": Shapes(9, 128)},
+        {"shapes": Shapes(8, 64)},
+        {"options": {"compile": True}},
+        {"target": Target("onnxruntime", "cpu")},
+        {"world_size": 2},
+        {"scenario": "server"},
+    ],
+)
+def test_what_is_asked_changes_the_identity(change: dict[str, Any]) -> None:
+    assert replace(CASE, **change).case_id != CASE.case_id
+
+
+def test_the_series_changes_with_the_threads_the_engine_used() -> None:
+    other = {**OK, "evidence": {**OK["evidence"], "details": {"threads": 4}}}
+    row = body(Outcome(Status.OK, measurement=other))
+    assert (body()["threads"], row["threads"]) == (2, 4)
+    assert row["series_key"] != body()["series_key"]
+    assert row["case_id"] == body()["case_id"]
+
+
+def test_threads_that_the_engine_does_not_tell_are_those_asked_for() -> None:
+    silent = {**OK, "evidence": {"devices": ["cpu:0"]}}
+    assert body(Outcome(Status.OK, measurement=silent), Asked("r", 0, threads=3))["threads"] == 3
+    assert body(Outcome(Status.OK, measurement=silent))["threads"] is None
+
+
+def test_a_result_id_is_of_run_case_device_launch_and_arm() -> None:
+    planned = Planned(CASE, CPU)
+    ids = {
+        identity_of(asked, planned)
+        for asked in (Asked("r", 0), Asked("r", 1), Asked("q", 0), Asked("r", 0, arm="B"))
+    }
+    assert len(ids) == 4
+    assert identity_of(Asked("r", 0), planned) == identity_of(Asked("r", 0, seed=9), planned)
+    assert body()["result_id"] == identity_of(Asked("run", 0), planned)
+
+
+def test_opening_times_are_told_in_milliseconds_or_not_at_all() -> None:
+    opened = {"timings": {"build": 5_000_000}, "weights_digest": "abc"}
+    row = body(Outcome(Status.OK, measurement=OK, opened=opened))
+    assert row["build_ms"] == 5.0
+    assert row["load_ms"] is None
+    assert row["weights_digest"] == "abc"
+
+
+def test_input_shapes_are_filled_in() -> None:
+    import json
+
+    assert json.loads(body()["input_shape"]) == {
+        "input_ids": [8, 128],
+        "attention_mask": [8, 128],
+    }
