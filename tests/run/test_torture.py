@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from accelbench.core.facts import RESULT
+from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run import journey
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE
 from accelbench.store.database import Database
@@ -72,9 +72,7 @@ class Torture:
     def _live(self, killed: bool) -> bool:
         """One life of a conductor; True where it came to the end of the plan."""
         journals = self.database.journals
-        run_id = journey.last_unfinished(journals)
-        if run_id is None and self._complete():
-            run_id = next(journals.glob("*.jsonl")).stem
+        run_id = journey.last_unfinished(journals) or self._begun()
         words = ["resume", str(journals), run_id] if run_id else ["begin", str(journals), "fast"]
         conductor = subprocess.Popen(
             [sys.executable, str(TORTURED), *words],
@@ -95,8 +93,12 @@ class Torture:
             assert ended, "a conductor that nobody kills comes to its end"
         return ended
 
-    def _complete(self) -> bool:
-        return any(self.database.journals.glob("*.jsonl")) and len(self.announced) >= PLANNED
+    def _begun(self) -> str | None:
+        """A run killed between its last word in the journal and its own end is complete."""
+        for path in self.database.journals.glob("*.jsonl"):
+            if any(fact.kind == RUN_STARTED for fact in read(path)):
+                return path.stem
+        return None
 
     def _kill(self, conductor: subprocess.Popen[str]) -> str:
         """Let it live for a random while, then kill it or one of its processes."""
