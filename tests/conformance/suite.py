@@ -1,0 +1,132 @@
+"""What every runtime must do, whatever it runs on.
+
+A runtime joins by a line in `SUBJECTS`: how it is made, where it runs, which
+model and precision, and how inputs are changed a little. Every check of
+`test_conformance.py` is then run for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.catalog.find import choose
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.protocols import Absent, Device, Job, Runtime, Session
+from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.scripted import ScriptedRuntime
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A runtime on a device with a model in a precision."""
+
+    runtime: Callable[[], Runtime]
+    card: str  # "module:Class", to be read in a process that imports no engine
+    hardware: str
+    model: str
+    precision: str
+    changed: Callable[[Any], Any]  # other inputs of the same shapes
+    freed: Callable[[Session], Any] | None = None  # an object that must die with the session
+    dtypes: Callable[[Mapping[str, Any]], Any] | None = None  # evidence → the weights' types
+    too_large: int | None = None  # a batch that no machine holds
+    batch_axis: Mapping[str, int] = field(default_factory=dict)  # of outputs; 0 otherwise
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        flags = "".join(f"-{name}" for name in self.options)
+        name = self.card.rpartition(":")[2]
+        return f"{name}-{self.hardware}-{self.model}-{self.precision}{flags}"
+
+    def case(self, batch: int = 2) -> Case:
+        spec = choose([self.model], None, (), (), all_models=False)[0]
+        sequence = 16 if spec.sequence else None  # short: nothing here is a measurement
+        return Case(
+            spec,
+            Target(self.runtime().info.name, self.hardware),
+            self.precision,
+            Shapes(batch, sequence, spec.image),
+            options=dict(self.options),
+        )
+
+    def device(self) -> Device:
+        """The device as the engine itself sees it."""
+        found: list[Device | Absent] = self.runtime().probe()
+        return next(d for d in found if isinstance(d, Device) and d.hardware == self.hardware)
+
+    @contextlib.contextmanager
+    def opened(self, batch: int = 2, seed: int = 0) -> Iterator[tuple[Session, Case]]:
+        """A session, closed afterwards."""
+        case = self.case(batch)
+        session = self.runtime().open(Job(case, self.device(), seed=seed, threads=1))
+        try:
+            yield session, case
+        finally:
+            session.close()
+            gc.collect()
+
+
+def scripted() -> Runtime:
+    return ScriptedRuntime({"step_ns": 1_000_000, "build_ns": 5, "load_ns": 7})
+
+
+def other_numbers(inputs: Any) -> Any:
+    """Scripted inputs with other values."""
+    import dataclasses
+
+    return dataclasses.replace(inputs, values=tuple(v + 1.0 for v in inputs.values))
+
+
+def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Torch inputs with other ids and other pixels; masks stay."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values"):
+        if name in changed:
+            changed[name] = changed[name].flip(-1) + (0 if name == "input_ids" else 1)
+    return changed
+
+
+def torch_subject(hardware: str, model: str, precision: str, **options: Any) -> Subject:
+    return Subject(
+        runtime=PytorchRuntime,
+        card="accelbench.runtimes.pytorch:PytorchRuntime",
+        hardware=hardware,
+        model=model,
+        precision=precision,
+        changed=other_tensors,
+        freed=lambda session: session._module,  # type: ignore[attr-defined]
+        dtypes=lambda evidence: evidence["weight_dtypes"],
+        too_large=10**9,
+        options=options,
+    )
+
+
+SCRIPTED = [
+    Subject(
+        runtime=scripted,
+        card="accelbench.runtimes.scripted:ScriptedRuntime",
+        hardware="cpu",
+        model="bert-tiny",
+        precision="fp32",
+        changed=other_numbers,
+    )
+]
+PYTORCH_CPU = [
+    torch_subject("cpu", model, precision)
+    for model in ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
+    for precision in ("fp32", "bf16")
+] + [torch_subject("cpu", "bert-tiny", "fp16"), torch_subject("cpu", "vit-tiny", "amp-bf16")]
+PYTORCH_CUDA = [
+    torch_subject("cuda", model, precision)
+    for model in ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
+    for precision in ("fp32", "fp16", "bf16", "amp-fp16", "amp-bf16")
+]
+COMPILED = [torch_subject("cpu", "bert-tiny", "fp32", compile=True)]
+COMPILED_CUDA = [torch_subject("cuda", "bert-tiny", "fp32", compile=True)]
+
+#: Run by default, and behind the markers of pyproject.toml.
+SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU]
+CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA

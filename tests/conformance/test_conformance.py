@@ -1,0 +1,310 @@
+"""Every runtime answers the same questions. See suite.py for who is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import inspect
+import json
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, Subject
+
+from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.protocols import (
+    API_VERSION,
+    DeviceMemory,
+    Evidence,
+    Job,
+    Runtime,
+    RuntimeInfo,
+    Session,
+    Support,
+)
+from accelbench.core.words import Mode, Timing
+
+ENGINES = {"torch", "transformers", "jax", "onnx", "onnxruntime", "openvino"}
+DTYPES = {
+    "fp32": ["float32"],
+    "fp16": ["float16"],
+    "bf16": ["bfloat16"],
+    "amp-fp16": ["float32"],
+    "amp-bf16": ["float32"],
+}
+
+#: Read the card and ask about everything, in a process where an import would show.
+READ_CARD = """
+import dataclasses, json, sys
+from importlib import import_module
+from accelbench.catalog.find import choose
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.protocols import Device
+from accelbench.core.words import Mode
+module, _, name = {card!r}.partition(":")
+runtime = getattr(import_module(module), name)()
+info = runtime.info
+spec = choose([{model!r}], None, (), (), all_models=False)[0]
+answers = []
+for precision in (*PRECISIONS, "fp7"):
+    for mode in Mode:
+        target = Target(info.name, {hardware!r})
+        case = Case(spec, target, precision, Shapes(1, spec.sequence, spec.image), mode=mode)
+        support = runtime.supports(case, Device({hardware!r}, "a device"))
+        answers.append([precision, mode.value, support.ok, support.reason, support.message])
+runtime.clock()
+loaded = sorted({{name.split(".")[0] for name in sys.modules}})
+print(json.dumps([dataclasses.asdict(info), answers, loaded], default=list))
+"""
+
+
+def parameters(subjects: list[Subject], *marks: Any) -> list[Any]:
+    return [pytest.param(subject, id=str(subject), marks=marks) for subject in subjects]
+
+
+EVERYONE = [*parameters(SUBJECTS), *parameters(CUDA_SUBJECTS, pytest.mark.cuda)]
+CARDS = {(s.card, s.hardware): s for s in SUBJECTS}
+COMPILING = [
+    *parameters(COMPILED, pytest.mark.long),
+    *parameters(COMPILED_CUDA, pytest.mark.cuda, pytest.mark.long),
+]
+
+everyone = pytest.mark.parametrize("subject", EVERYONE)
+
+
+@pytest.mark.parametrize("subject", [pytest.param(s, id=str(s)) for s in CARDS.values()])
+class TestCard:
+    """What is known without the engine."""
+
+    @pytest.fixture
+    def read(self, subject: Subject) -> tuple[dict[str, Any], list[Any], set[str]]:
+        code = READ_CARD.format(card=subject.card, model=subject.model, hardware=subject.hardware)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        )
+        info, answers, loaded = json.loads(done.stdout)
+        return info, answers, set(loaded)
+
+    def test_reading_and_asking_imports_no_engine(self, read: Any) -> None:
+        assert not read[2] & ENGINES
+
+    def test_the_card_is_filled_in(self, subject: Subject, read: Any) -> None:
+        info: Mapping[str, Any] = read[0]
+        assert info["name"]
+        assert subject.hardware in info["hardware"]
+        assert set(info["default_for"]) <= set(info["hardware"])
+        assert set(info["precisions"]) <= set(PRECISIONS)
+        assert subject.precision in info["precisions"]
+        assert info["api_version"] == API_VERSION
+        assert info["isolation"] in ("fork", "spawn", "remote")
+
+    def test_every_no_has_a_reason(self, read: Any) -> None:
+        info, answers, _ = read
+        for precision, mode, ok, reason, message in answers:
+            if not ok:
+                assert reason, (precision, mode)
+                assert message, (precision, mode)
+            else:
+                assert precision in info["precisions"]
+
+    def test_everything_the_protocol_names_is_there(self, subject: Subject) -> None:
+        runtime = subject.runtime()
+        assert isinstance(runtime, Runtime)
+        assert isinstance(runtime.info, RuntimeInfo)
+        for name, method in inspect.getmembers(Runtime, inspect.isfunction):
+            if name.startswith("_"):
+                continue
+            wanted = list(inspect.signature(method).parameters)[1:]
+            offered = list(inspect.signature(getattr(runtime, name)).parameters)
+            assert offered[: len(wanted)] == wanted, name
+
+    def test_what_is_not_offered_is_refused(self, subject: Subject) -> None:
+        runtime = subject.runtime()
+        for case in (
+            dataclasses.replace(subject.case(), precision="int8"),
+            dataclasses.replace(subject.case(), mode=Mode.TRAINING),
+            dataclasses.replace(subject.case(), options={"no-such-option": 1}),
+        ):
+            support = runtime.supports(case, subject.device())
+            assert isinstance(support, Support)
+            if subject.card.endswith("PytorchRuntime"):
+                assert not support.ok
+                assert support.reason
+                assert support.advice
+
+
+@everyone
+class TestSession:
+    """A model opened, stepped and closed."""
+
+    def test_everything_the_protocol_names_is_there(self, subject: Subject) -> None:
+        names = [n for n in vars(Session) if not n.startswith("_")]
+        with subject.opened() as (session, _):
+            assert not [name for name in names if not hasattr(session, name)]
+            assert session.phases
+            assert session.weights_digest
+
+    def test_opening_tells_what_building_and_loading_took(self, subject: Subject) -> None:
+        with subject.opened() as (session, _):
+            assert {"build", "load"} <= set(session.timings)
+            assert all(isinstance(ns, int) and ns > 0 for ns in session.timings.values())
+
+    @pytest.mark.parametrize("batch", [1, 3])
+    def test_one_session_takes_several_batches(self, subject: Subject, batch: int) -> None:
+        with subject.opened(batch=1) as (session, case):
+            shapes = dataclasses.replace(case.shapes, batch=batch)
+            inputs = session.prepare(dataclasses.replace(case, shapes=shapes))
+            session.sample(inputs, 1, Timing.EACH)
+            for name, array in session.outputs(inputs).items():
+                assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
+
+    def test_blocks_have_as_many_entries_as_they_should(self, subject: Subject) -> None:
+        with subject.opened() as (session, case):
+            inputs = session.prepare(case)
+            timings = [Timing.EACH, Timing.WHOLE]
+            timings += [Timing.PHASES] if len(session.phases) > 1 else []
+            timings += [Timing.DEVICE] if session.device_timed else []
+            for timing in timings:
+                for n in (1, 4):
+                    block = session.sample(inputs, n, timing)
+                    assert (block.steps, block.timing) == (n, timing)
+                    expected = set(session.phases) if timing is Timing.PHASES else {"step"}
+                    assert set(block.phase_ns) == expected
+                    for times in block.phase_ns.values():
+                        assert len(times) == (1 if timing is Timing.WHOLE else n)
+                        assert all(isinstance(ns, int) and ns > 0 for ns in times)
+
+    def test_eager_work_counts_no_compilation(self, subject: Subject) -> None:
+        with subject.opened() as (session, case):
+            inputs = session.prepare(case)
+            assert session.compile(inputs) is None
+            block = session.sample(inputs, 2, Timing.EACH)
+            assert (block.compilations, block.compile_ns) == (0, 0)
+
+    def test_the_same_seed_gives_the_same_outputs_and_another_others(
+        self, subject: Subject
+    ) -> None:
+        found = []
+        for seed in (7, 7, 8):
+            with subject.opened(seed=seed) as (session, case):
+                found.append((session.weights_digest, session.outputs(session.prepare(case))))
+        (first_digest, first), (again_digest, again), (other_digest, other) = found
+        assert first_digest == again_digest != other_digest
+        assert first.keys() == again.keys() == other.keys()
+        assert all(np.array_equal(first[name], again[name]) for name in first)
+        assert not all(np.array_equal(first[name], other[name]) for name in first)
+
+    def test_outputs_are_finite_and_depend_on_the_inputs(self, subject: Subject) -> None:
+        with subject.opened() as (session, case):
+            inputs = session.prepare(case)
+            outputs = session.outputs(inputs)
+            changed = session.outputs(subject.changed(inputs))
+        assert outputs
+        assert all(isinstance(array, np.ndarray) for array in outputs.values())
+        assert all(np.isfinite(array).all() for array in outputs.values())
+        assert any(not np.array_equal(outputs[name], changed[name]) for name in outputs)
+
+    def test_evidence_names_the_device_that_was_asked_for(self, subject: Subject) -> None:
+        with subject.opened() as (session, case):
+            inputs = session.prepare(case)
+            session.outputs(inputs)
+            evidence = session.evidence()
+        assert isinstance(evidence, Evidence)
+        assert evidence.requested == str(subject.device())
+        assert evidence.devices == (str(subject.device()),)
+        assert not evidence.fell_back
+        assert evidence.engine
+        json.dumps(dict(evidence.details), allow_nan=False)  # it must reach the journal
+        if subject.dtypes is not None:
+            assert subject.dtypes(evidence.details) == DTYPES[subject.precision]
+
+    def test_memory_counters_are_counters_or_absent(self, subject: Subject) -> None:
+        with subject.opened() as (session, case):
+            session.reset_memory()
+            session.sample(session.prepare(case), 1, Timing.EACH)
+            memory = session.device_memory()
+        assert (memory is None) == (subject.hardware == "cpu")
+        if isinstance(memory, DeviceMemory):
+            assert memory.source
+            assert memory.current_bytes > 0
+            assert memory.peak_bytes is None or memory.peak_bytes >= memory.current_bytes
+
+    def test_closing_frees_the_model_and_may_be_done_twice(self, subject: Subject) -> None:
+        case = subject.case()
+        session = subject.runtime().open(Job(case, subject.device(), threads=1))
+        session.sample(session.prepare(case), 1, Timing.EACH)
+        session.outputs(session.prepare(case))
+        gone = weakref.ref(subject.freed(session)) if subject.freed is not None else None
+        session.close()
+        session.close()
+        gc.collect()
+        assert gone is None or gone() is None
+
+
+SMALLEST = [p for p in EVERYONE if p.values[0].too_large and p.values[0].precision == "fp32"]
+
+
+@pytest.mark.parametrize("subject", SMALLEST)
+class TestMemory:
+    """Too much is a word of its own, and nothing is taken for it."""
+
+    def test_inputs_that_no_machine_holds_are_out_of_memory(self, subject: Subject) -> None:
+        assert subject.too_large is not None
+        with subject.opened() as (session, case):
+            shapes = dataclasses.replace(case.shapes, batch=subject.too_large)
+            with pytest.raises(OutOfMemoryError) as caught:
+                session.prepare(dataclasses.replace(case, shapes=shapes))
+        assert caught.value.status == "out_of_memory"
+
+    def test_a_step_that_the_allocator_refuses_is_out_of_memory(self, subject: Subject) -> None:
+        with subject.opened() as (session, case):
+            # A view: a row of a few bytes that claims to be a batch of 10**12. Nothing holds it,
+            # and the first operation that makes something of its size is refused at once.
+            inputs = {
+                name: tensor[:1].expand(10**12, *tensor.shape[1:])
+                for name, tensor in session.prepare(case).items()
+            }
+            with pytest.raises(OutOfMemoryError):
+                session.sample(inputs, 1, Timing.EACH)
+            # And the session is still good for what fits.
+            session.sample(session.prepare(case), 1, Timing.EACH)
+
+
+@pytest.mark.parametrize("subject", COMPILING)
+class TestCompiled:
+    """An engine that compiles says when, and for how long."""
+
+    def test_compilations_are_counted_where_they_happen(self, subject: Subject) -> None:
+        with subject.opened() as (session, case):
+            inputs = session.prepare(case)
+            ahead = session.compile(inputs)
+            first = session.sample(inputs, 1, Timing.EACH)
+            assert (ahead is not None) != (first.compilations > 0)
+            if first.compilations:
+                assert 0 < first.compile_ns < sum(first.phase_ns["step"])
+            second = session.sample(inputs, 3, Timing.EACH)
+            assert (second.compilations, second.compile_ns) == (0, 0)
+            # Another shape is other code: it must not pass for a steady state.
+            shapes = dataclasses.replace(case.shapes, batch=case.shapes.batch + 1)
+            inputs = session.prepare(dataclasses.replace(case, shapes=shapes))
+            ahead = session.compile(inputs)
+            third = session.sample(inputs, 1, Timing.EACH)
+            assert (ahead is not None) != (third.compilations > 0)
+
+
+def test_a_case_that_asks_for_an_absent_card_is_an_error_of_the_case() -> None:
+    """Without the device: what an engine that lacks it must say."""
+    subject = CUDA_SUBJECTS[0]
+    case = subject.case()
+    from accelbench.core.protocols import Device
+
+    with pytest.raises(CaseError) as caught:
+        subject.runtime().open(Job(case, Device("cuda", "a card", ordinal=63)))
+    assert caught.value.reason == "engine_sees_no_device"
