@@ -27,7 +27,7 @@ from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
 from accelbench.run.plan import Plan, Planned, Request
 from accelbench.store.database import Database, default_path
-from accelbench.store.journal import SUFFIX, read
+from accelbench.store.journal import SUFFIX, journal_path, read
 
 #: Where journals are kept when no database is wanted.
 BARE_JOURNALS = Path("accelbench.journal")
@@ -172,13 +172,14 @@ def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: 
 
 def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> Ended:
     """Go on with a run that was cut off."""
-    places.check()
     folder = places.journals()
-    found = detect_all()
     if run_id == "last":
         run_id = journey.last_unfinished(folder) or ""
         if not run_id:
             raise UsageError(f"No run in {folder} was cut off.", "Start a new one.")
+    if journal_path(folder, run_id).is_file():
+        places.check()  # a run that is not there must not bring a database about
+    found = detect_all()
     watch = watch_for(stream, quiet)
     watch.say(f"Resuming run {run_id}")
     with _resumable(run_id, places):

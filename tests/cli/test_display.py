@@ -1,0 +1,223 @@
+"""What people see: figures in words, lines for logs, and a bar that never wraps."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import pytest
+
+from accelbench.catalog.find import choose
+from accelbench.cli.display.summary import print_summary
+from accelbench.cli.display.watch import LiveWatch, PlainWatch, QuietWatch, watch_for
+from accelbench.cli.display.words import duration, figure, latency, shapes, spread
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.protocols import Absent, Device
+from accelbench.run.observer import Progress
+
+MODEL = choose(["bert-tiny"], None, (), (), all_models=False)[0]
+CASE = Case(MODEL, Target("pytorch", "cpu"), "fp32", Shapes(128, 512), options={"compile": True})
+ROW: dict[str, Any] = {
+    "model": "bert-tiny",
+    "runtime": "pytorch",
+    "hardware": "cpu",
+    "precision": "fp32",
+    "batch_size": 8,
+    "sequence_length": 128,
+    "status": "ok",
+    "latency_p50_ms": 12.3456,
+    "latency_ci_low_ms": 12.0,
+    "latency_ci_high_ms": 12.5,
+    "throughput": 648.1,
+    "throughput_unit": "sequences/s",
+    "memory_peak_mb": 99.5,
+    "quality": "converged",
+    "warnings": ["The machine is busy."],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "n/a"),
+        (0, "0"),
+        (0.00012, "0.00012"),
+        (0.5, "0.500"),
+        (1.234, "1.23"),
+        (12.34, "12.3"),
+        (123.4, "123"),
+        (1234.5, "1,234"),
+        (1e7, "10,000,000"),
+        (-3.21, "-3.21"),
+    ],
+)
+def test_figures(value: float | None, shown: str) -> None:
+    assert figure(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (185, "3 min 5 s"), (7800, "2 h 10 min")],
+)
+def test_durations(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+def test_a_spread_is_half_the_interval_in_percent() -> None:
+    assert spread(ROW) == "±2.0%"
+    assert spread({**ROW, "latency_ci_low_ms": None}) == ""
+    blocks = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 10.0}
+    assert spread(blocks) == "±2.5%"
+    assert latency(blocks) == 10.0
+
+
+def test_shapes_in_words() -> None:
+    assert shapes(ROW) == "seq 128"
+    assert shapes({"image_size": 64}) == "64px"
+    assert shapes({}) == ""
+
+
+def test_a_log_has_a_line_an_event() -> None:
+    stream = io.StringIO()
+    watch = PlainWatch(stream)
+    watch.devices([Device("cpu", "a processor"), Absent("cuda", "no driver", "install one")])
+    watch.started("r1", 2, None)
+    watch.note("batch 32 left out")
+    watch.case_started(CASE, 1, 2, 2)
+    watch.progress(Progress("warm-up"))
+    watch.case_finished(ROW)
+    watch.case_finished({**ROW, "status": "failed", "message": "it broke", "advice": "mend it"})
+    assert stream.getvalue().splitlines() == [
+        "Device: a processor",
+        "  Type: cpu",
+        "  Available: yes",
+        "Device: cuda",
+        "  Type: cuda",
+        "  Available: no",
+        "  Reason: no driver",
+        "Run r1: 2 measurements",
+        "Note: batch 32 left out",
+        "[2/2] bert-tiny · pytorch/cpu · fp32 · batch 128 · seq 512 · compiled · launch 2",
+        (
+            "  bert-tiny pytorch/cpu fp32 batch 8 seq 128: p50 12.3 ms ±2.0% · 648 sequences/s"
+            " · 99.5 MB · converged"
+        ),
+        "    ! The machine is busy.",
+        "  bert-tiny pytorch/cpu fp32 batch 8 seq 128: failed — it broke",
+        "    → mend it",
+    ]
+
+
+def test_where_only_the_mean_is_known_it_is_called_the_mean() -> None:
+    stream = io.StringIO()
+    PlainWatch(stream).case_finished({**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.002})
+    assert "mean 0.002 ms" in stream.getvalue()
+    assert "p50" not in stream.getvalue()
+
+
+@contextmanager
+def terminal(columns: int) -> Iterator[tuple[IO[str], int]]:
+    """A stream on a terminal so wide, and the other end of it."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    settings = termios.tcgetattr(slave)
+    settings[1] &= ~termios.OPOST  # bytes as they are written
+    termios.tcsetattr(slave, termios.TCSANOW, settings)
+    with os.fdopen(slave, "w", encoding="utf-8") as stream:
+        yield stream, master
+    os.close(master)
+
+
+def drawn(columns: int) -> list[str]:
+    """Every state of the line, through a whole run."""
+    with terminal(columns) as (stream, master):
+        watch = LiveWatch(stream)
+        watch.started("20260101-000000-0123456789", 12, None)
+        text = b""
+        for number in (1, 2, 11):
+            watch.case_started(CASE, 2, number, 12)
+            for phase in ("loading", "first inference", "steady state", "average memory"):
+                watch.progress(Progress(phase))
+            watch.progress(Progress("steady state", 1920, 123456789.0, 1.2e8, 1.3e8))
+            watch.case_finished(ROW)
+            text += os.read(master, 1 << 16)
+    frames = re.split(r"\r\x1b\[2K", text.decode())
+    return [frame.partition("\n")[0] for frame in frames if "━" in frame or "╌" in frame]
+
+
+@pytest.mark.parametrize("columns", [80, 120, 40, 20, 5])
+def test_the_bar_never_wraps(columns: int) -> None:
+    frames = drawn(columns)
+    assert len(frames) >= 15
+    assert max(map(len, frames)) < columns
+
+
+def test_of_a_narrow_line_the_name_gives_way_not_the_state() -> None:
+    frames = drawn(80)
+    assert any("1920 samples · 123 ms ±4.1%" in frame for frame in frames)
+    assert any("left" in frame for frame in frames)
+
+
+def test_a_terminal_without_a_size_counts_as_eighty_columns() -> None:
+    assert max(map(len, drawn(0))) < 80
+
+
+def test_finished_cases_stay_above_the_bar() -> None:
+    with terminal(80) as (stream, master):
+        watch = LiveWatch(stream)
+        watch.case_started(CASE, 0, 1, 2)
+        watch.case_finished(ROW)
+        text = os.read(master, 1 << 16).decode()
+    assert "\r\x1b[2K  bert-tiny pytorch/cpu" in text
+    assert text.endswith("busy.\n")
+
+
+def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a resume, what was done before took no time of this run."""
+    from accelbench.cli.display import watch as module
+
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    watch = LiveWatch(stream)
+    watch.case_started(CASE, 0, 9, 12)  # eight were there already
+    now[0] += 10.0
+    watch.case_finished(ROW)
+    watch.case_started(CASE, 0, 10, 12)
+    assert "about 30 s left" in stream.getvalue()
+
+
+def test_the_watch_fits_where_the_lines_go() -> None:
+    assert type(watch_for(io.StringIO(), quiet=False)) is PlainWatch
+    assert type(watch_for(io.StringIO(), quiet=True)) is QuietWatch
+    with terminal(80) as (stream, _):
+        assert type(watch_for(stream, quiet=False)) is LiveWatch
+
+
+def test_quiet_is_quiet() -> None:
+    stream = io.StringIO()
+    watch = QuietWatch(stream)
+    watch.started("r", 1, None)
+    watch.case_started(CASE, 0, 1, 1)
+    watch.case_finished(ROW)
+    assert stream.getvalue() == ""
+
+
+def test_the_table_fits_eighty_columns_and_takes_names_literally() -> None:
+    stream = io.StringIO()
+    odd = {**ROW, "model": "[red]a-model-with-quite-a-long-name[/red]", "compiled": True}
+    failed = {**ROW, "status": "out_of_memory"}
+    print_summary([ROW, odd, failed], stream)
+    text = stream.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "[red]" in text
+    assert "out of memory" in text.replace("\n", " ") or "out of" in text
+    assert "12.3" in text

@@ -1,0 +1,56 @@
+"""Lists and durations as people type them."""
+
+from __future__ import annotations
+
+import pytest
+
+from accelbench.cli.lists import LARGEST, joined, numbers, seconds, words
+from accelbench.core.errors import UsageError
+
+LISTS = {"--batch-sizes", "--hardware"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("m --batch-sizes 1 4 8", "m --batch-sizes 1,4,8"),
+        ("m --batch-sizes 1,4 8 --json", "m --batch-sizes 1,4,8 --json"),
+        ("m --batch-sizes 1 --batch-sizes 4 8", "m --batch-sizes 1 --batch-sizes 4,8"),
+        ("m n --seed 3 --hardware cpu cuda:1", "m n --seed 3 --hardware cpu,cuda:1"),
+        ("--batch-sizes=1,4 m", "--batch-sizes=1,4 m"),
+        ("--batch-sizes 1 -- m", "--batch-sizes 1 -- m"),
+        ("m --batch-sizes --json", "m --batch-sizes --json"),
+        ("--batch-sizes 1 -q", "--batch-sizes 1 -q"),
+        ("m -", "m -"),
+        ("", ""),
+    ],
+)
+def test_values_after_a_list_option_are_its_list(typed: str, meant: str) -> None:
+    assert joined(typed.split(), LISTS) == meant.split()
+
+
+def test_words_come_in_order_and_once() -> None:
+    assert words(["b, a", "a,,c", " "]) == ("b", "a", "c")
+    assert words(None) == ()
+
+
+def test_numbers_are_whole_and_within_bounds() -> None:
+    assert numbers(["1,8", "32"], "--x") == (1, 8, 32)
+    assert numbers([str(LARGEST)], "--x") == (LARGEST,)
+    for wrong in ("0", "-1", str(LARGEST + 1), "1.5", "one", "1e3", "0x10"):
+        with pytest.raises(UsageError, match="--x takes"):
+            numbers([wrong], "--x")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("90", 90.0), ("90s", 90.0), ("10m", 600.0), ("1.5h", 5400.0), ("2M", 120.0), (None, None)],
+)
+def test_durations(text: str | None, value: float | None) -> None:
+    assert seconds(text, "--x") == value
+
+
+@pytest.mark.parametrize("text", ["", "s", "0", "-1", "10ms", "nan", "inf", "1e999", "ten"])
+def test_durations_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--x takes a duration"):
+        seconds(text, "--x")
