@@ -280,6 +280,10 @@ def test_hardware_that_is_not_here_is_unsupported_not_replaced(shell: Shell) -> 
         (["bert-tiny", "--timeout", "soon"], "--timeout takes a duration"),
         (["bert-tiny", "--budget", "-3m"], "--budget takes a duration"),
         (["--resume", "last"], "was cut off"),
+        (["--resume", "last", "--iterations", "3"], "--iterations cannot be given anew"),
+        (["bert-tiny", "--resume", "last"], "a model cannot be given anew"),
+        (["--resume", "last", "--dry-run"], "--dry-run cannot be given anew"),
+        (["bert-tiny", "--db", "x.duckdb"], "contradict"),
     ],
 )
 def test_words_that_are_off_are_refused_with_what_to_do(

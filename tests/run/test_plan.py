@@ -152,6 +152,25 @@ def test_what_a_runtime_refuses_carries_its_reason() -> None:
     assert (no.refusal.message, no.refusal.advice) == ("not in halves", "take it whole")
 
 
+def test_a_runtime_that_cannot_even_say_fails_its_own_cases() -> None:
+    class Broken(Everything):
+        def supports(self, case: Case, device: Device) -> Support:
+            raise KeyError("its own mistake")
+
+    broken = Broken()
+    broken.info = dataclasses.replace(broken.info, name="broken")
+    there = {"broken": broken, **RUNTIMES}
+    found = plan(
+        hardware=("cpu",), runtimes=("broken", "main"), batch_sizes=(1,), runtimes_there=there
+    )
+    first, second = found.cases
+    assert first.refusal is not None
+    assert (first.refusal.status, first.refusal.reason) == (Status.FAILED, "runtime_broken")
+    assert "its own mistake" in first.refusal.message
+    assert first.refusal.advice
+    assert second.refusal is None
+
+
 def test_a_sequence_longer_than_the_model_takes_is_refused() -> None:
     ok, too_long = plan(hardware=("cpu",), sequence_lengths=(512, 513), batch_sizes=(1,)).cases
     assert ok.refusal is None

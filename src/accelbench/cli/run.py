@@ -23,6 +23,7 @@ _WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
 
 @app.command(cls=SpacedLists)
 def run(
+    ctx: typer.Context,
     models: list[str] | None = typer.Argument(
         None, metavar="[MODEL]...", help="Names, aliases or hub ids; accelbench models lists them."
     ),
@@ -126,6 +127,7 @@ def run(
     from accelbench.cli import running
     from accelbench.run.plan import Request
 
+    _refuse_contradictions(ctx)
     stream = sys.stderr if as_json else sys.stdout
     places = running.Places(
         database=None if no_database else (db or db_path),
@@ -174,6 +176,32 @@ def run(
             raise typer.Exit(EXIT_OK)
         ended = running.new_run(request, how, places, stream, quiet)
         _finish(ended, places, stream, as_json, quiet)
+
+
+#: What may stand beside --resume: everything else was settled when the run began.
+_BESIDE_RESUME = frozenset(
+    {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
+    | {"save"}
+)
+
+
+def _refuse_contradictions(ctx: typer.Context) -> None:
+    """Words that would silently be ignored are refused instead."""
+    given = {
+        parameter.name: parameter.opts[0] if parameter.opts[0].startswith("-") else "a model"
+        for parameter in ctx.command.params
+        if parameter.name
+        and (source := ctx.get_parameter_source(parameter.name))
+        and source.name == "COMMANDLINE"
+    }
+    settled = [said for name, said in given.items() if name not in _BESIDE_RESUME]
+    if "resume" in given and settled:
+        raise UsageError(
+            f"A resumed run keeps what it began with: {settled[0]} cannot be given anew.",
+            "Leave it out, or start a new run.",
+        )
+    if "no_database" in given and ("db" in given or "db_path" in given):
+        raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
 
 
 def _mode(text: str) -> Mode:

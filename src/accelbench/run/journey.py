@@ -5,6 +5,7 @@ detect → plan → run_started │ launch, launch, … (each durable) │ run_f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -44,6 +45,8 @@ from accelbench.run.workshop import Workshop
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, being_written, read
 
+_log = logging.getLogger(__name__)
+
 Found = Mapping[str, Sequence[Device | Absent]]
 
 
@@ -74,7 +77,13 @@ class Ended:
 
 def installed_runtimes() -> dict[str, Runtime]:
     """Every runtime that can be imported, by name."""
-    return {name: made for name, made in load_all(RUNTIMES) if not isinstance(made, Exception)}
+    found: dict[str, Runtime] = {}
+    for name, made in load_all(RUNTIMES):
+        if isinstance(made, Exception):
+            _log.debug("runtime %s cannot be imported", name, exc_info=made)
+        else:
+            found[name] = made
+    return found
 
 
 def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:

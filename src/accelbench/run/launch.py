@@ -18,6 +18,7 @@ from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.words import Provenance, Status
 from accelbench.run import lifeline
 from accelbench.run.context import Context
+from accelbench.run.devicewatch import DeviceWatch
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
 from accelbench.run.results import Asked, Outcome, compose
@@ -55,6 +56,7 @@ class GroupLaunch:
         self._opened: Mapping[str, Any] = {}
         self._open_trouble: Outcome | None = None
         self._cpu_seconds = 0.0
+        self._watch = DeviceWatch.of(None)
         self._room: int | None = None  # bytes free when no worker of ours held any
         self._fitted: dict[tuple[int | None, int | None], int] = {}  # largest batch, by shape
         self._too_large: int | None = None  # smallest batch that ran out of memory
@@ -70,7 +72,9 @@ class GroupLaunch:
     def _one(self, planned: Planned, number: int) -> None:
         context = self._context
         context.observer.case_started(planned.case, self._asked.launch, number, self._total)
+        self._warm_up_template(planned)
         started_at = utc_now()
+        self._watch = DeviceWatch.of(planned.device)
         before = context.surroundings.before()
         cpu_before = self._cpu_seconds
         try:
@@ -84,13 +88,29 @@ class GroupLaunch:
             own = max(self._cpu_seconds - cpu_before, 0.0)
             environment, warnings = context.surroundings.after(before, own)
             outcome = replace(
-                outcome, environment=environment, warnings=[*outcome.warnings, *warnings]
+                outcome,
+                quality=self._watch.quality(),
+                environment={**environment, **self._watch.report()},
+                warnings=[*warnings, *self._watch.warnings()],
             )
         elif outcome.status is Status.OUT_OF_MEMORY:
             if self._open_trouble is None and outcome.reason != ESTIMATED:
                 self._too_large = self._too_large or planned.case.shapes.batch
             outcome = replace(outcome, advice=self._memory_advice(planned))
+        self._watch.close()
         self._record(planned, outcome, started_at)
+
+    def _warm_up_template(self, planned: Planned) -> None:
+        """Have the engine imported before the case begins; failing is told by the case."""
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        known = planned.refusal is not None or self._open_trouble is not None
+        if runtime is None or known or self._worker is not None:
+            return
+        self._context.observer.progress(Progress("starting"))
+        try:
+            self._context.workshop.warm(runtime, self._settings.threads)
+        except (SurroundingsError, ClosedError, TimeoutError) as error:
+            _log.debug("warming up: %s", error)
 
     def _record(self, planned: Planned, outcome: Outcome, started_at: str) -> None:
         context = self._context
@@ -245,6 +265,7 @@ class GroupLaunch:
                     phase = message["name"]
                     self._context.observer.progress(Progress(phase))
                 elif event == "progress":
+                    self._watch.look(worker.pid)
                     self._context.observer.progress(Progress(phase, **message))
                 worker.channel.send({"do": "go"})
         except TimeoutError as error:

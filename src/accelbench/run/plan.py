@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, product
@@ -10,6 +11,8 @@ from accelbench.core.case import Case, Option, Shapes, Target
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.words import Mode, Status
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_BATCH_SIZES = (1, 8, 32, 128)
 
@@ -244,11 +247,21 @@ def _judge(case: Case, place: Place, runtimes: Mapping[str, Runtime]) -> Planned
                 f"Use --sequence-lengths up to {limit}.",
             ),
         )
-    support = runtimes[case.target.runtime].supports(case, place.device)
-    if not support.ok:
-        return Planned(
-            case,
-            place.device,
-            Refusal(Status.UNSUPPORTED, support.reason, support.message, support.advice),
+    return Planned(case, place.device, _asked(runtimes[case.target.runtime], case, place.device))
+
+
+def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
+    """What the runtime itself has against the case; a plugin that cannot say fails it alone."""
+    try:
+        support = runtime.supports(case, device)
+    except Exception as error:
+        _log.debug("%s.supports", runtime.info.name, exc_info=error)
+        return Refusal(
+            Status.FAILED,
+            "runtime_broken",
+            f"asking {runtime.info.name} failed: {type(error).__name__}: {error}",
+            "Run again with --debug, and report it to the runtime's author.",
         )
-    return Planned(case, place.device)
+    if support.ok:
+        return None
+    return Refusal(Status.UNSUPPORTED, support.reason, support.message, support.advice)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from accelbench.catalog.inputs import throughput_unit
 from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
 from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
@@ -43,6 +44,7 @@ class Outcome:
     measurement: Mapping[str, Any] = field(default_factory=dict)  # as the worker sent it
     opened: Mapping[str, Any] = field(default_factory=dict)  # what opening the model told
     warnings: Sequence[str] = ()
+    quality: str | None = None  # one that the surroundings impose on the measurement's own
     environment: Mapping[str, Any] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
 
@@ -85,7 +87,7 @@ def compose(
         "message": outcome.message or None,
         "advice": outcome.advice or None,
         "provenance": provenance.value,
-        "quality": measured.get("quality"),
+        "quality": outcome.quality or measured.get("quality"),
         "warnings": [*measured.get("warnings", ()), *outcome.warnings],
         "evidence": evidence,
         "emulated": device.emulated if device else None,
@@ -134,12 +136,15 @@ def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
         "compiled": case.compiled,
         "world_size": case.world_size,
         "options": plain(case.options),
-        "throughput_unit": f"{model.item}/s",
+        "throughput_unit": throughput_unit(model),
     }
 
 
 def input_shapes(case: Case) -> dict[str, list[int]]:
-    """The shape of every input, with the case's sizes filled in."""
+    """The shape of every input, with the case's sizes filled in.
+
+    Nothing is checked: this describes cases that were refused as well.
+    """
     sizes = plain(case.shapes)
     return {
         one.name: [size if isinstance(size, int) else sizes[size] for size in one.shape]

@@ -117,6 +117,14 @@ class Template:
         """Whether the process is still there."""
         return self._process.poll() is None
 
+    def ended_within(self, seconds: float) -> bool:
+        """Whether the process ends by itself in that time: its socket closes a moment before."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def fork(self) -> Worker:
         """A fresh worker; tens of milliseconds. Raises ClosedError or TimeoutError."""
         name, log = self._workshop.new_name("worker")
@@ -160,6 +168,11 @@ class Workshop:
         self._templates: dict[tuple[str, int | None], Template] = {}
         self._count = 0
 
+    def warm(self, runtime: Runtime, threads: int | None) -> None:
+        """Have a template ready, so that no case pays for the engine's import."""
+        if forks(runtime):
+            self._template(runtime, threads)
+
     def worker(self, runtime: Runtime, threads: int | None) -> Worker:
         """A fresh worker for a runtime: forked from a warm template where that is possible.
 
@@ -179,7 +192,7 @@ class Workshop:
         try:
             return template.fork()
         except (ClosedError, TimeoutError) as error:
-            died = not template.alive
+            died = template.ended_within(2.0)
             # One that lives may still answer late, and the answer would be taken for another's.
             self.retire_templates()
             if not died:
@@ -189,7 +202,7 @@ class Workshop:
 
     def _template(self, runtime: Runtime, threads: int | None) -> Template:
         key = (runtime.info.name, threads)
-        if key not in self._templates or not self._templates[key].alive:
+        if key not in self._templates:
             # Never two engines at once beside a measurement: idle ones go first.
             self.retire_templates()
             self._templates[key] = Template(self, runtime, threads)
