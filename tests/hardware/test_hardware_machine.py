@@ -14,6 +14,7 @@ from accelbench.hardware.machine import (
     CpuSeconds,
     Disturbance,
     MachineSnapshot,
+    busy_warning,
     compare,
     noise_warnings,
     snapshot,
@@ -165,6 +166,17 @@ def test_a_governor_that_follows_the_load_is_named():
     (warning,) = noise_warnings(QUIET, moment(0, governor="performance, schedutil"))
     assert "governor is performance, schedutil" in warning
     assert "cpupower" in warning
+
+
+@pytest.mark.parametrize(
+    ("load", "busy"),
+    [(None, False), ((1.0, 0.0, 0.0), False), ((1.1, 0.0, 0.0), True), ((0.2, 9.0, 9.0), False)],
+)
+def test_a_busy_machine_is_told_before_anything_is_measured(load, busy):
+    now = replace(moment(0), cpus=2, load=load)
+    said = busy_warning(now)
+    assert (said is not None) == busy
+    assert not busy or "load 1.1 on 2 CPUs" in said
 
 
 def test_this_machine():

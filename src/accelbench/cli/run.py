@@ -25,7 +25,7 @@ _WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
 def run(
     ctx: typer.Context,
     models: list[str] | None = typer.Argument(
-        None, metavar="[MODEL]...", help="Names, aliases or hub ids; accelbench models lists them."
+        None, metavar="MODEL", help="Names, aliases or hub ids; accelbench models lists them."
     ),
     # -- what
     set_name: str | None = typer.Option(

@@ -22,6 +22,7 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.detect import detect_all, known
 from accelbench.hardware.environment import environment
+from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run import estimates, journey
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
@@ -163,6 +164,9 @@ def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: 
     watch.devices(_concerned(request, planned.plan, found))
     for note in planned.plan.notes:
         watch.note(note)
+    busy = busy_warning(snapshot())
+    if busy is not None:
+        watch.note(busy)
     total = len(planned.plan.cases) * planned.settings.launches
     watch.started(planned.settings.run_id, total, None)
     with _resumable(planned.settings.run_id, places):

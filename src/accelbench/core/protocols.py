@@ -196,6 +196,13 @@ class Session(Protocol):
         """n samples, measured here."""
         ...
 
+    def inspect(self, inputs: Any) -> None:
+        """One step whose outputs are looked at where they lie, for the evidence.
+
+        It runs in the memory pass, so it must not copy them.
+        """
+        ...
+
     def outputs(self, inputs: Any) -> Mapping[str, Any]:
         """One run's named outputs as NumPy arrays."""
         ...
@@ -209,7 +216,7 @@ class Session(Protocol):
         ...
 
     def evidence(self) -> Evidence:
-        """Where the work ran."""
+        """Where the work ran, read back from what `inspect` or `outputs` saw last."""
         ...
 
     def close(self) -> None:

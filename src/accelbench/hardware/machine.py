@@ -23,6 +23,7 @@ from accelbench.hardware.limits import Limits, read_limits
 __all__ = [
     "Disturbance",
     "MachineSnapshot",
+    "busy_warning",
     "compare",
     "environment",
     "noise_warnings",
@@ -46,6 +47,10 @@ STEAL_SHARE = 0.02
 #: beside the measured threads; beyond, it takes turns with them, and two spinning threads
 #: were seen to become four times slower for one busy neighbour on two CPUs.
 FOREIGN_SHARE = 0.10
+
+#: Of the CPUs, the load average of the last minute: what ran just before is not over yet,
+#: so this is more forgiving than the share that is told afterwards.
+BUSY_LOAD = 0.5
 
 #: 1 MiB of swap traffic: a page here and there is housekeeping, this is working memory.
 SWAPPED_BYTES = 2**20
@@ -150,6 +155,16 @@ def compare(
         throttle_events=None if events is None else int(events),
         quota_stopped=stopped / 1e6 / seconds if known and stopped is not None else None,
         frequency_change=frequency,
+    )
+
+
+def busy_warning(now: MachineSnapshot) -> str | None:
+    """Before anything is measured: whether the machine is at work for others; None if quiet."""
+    if now.load is None or now.load[0] <= BUSY_LOAD * now.cpus:
+        return None
+    return (
+        f"The machine is busy before anything is measured (load {now.load[0]:.1f} on"
+        f" {now.cpus} CPUs): expect noisy figures, or wait."
     )
 
 

@@ -112,9 +112,7 @@ def measure(
     resolution = _resolution(session, inputs, clock, warm, first)
     meter.reset()
     steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution)
-    peaks = meter.peaks()
     columns, side = _side_passes(session, inputs, steady, meter, listener)
-    session.outputs(inputs)
     evidence = session.evidence()
     if evidence.fell_back:
         raise CaseError(
@@ -136,7 +134,6 @@ def measure(
             "warmup_steps": warm.steps,
             "warmup_ms": warm.elapsed_ns / 1e6,
             "sampling_ms": steady.elapsed_ns / 1e6,
-            **peaks,
             **columns,
         },
         samples={"step": steady.samples, **side},
@@ -238,10 +235,16 @@ def _side_passes(
     least = SIDE_PASS_STEPS if steady.step_ns * SIDE_PASS_STEPS < 1e9 else 1
     steps = max(least, fitting)
 
-    columns: dict[str, Any] = {}
+    def work() -> None:
+        if steps > 1:
+            session.sample(inputs, steps - 1, Timing.EACH)
+        session.inspect(inputs)
+
     samples: dict[str, Sequence[int]] = {}
     listener.phase("average memory")
-    columns.update(meter.averages(lambda: session.sample(inputs, steps, Timing.EACH)))
+    averages = meter.averages(work)
+    # Read after that pass: the peak is then of every step whose average is given.
+    columns: dict[str, Any] = {**meter.peaks(), **averages}
     if len(session.phases) > 1:
         listener.phase("phases")
         for phase, times in session.sample(inputs, steps, Timing.PHASES).phase_ns.items():

@@ -72,13 +72,15 @@ class GroupLaunch:
     def _one(self, planned: Planned, number: int) -> None:
         context = self._context
         context.observer.case_started(planned.case, self._asked.launch, number, self._total)
-        self._warm_up_template(planned)
+        refused = self._refused(planned)
+        if refused is None and self._worker is None:
+            self._warm_up_template(planned)
         started_at = utc_now()
         self._watch = DeviceWatch.of(planned.device)
         before = context.surroundings.before()
         cpu_before = self._cpu_seconds
         try:
-            outcome = self._refused(planned) or self._measured(planned)
+            outcome = refused or self._measured(planned)
         except _TroubleError as trouble:
             outcome = trouble.outcome
             self._drop_worker()
@@ -103,8 +105,7 @@ class GroupLaunch:
     def _warm_up_template(self, planned: Planned) -> None:
         """Have the engine imported before the case begins; failing is told by the case."""
         runtime = self._context.runtimes.get(planned.case.target.runtime)
-        known = planned.refusal is not None or self._open_trouble is not None
-        if runtime is None or known or self._worker is not None:
+        if runtime is None:
             return
         self._context.observer.progress(Progress("starting"))
         try:

@@ -203,6 +203,9 @@ class ScriptedSession:
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         return self._sampler.sample(inputs, n, timing)
 
+    def inspect(self, inputs: Any) -> None:
+        self._step(inputs)
+
     def outputs(self, inputs: ScriptedInputs) -> Mapping[str, Any]:
         import numpy as np
 

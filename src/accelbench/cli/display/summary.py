@@ -14,10 +14,11 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     from rich.table import Table
 
     console = Console(file=stream, highlight=False)
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    # One space between columns: with two, a model and its precision would be broken in two.
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("model", overflow="fold")
     table.add_column("where", overflow="fold")
-    for heading in ("batch", "p50 ms", "", "items/s", "peak MB"):
+    for heading in ("batch", "size", "p50 ms", "", "items/s", "MB"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("quality", overflow="fold")
     for row in rows:
@@ -27,9 +28,10 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         if row["runtime"] not in ("pytorch", "none"):
             place = f"{row['runtime']}/{place}"
         table.add_row(
-            _safe(f"{row['model']} {shapes(row)}".strip()),
+            _safe(str(row["model"])),
             _safe(f"{place} {row['precision']}{marks}"),
             str(row["batch_size"]),
+            shapes(row),
             figure(latency(row)) if ok else "–",
             spread(row) if ok else "",
             figure(row.get("throughput")) if ok else "–",

@@ -153,19 +153,25 @@ class PytorchSession:
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         return self._sampler.sample(inputs, n, timing)
 
+    def inspect(self, inputs: Any) -> None:
+        with self._around():
+            self._look(_named_tensors(self._run(**inputs)))
+
     def outputs(self, inputs: Any) -> dict[str, Any]:
         with self._around():
             tensors = _named_tensors(self._run(**inputs))
+            self._look(tensors)
+            return {
+                name: (t.float() if t.is_floating_point() else t).cpu().numpy()
+                for name, t in tensors.items()
+            }
+
+    def _look(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        found = tensors.values()
         self._output_facts = {
-            "output_devices": sorted({str(t.device) for t in tensors.values()}),
-            "output_dtypes": sorted(
-                {str(t.dtype).removeprefix("torch.") for t in tensors.values()}
-            ),
-            "outputs_finite": all(bool(torch.isfinite(t).all()) for t in tensors.values()),
-        }
-        return {
-            name: (t.float() if t.is_floating_point() else t).cpu().numpy()
-            for name, t in tensors.items()
+            "output_devices": sorted({str(t.device) for t in found}),
+            "output_dtypes": sorted({str(t.dtype).removeprefix("torch.") for t in found}),
+            "outputs_finite": all(_finite(t) for t in found),
         }
 
     def reset_memory(self) -> None:
@@ -206,6 +212,14 @@ class PytorchSession:
         self._module = torch.nn.Module()
         self._run = self._module
         self._sampler = LocalSampler(clock=self._sampler.clock, step=self._run)
+
+
+def _finite(tensor: torch.Tensor) -> bool:
+    """Without a temporary of the tensor's size: its extremes tell, and NaN passes through them."""
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return True
+    low, high = torch.aminmax(tensor)
+    return bool(torch.isfinite(low)) and bool(torch.isfinite(high))
 
 
 def _named_tensors(output: Any) -> dict[str, torch.Tensor]:
