@@ -481,6 +481,39 @@ def test_ctrl_c_before_the_first_case_is_clean(
     assert not shell.journals()
 
 
+def test_an_interrupt_becomes_an_exit_code_whatever_typer_makes_of_it() -> None:
+    import typer
+
+    from accelbench.cli.run import termination_as_interrupt
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(typer.Exit) as caught, termination_as_interrupt():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert caught.value.exit_code == 130
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_where_no_engine_can_start_it_is_the_surroundings_that_are_at_fault(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import dataclasses
+
+    from accelbench.run import journey
+    from accelbench.runtimes.scripted import ScriptedRuntime
+
+    runtime = ScriptedRuntime({})
+    runtime.info = dataclasses.replace(runtime.info, name="never-registered")
+    monkeypatch.chdir(shell.work)
+    monkeypatch.setattr(journey, "installed_runtimes", lambda: {"scripted": runtime})
+    monkeypatch.setattr(sys, "argv", ["accelbench", "run", "bert-tiny", "--no-database", *QUICK])
+    with pytest.raises(SystemExit) as caught:
+        front.main()
+    assert caught.value.code == 3
+    out = capsys.readouterr().out
+    assert "A worker process could not start" in out
+    assert "4 failed" in out
+
+
 def test_the_resume_hint_names_every_place(shell: Shell) -> None:
     from accelbench.cli.running import Places, resume_hint
 

@@ -233,6 +233,7 @@ class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         signal.signal(signal.SIGTERM, self._before)
         if kind is KeyboardInterrupt:
+            # Said here, because typer's own exit code for it has changed from 1 to 130.
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
     @staticmethod
