@@ -149,6 +149,19 @@ def test_a_plan_that_this_version_cannot_read_is_refused(scripted: Scripted) -> 
         journey.resume("r", scripted.journals, Watcher(), {}, FOUND)
 
 
+def test_a_run_whose_cases_had_other_identities_is_refused_not_measured_twice(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = scripted.start(
+        scripted.journey("bert-tiny", "vit-tiny", batches=[1]), Interrupter(2, "steady state")
+    )
+    facts = scripted.facts(ended.run_id)
+    monkeypatch.setattr("accelbench.core.case.IDENTITY_VERSION", 999)  # as an upgrade would
+    with pytest.raises(StoreError, match="tells cases apart"):
+        journey.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
+    assert scripted.facts(ended.run_id) == facts
+
+
 def test_a_journal_without_a_beginning_is_refused(scripted: Scripted) -> None:
     Journal.create(scripted.journals, "r").close()
     assert journey.last_unfinished(scripted.journals) is None

@@ -141,6 +141,7 @@ def resume(
         facts = journal.facts()
         settings, plan = _begun(run_id, facts)
         results = {f.id: f.body for f in facts if f.kind == RESULT}
+        _refuse_other_identities(run_id, plan, settings, results)
         left = _left_of(plan, settings, results)
         if not left and _is_finished(facts):
             observer.note(f"Run {run_id} is complete: nothing is left to measure.")
@@ -207,6 +208,25 @@ def _left_of(plan: Plan, settings: Settings, results: Container[str]) -> list[Pl
         for planned in plan.cases
         if identity_of(asked_of(settings, launch), planned) not in results
     ]
+
+
+def _refuse_other_identities(
+    run_id: str, plan: Plan, settings: Settings, results: Mapping[str, Any]
+) -> None:
+    """Results that the plan does not know would be measured again, and counted twice."""
+    known = set(_ids_of(plan, settings))
+    if not known.issuperset(results):
+        raise StoreError(
+            f"Run {run_id} was begun by a version of accelbench that tells cases apart in"
+            " another way.",
+            "Resume it with that version, or start a new run.",
+        )
+
+
+def _ids_of(plan: Plan, settings: Settings) -> Iterable[str]:
+    for launch in range(settings.launches):
+        for planned in plan.cases:
+            yield identity_of(asked_of(settings, launch), planned)
 
 
 def _refuse_other_machine(run_id: str, left: Iterable[Planned], found: Found | None) -> None:
