@@ -206,8 +206,8 @@ def test_a_drift_is_unsteady_and_said() -> None:
 def test_a_compilation_in_the_steady_state_is_unsteady_and_said() -> None:
     case = case_of(compiled=True)
     session, clock = session_of(case, step_ns=MS)
-    # The 2nd block belongs to warm-up of 3 fixed steps, the 3rd to the steady state.
-    session.alter = lambda i, block: replace(block, compilations=1) if i == 2 else block
+    # Block 0 is the first inference, 1 and 2 the warm-up of 3 fixed steps, the rest steady state.
+    session.alter = lambda i, block: replace(block, compilations=1) if i == 3 else block
     notes = Notes()
     found = measure(session, case, fixed(3, 40), clock, notes, notes)
     assert found.quality is Quality.UNSTEADY

@@ -90,12 +90,13 @@ def test_the_order_is_model_place_precision_shape() -> None:
     )
     assert len(found.cases) == 2 * 2 * 2 * 2 * 2
     groups = list(found.groups())
-    assert len(groups) == 2 * 2 * 2
-    assert [g[0].case.model.id for g in groups] == ["bert-tiny"] * 4 + ["gpt2-tiny"] * 4
-    assert [str(g[0].case.target) for g in groups[:4]] == ["main/cpu"] * 2 + ["other/cpu"] * 2
-    assert [g[0].case.precision for g in groups[:4]] == ["fp32", "bf16", "fp32", "bf16"]
-    shapes = [(p.case.shapes.sequence, p.case.shapes.batch) for p in groups[0]]
-    assert shapes == [(32, 1), (32, 2), (64, 1), (64, 2)]
+    assert len(groups) == 2 * 2 * 2 * 2
+    assert [g[0].case.model.id for g in groups] == ["bert-tiny"] * 8 + ["gpt2-tiny"] * 8
+    assert [str(g[0].case.target) for g in groups[:8:2]] == ["main/cpu"] * 2 + ["other/cpu"] * 2
+    assert [g[0].case.precision for g in groups[:8:2]] == ["fp32", "bf16", "fp32", "bf16"]
+    # A worker sees batches ascend, never fall: another sequence length is another worker's.
+    shapes = [[(p.case.shapes.sequence, p.case.shapes.batch) for p in g] for g in groups[:2]]
+    assert shapes == [[(32, 1), (32, 2)], [(64, 1), (64, 2)]]
 
 
 def test_a_named_device_that_is_absent_is_unsupported_never_replaced() -> None:

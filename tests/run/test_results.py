@@ -34,7 +34,7 @@ def body(
     return compose(
         asked or Asked("run", 0),
         Planned(CASE, device),
-        outcome or Outcome(Status.OK, measurement=OK),
+        outcome or Outcome(Status.OK, measurement=OK, opened={"threads": 2}),
         Provenance.MEASURED,
         AnalyticCost(2.0, 3.0, 4.0, 5.0, 6.0),
         "2026-01-01T00:00:00.000000Z",
@@ -77,7 +77,7 @@ def test_the_identity_of_a_case_is_stable() -> None:
     assert CASE.case_id == GOLDEN
 
 
-GOLDEN = "48b9f237ffedbe42"
+GOLDEN = "0f2afb06d7db8022"
 
 
 def test_the_identity_of_a_case_knows_no_machine() -> None:
@@ -106,7 +106,7 @@ def test_what_is_asked_changes_the_identity(change: dict[str, Any]) -> None:
 
 def test_the_series_changes_with_the_threads_the_engine_used() -> None:
     other = {**OK, "evidence": {**OK["evidence"], "details": {"threads": 4}}}
-    row = body(Outcome(Status.OK, measurement=other))
+    row = body(Outcome(Status.OK, measurement=other, opened={"threads": 4}))
     assert (body()["threads"], row["threads"]) == (2, 4)
     assert row["series_key"] != body()["series_key"]
     assert row["case_id"] == body()["case_id"]
@@ -116,6 +116,27 @@ def test_threads_that_the_engine_does_not_tell_are_those_asked_for() -> None:
     silent = {**OK, "evidence": {"devices": ["cpu:0"]}}
     assert body(Outcome(Status.OK, measurement=silent), Asked("r", 0, threads=3))["threads"] == 3
     assert body(Outcome(Status.OK, measurement=silent))["threads"] is None
+
+
+def test_a_failure_stays_on_its_line_of_history_once_the_engine_was_open() -> None:
+    opened = {"threads": 2}
+    failed = body(Outcome(Status.FAILED, "crash", "m", "a", opened=opened))
+    assert failed["series_key"] == body()["series_key"]
+    refused = body(Outcome(Status.UNSUPPORTED, "precision", "m", "a"))
+    assert refused["series_key"] is None
+
+
+def test_a_kind_of_unit_is_asked_for_but_an_ordinal_is_not() -> None:
+    def asked(device: str | None) -> str:
+        return replace(CASE, target=Target("openvino", "openvino", device)).case_id
+
+    assert len({asked("cpu"), asked("gpu"), asked("npu"), asked(None)}) == 4
+    assert asked("1") == asked("0") == asked(None)
+
+
+def test_weights_from_the_hub_are_named_by_their_id() -> None:
+    assert body(asked=Asked("run", 0, weights="hub"))["weights"] == CASE.model.hub_ids[0]
+    assert body(asked=Asked("run", 0, weights="/w"))["weights"] == "/w"
 
 
 def test_a_result_id_is_of_run_case_device_launch_and_arm() -> None:

@@ -1,4 +1,4 @@
-"""torch as places.py sees it, for devices that are not here. Answers as recorded on real ones.
+"""torch as places.py sees it, for devices that are not here: written from its documented API.
 
 CUDA: torch 2.13.0+cu130 names and types; HIP builds answer through torch.cuda with
 torch.version.hip set; MPS counts current and driver memory but no peak.
@@ -83,10 +83,12 @@ def fake_torch(gpus: int = 2, hip: str | None = None, mps: bool = False) -> Any:
             cudnn=SimpleNamespace(
                 is_available=lambda: True, version=lambda: 91002, benchmark=False, allow_tf32=True
             ),
+            cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=True)),
             mps=SimpleNamespace(
                 is_available=lambda: mps, is_macos_or_newer=lambda major, minor: True
             ),
         ),
+        get_num_threads=lambda: 4,
         get_float32_matmul_precision=lambda: "highest",
         mps=SimpleNamespace(
             synchronize=lambda: calls.append(("synchronize", "mps")),

@@ -75,12 +75,15 @@ def test_metal_has_counters_but_no_peak() -> None:
 
 
 def test_the_facts_that_change_a_cards_speed_are_told() -> None:
-    _, place = placed("cuda")
+    torch, place = placed("cuda")
     facts = place.facts()
     assert facts["name"] == "NVIDIA H200"
     assert facts["compute_capability"] == "9.0"
     assert facts["matmul_precision"] == "highest"
-    assert facts["cudnn_tf32"] is True
+    # fp32 is refused to run as TF32 behind the user's back, which is PyTorch's own default.
+    assert facts["cudnn_tf32"] is False
+    assert torch.backends.cuda.matmul.allow_tf32 is False
+    assert facts["threads"] == 4
     assert (facts["cuda"], facts["hip"]) == ("13.0", None)
     _, amd = placed("rocm")
     assert (amd.facts()["cuda"], amd.facts()["hip"]) == (None, "6.4")

@@ -56,9 +56,17 @@ def _flush(values: list[str] | None) -> list[str]:
 
 
 def words(values: Iterable[str] | None) -> tuple[str, ...]:
-    """Every word of a list option, in order, each once."""
-    found = [w.strip() for value in values or () for w in value.split(",")]
-    return tuple(dict.fromkeys(w for w in found if w))
+    """Every word of a list option, in order, each once.
+
+    Raises:
+        UsageError: the option is there, but its list is empty, as an empty
+            variable of a shell leaves it. That is not the same as no option.
+    """
+    given = list(values or ())
+    found = [w for value in given for w in value.replace(",", " ").split()]
+    if given and not found:
+        raise UsageError("A list is empty.", "Name at least one value, or leave the option out.")
+    return tuple(dict.fromkeys(found))
 
 
 def numbers(values: Iterable[str] | None, option: str) -> tuple[int, ...]:

@@ -80,7 +80,7 @@ def run(
     threads: int | None = typer.Option(
         None, "--threads", min=1, help="Threads of the engine; its own default otherwise."
     ),
-    seed: int = typer.Option(0, "--seed", min=0, help="Seed of weights and inputs."),
+    seed: int = typer.Option(0, "--seed", min=0, max=2**63 - 1, help="Seed of weights and inputs."),
     timeout: str | None = typer.Option(
         None, "--timeout", help="For loading and for each case; 10m by default."
     ),
@@ -160,7 +160,7 @@ def run(
         )
         how = running.How(
             seed=seed,
-            weights=weights,
+            weights=running.weights(weights),
             trust_remote_code=trust_remote_code,
             threads=threads,
             launches=launches,
@@ -234,6 +234,7 @@ class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
         signal.signal(signal.SIGTERM, self._before)
         if kind is KeyboardInterrupt:
             # Said here, because typer's own exit code for it has changed from 1 to 130.
+            sys.stderr.write("accelbench: interrupted.\n")
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
     @staticmethod

@@ -122,10 +122,23 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
     if [name.lower() for name in names] == ["all"]:
         return ()
     valid = known()
+    names = [name.lower() for name in names]
     for name in names:
         if name.partition(":")[0] not in valid:
             raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
     return tuple(names)
+
+
+def weights(asked: str) -> str:
+    """random, hub, or a folder that is there, by its full path."""
+    if asked in ("random", "hub"):
+        return asked
+    folder = Path(asked).expanduser().absolute()
+    if not folder.is_dir():
+        raise UsageError(
+            f"There is no folder {asked!r} with weights.", "Use random, hub or a folder's path."
+        )
+    return str(folder)
 
 
 def precisions(names: Sequence[str]) -> tuple[str, ...]:
@@ -233,9 +246,16 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
             result_file.write_one(places.output_ci, started, ended.rows)
             written.append(("CI file", places.output_ci))
     if as_json:
-        document = {"run_id": ended.run_id, "results": [row_of(row) for row in ended.rows]}
+        document = {
+            "run_id": ended.run_id,
+            "status": "interrupted" if ended.interrupted else "finished",
+            "results": [row_of(row) for row in ended.rows],
+        }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
+    if ended.interrupted:
+        # On standard error: the reader of standard output may be what went away.
+        sys.stderr.write(f"Interrupted. {resume_hint(ended.run_id, places)}\n")
     if quiet:
         return
     if not as_json:
@@ -245,8 +265,6 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
     for what, path in written:
         stream.write(f"{what}: {path}\n")
-    if ended.interrupted:
-        stream.write(f"Interrupted. {resume_hint(ended.run_id, places)}\n")
 
 
 def resume_hint(run_id: str, places: Places) -> str:

@@ -36,6 +36,11 @@ class Target:
     device: str | None = None  # "cuda:1", or OpenVINO's "gpu"; None means the default one
 
     @property
+    def unit(self) -> str | None:
+        """The kind of unit, such as OpenVINO's gpu; an ordinal is none."""
+        return None if self.device is None or self.device.isdecimal() else self.device
+
+    @property
     def place(self) -> str:
         """The hardware, and the device where one was named."""
         return f"{self.hardware}:{self.device}" if self.device else self.hardware
@@ -67,6 +72,7 @@ class Case:
                 "config": self.model.config_digest,
                 "runtime": self.target.runtime,
                 "hardware": self.target.hardware,
+                "unit": self.target.unit,
                 "precision": self.precision,
                 "shapes": self.shapes,
                 "mode": self.mode,
@@ -91,7 +97,7 @@ class Case:
         return " · ".join(parts)
 
 
-def series_key(case: Case, fingerprint: str, threads: int) -> str:
+def series_key(case: Case, fingerprint: str, threads: int | None) -> str:
     """One line of history: the same question on the same device by the same rules."""
     return digest(
         {

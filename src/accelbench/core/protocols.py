@@ -31,6 +31,7 @@ class Device:
     driver: str = ""
     emulated: bool = False  # software standing in for the device: never compared by time
     details: Mapping[str, Any] = field(default_factory=dict)  # shown to people, never hashed
+    unit: str = ""  # which kind of unit, where a platform has several: OpenVINO's cpu, gpu, npu
 
     @cached_property
     def fingerprint(self) -> str:
@@ -39,6 +40,7 @@ class Device:
         return digest(
             {
                 "hardware": self.hardware,
+                "unit": self.unit,
                 "name": self.name,
                 "vendor": self.vendor,
                 "memory_gib": memory,
@@ -110,9 +112,13 @@ class Evidence:
     @property
     def fell_back(self) -> bool:
         """True where any of the work ran somewhere else than asked."""
-        return bool(self.requested) and any(
-            d.split(":")[0] != self.requested.split(":")[0] for d in self.devices
-        )
+        asked, _, ordinal = self.requested.partition(":")
+        for device in self.devices if asked else ():
+            kind, _, number = device.partition(":")
+            # An engine that names no ordinal has said nothing about it.
+            if kind != asked or (ordinal and number and ordinal != number):
+                return True
+        return False
 
 
 @dataclass(frozen=True)

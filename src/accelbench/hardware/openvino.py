@@ -100,6 +100,7 @@ class OpenvinoDetector:
             hardware="openvino",
             name=one["name"] or one["device"],
             ordinal=ordinal,
+            unit=one["device"].partition(".")[0].lower(),
             memory_bytes=memory,
             count=count,
             driver=f"OpenVINO {version.split('-')[0]}",

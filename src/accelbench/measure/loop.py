@@ -166,7 +166,8 @@ def _warm_up(session: Session, inputs: Any, rule: WarmupRule, listener: Listener
     listener.phase("warm-up")
     state = rule.start()
     while not state.done:
-        block = session.sample(inputs, state.next_steps(), Timing.EACH)
+        most = max(1, int(REPORT_NS / max(state.step_ns, 1.0))) if state.step_ns else 1
+        block = session.sample(inputs, min(state.next_steps(), most), Timing.EACH)
         state = state.fed(_step_times(block), block.compilations)
     return state
 
@@ -264,8 +265,11 @@ def _judge(
     """The quality of the launch's figures and what a reader should know."""
     warnings = list(sample_warnings(len(steady.samples), rules.stopping.minimum))
     quality = steady.decision.quality or Quality.NOISE_LIMITED
-    if rules.warmup.fixed is not None and rules.stopping.fixed is not None:
-        warnings.append("Warm-up and iterations were fixed; nothing decided whether they suffice.")
+    if rules.warmup.fixed is not None:
+        steps = "1 step" if warm.steps == 1 else f"{warm.steps} steps"
+        warnings.append(f"Warm-up was fixed at {steps}; nothing judged whether they suffice.")
+    if rules.stopping.fixed is not None:
+        warnings.append("The number of samples was fixed; nothing judged whether they suffice.")
     if warm.steady is False:
         quality = Quality.UNSTEADY
         warnings.append("The step had not settled when warm-up had to end.")

@@ -11,7 +11,9 @@ from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
+from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
+from accelbench.hardware.telemetry import telemetry_for
 from accelbench.run.context import Settings
 from accelbench.run.plan import Plan
 
@@ -41,10 +43,15 @@ def cost(case: Case) -> AnalyticCost | None:
 
 
 def free(device: Device) -> int | None:
-    """Bytes a model may take on a device now: the host's free ones, or the device's own."""
+    """Bytes free for a model on a device now; the device's whole memory where use is not told."""
     if device.hardware == "cpu":
         return snapshot().memory_available
-    return device.memory_bytes
+    telemetry = telemetry_for(device)
+    used = telemetry.device_memory_used()
+    telemetry.close()
+    if device.memory_bytes is None or isinstance(used, NotAvailable):
+        return device.memory_bytes
+    return max(device.memory_bytes - used, 0)
 
 
 def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def start(
             **journey.about,
         }
         journal.append(Fact(RUN_STARTED, settings.run_id, started))
-        _append_hardware(journal, journey.plan, environment)
+        _append_hardware(journal, journey, environment)
         return _go(journey, journal, observer, environment, before=[])
 
 
@@ -297,15 +297,19 @@ def _go(
     return Ended(settings.run_id, tally, rows, interrupted)
 
 
-def _append_hardware(journal: Journal, plan: Plan, environment: Mapping[str, Any]) -> None:
-    devices = {p.device.fingerprint: p.device for p in plan.cases if p.device is not None}
-    for fingerprint, device in devices.items():
+def _append_hardware(journal: Journal, journey: Journey, environment: Mapping[str, Any]) -> None:
+    used = {p.device.fingerprint: p for p in journey.plan.cases if p.device is not None}
+    for fingerprint, planned in used.items():
+        device = planned.device
+        assert device is not None
+        runtime = journey.runtimes.get(planned.case.target.runtime)
+        package = runtime.info.package if runtime else ""
         moment = utc_now()
         body = {
             **device_to_json(device),
             "measured_at": moment,
             "run_id": journal.run_id,
-            "runtime_version": (environment.get("packages") or {}).get("torch"),
+            "runtime_version": (environment.get("packages") or {}).get(package),
         }
         journal.append(Fact(HARDWARE_MEASURED, digest([fingerprint, moment]), body))
 

@@ -57,8 +57,10 @@ class GroupLaunch:
         self._open_trouble: Outcome | None = None
         self._cpu_seconds = 0.0
         self._watch = DeviceWatch.of(None)
+        self._rules: Mapping[str, Any] = {}
+        self._measured_before = 0  # by the worker in hand
         self._room: int | None = None  # bytes free when no worker of ours held any
-        self._fitted: dict[tuple[int | None, int | None], int] = {}  # largest batch, by shape
+        self._fitted: int | None = None  # largest batch that was measured
         self._too_large: int | None = None  # smallest batch that ran out of memory
 
     def run(self) -> None:
@@ -82,13 +84,15 @@ class GroupLaunch:
         try:
             outcome = refused or self._measured(planned)
         except _TroubleError as trouble:
-            outcome = trouble.outcome
+            outcome = replace(trouble.outcome, opened=self._opened)
             self._drop_worker()
         context.budget.case_over()
         if outcome.status is Status.OK:
-            self._fitted[_shape(planned)] = planned.case.shapes.batch
+            self._fitted = planned.case.shapes.batch
             own = max(self._cpu_seconds - cpu_before, 0.0)
-            environment, warnings = context.surroundings.after(before, own)
+            environment, warnings = context.surroundings.after(
+                before, own, self._opened.get("threads")
+            )
             outcome = replace(
                 outcome,
                 quality=self._watch.quality(),
@@ -101,6 +105,8 @@ class GroupLaunch:
             outcome = replace(outcome, advice=self._memory_advice(planned))
         self._watch.close()
         self._record(planned, outcome, started_at)
+        if outcome.status is Status.OK:
+            self._measured_before += 1
 
     def _warm_up_template(self, planned: Planned) -> None:
         """Have the engine imported before the case begins; failing is told by the case."""
@@ -119,7 +125,7 @@ class GroupLaunch:
         body = compose(
             self._asked,
             planned,
-            replace(outcome, conditions=context.conditions),
+            replace(outcome, conditions={**context.conditions, **self._conditions()}),
             runtime.info.provenance if runtime else Provenance.MEASURED,
             context.cost(planned),
             started_at,
@@ -129,6 +135,14 @@ class GroupLaunch:
             context.append(Fact(RESULT, body["result_id"], body))
             context.tally.add(outcome.status.value)
             context.observer.case_finished(body)
+
+    def _conditions(self) -> dict[str, Any]:
+        """What may differ between two results of one case in this very run."""
+        return {
+            "rules": self._rules,
+            # The first case of a worker meets an engine that has computed nothing yet.
+            "cases_before_in_worker": self._measured_before,
+        }
 
     # -- before a worker is asked
 
@@ -168,9 +182,8 @@ class GroupLaunch:
         """The largest batch that fitted, and the small variant."""
         case = planned.case
         parts = []
-        fitted = self._fitted.get(_shape(planned))
-        if fitted is not None:
-            parts.append(f"The largest batch that fitted is {fitted}.")
+        if self._fitted is not None:
+            parts.append(f"The largest batch that fitted is {self._fitted}.")
         elif self._open_trouble is None:
             fits = self._largest_estimate(planned)
             if fits is not None:
@@ -207,13 +220,14 @@ class GroupLaunch:
                     said = f"{trouble.outcome.message}; not tried again at another batch size"
                     self._open_trouble = replace(trouble.outcome, message=said)
                 raise
-        rules = {
+        self._rules = {
             "iterations": self._settings.iterations,
             "warmup": self._settings.warmup,
             "seconds": self._context.budget.steady_seconds(),
         }
         case = case_to_json(planned.case)
-        answer = self._ask({"do": "measure", "case": case, "rules": rules}, "measuring")
+        request = {"do": "measure", "case": case, "rules": self._rules}
+        answer = self._ask(request, "measuring")
         self._cpu_seconds = answer["cpu_seconds"]
         return Outcome(Status.OK, measurement=answer, opened=self._opened)
 
@@ -303,11 +317,7 @@ class GroupLaunch:
             self._worker = None
         self._opened = {}
         self._cpu_seconds = 0.0
-
-
-def _shape(planned: Planned) -> tuple[int | None, int | None]:
-    """What a batch size is compared within."""
-    return planned.case.shapes.sequence, planned.case.shapes.image
+        self._measured_before = 0
 
 
 def _no_worker(message: str, advice: str) -> Outcome:

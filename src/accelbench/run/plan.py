@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 
 from accelbench.core.case import Case, Option, Shapes, Target
@@ -65,12 +65,18 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def groups(self) -> Iterator[list[Planned]]:
-        """Cases that one worker can measure in turn: the same in all but shapes."""
+        """Cases that one worker can measure in turn: the same in all but the batch size.
+
+        Batches then ascend within a worker: after a larger case, what the engine's
+        allocator keeps would be counted to a smaller one.
+        """
 
         def key(planned: Planned) -> tuple[str, ...]:
             case = planned.case
             options = ",".join(f"{k}={v}" for k, v in sorted(case.options.items()))
-            return (case.model.id, str(case.target), case.precision, case.mode.value, options)
+            shapes = replace(case.shapes, batch=0)
+            asked = (case.model.id, case.target, case.precision, case.mode, case.scenario)
+            return tuple(map(str, (*asked, case.world_size, options, shapes)))
 
         for _, group in groupby(self.cases, key):
             yield list(group)
@@ -111,13 +117,18 @@ def places(
             continue
         device, refusal_or_none = _device(name, rest, found.get(name, ()))
         chosen += [
-            Place(Target(runtime, name, rest or None), device, refusal_or_none)
+            Place(Target(runtime, name, _named(device, rest)), device, refusal_or_none)
             for runtime in serving
         ]
     if request.runtimes and not named:
         # "everything present" by a named engine means everything that engine serves.
         chosen = [place for place in chosen if place.refusal is None] or chosen
     return chosen, notes
+
+
+def _named(device: Device | None, rest: str) -> str | None:
+    """What a target says beside its platform: the kind of unit, else what was typed."""
+    return (device.unit if device else "") or rest or None
 
 
 def _serving(
@@ -153,7 +164,7 @@ def _device(
     if not ordinal:
         return devices[0], None
     for device in devices:
-        if ordinal in (str(device.ordinal), device.name):
+        if ordinal.lower() in (str(device.ordinal), device.unit, device.name.lower()):
             return device, None
     return None, Refusal(
         Status.UNSUPPORTED,

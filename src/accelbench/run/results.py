@@ -68,17 +68,18 @@ def compose(
     case, device = planned.case, planned.device
     measured = outcome.measurement
     evidence = measured.get("evidence")
-    threads = _threads(evidence, asked.threads)
+    threads = _threads(outcome, asked.threads)
     fingerprint = device.fingerprint if device else ""
     body: dict[str, Any] = {
         "result_id": identity_of(asked, planned),
         "run_id": asked.run_id,
         "case_id": case.case_id,
-        "series_key": series_key(case, fingerprint, threads or 0),
+        # What never got as far as an engine belongs to no line of history: its threads are unknown.
+        "series_key": series_key(case, fingerprint, threads) if outcome.opened else None,
         "launch": asked.launch,
         "arm": asked.arm,
         **_what_was_asked(case, device),
-        "weights": asked.weights,
+        "weights": _weights(asked.weights, case),
         "seed": asked.seed,
         "threads": threads,
         "data_source": asked.data_source,
@@ -161,7 +162,15 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _threads(evidence: Mapping[str, Any] | None, asked: int | None) -> int | None:
-    """What the engine says it used; what was asked for is only second best."""
-    used = (evidence or {}).get("details", {}).get("threads")
-    return used if isinstance(used, int) else asked
+def _weights(asked: str, case: Case) -> str:
+    """Which weights: random, the folder, or the id that the hub was asked for."""
+    return case.model.hub_ids[0] if asked == "hub" and case.model.hub_ids else asked
+
+
+def _threads(outcome: Outcome, asked: int | None) -> int | None:
+    """What the engine says it uses; what was asked for is only second best."""
+    evidence = outcome.measurement.get("evidence") or {}
+    for used in (outcome.opened.get("threads"), evidence.get("details", {}).get("threads")):
+        if isinstance(used, int):
+            return used
+    return asked

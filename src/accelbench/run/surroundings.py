@@ -27,7 +27,7 @@ class Surroundings:
         return Before(snapshot(), cpu_seconds())
 
     def after(
-        self, before: Before, worker_cpu_seconds: float
+        self, before: Before, worker_cpu_seconds: float, threads: int | None = None
     ) -> tuple[Mapping[str, Any], list[str]]:
         """Look again: the environment to store, and warnings for people."""
         now = snapshot()
@@ -40,4 +40,11 @@ class Surroundings:
             "governor": str(machine.governor),
             "memory_available": machine.memory_available,
             **plain(found),
-        }, noise_warnings(found, machine)
+        }, [*_too_many(threads, machine), *noise_warnings(found, machine)]
+
+
+def _too_many(threads: int | None, machine: MachineSnapshot) -> list[str]:
+    cpus = machine.limits.effective_cpus(machine.cpus)
+    if threads is None or threads <= cpus:
+        return []
+    return [f"It was measured with {threads} threads on {cpus:g} CPUs: they took turns."]

@@ -106,6 +106,7 @@ def serve(channel: Channel, runtime: Runtime) -> None:
                 answer: dict[str, Any] = {
                     "timings": dict(session.timings),
                     "weights_digest": session.weights_digest,
+                    "threads": session.evidence().details.get("threads"),
                     "cpu_seconds": cpu_seconds(),
                 }
             elif request["do"] == "measure" and session is not None:

@@ -7,6 +7,7 @@ disturb it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
@@ -61,9 +62,13 @@ class PlainWatch:
         self._stream = stream
 
     def say(self, text: str) -> None:
-        """Print a line now."""
-        self._stream.write(text + "\n")
-        self._stream.flush()
+        """Print a line now. A reader that went away ends the run as Ctrl-C does."""
+        try:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            raise KeyboardInterrupt from None
 
     def devices(self, found: Sequence[Device | Absent]) -> None:
         for line in device_lines(found):
@@ -159,8 +164,6 @@ class QuietWatch(PlainWatch):
 
 
 def _width(stream: IO[str]) -> int:
-    import os
-
     try:
         # A terminal that nobody gave a size says 0.
         return os.get_terminal_size(stream.fileno()).columns or 80

@@ -105,6 +105,9 @@ class CudaPlace:
                 f"Install a PyTorch built for {hardware}, or ask for --hardware {built_for}.",
             )
         torch.cuda.set_device(ordinal)
+        # fp32 means fp32: PyTorch's own default lets convolutions round to TF32's 10 bits.
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = False
         self._torch = torch
         self._ordinal = ordinal
         self._hardware = hardware
@@ -139,6 +142,7 @@ class CudaPlace:
             if torch.backends.cudnn.is_available()
             else None,
             "cudnn_benchmark": torch.backends.cudnn.benchmark,
+            "threads": torch.get_num_threads(),
             "matmul_precision": torch.get_float32_matmul_precision(),
             "cudnn_tf32": torch.backends.cudnn.allow_tf32,
         }
@@ -192,6 +196,7 @@ class MpsPlace:
     def facts(self) -> dict[str, Any]:
         return {
             "name": "mps",
+            "threads": self._torch.get_num_threads(),
             "macos_13_or_newer": self._torch.backends.mps.is_macos_or_newer(13, 0),
         }
 
