@@ -31,7 +31,7 @@ def run_matrix(models: str, batches: tuple[int, ...]) -> list[dict[str, Any]]:
     from accelbench.hardware.detect import detect_all
     from accelbench.run import journey
     from accelbench.run.context import Settings
-    from accelbench.run.observer import Silence
+    from accelbench.run.observer import Progress, Silence
     from accelbench.run.plan import Request
 
     class Stopwatch(Silence):
@@ -40,10 +40,13 @@ def run_matrix(models: str, batches: tuple[int, ...]) -> list[dict[str, Any]]:
         def __init__(self) -> None:
             self.rows: list[dict[str, Any]] = []
             self._from = 0.0
+            self._starts = 0
 
-        def case_started(self, *_: object) -> None:
-            if not self._from:
-                self._from = time.monotonic()
+        def progress(self, progress: Progress) -> None:
+            if progress.phase == "starting":
+                self._starts += 1
+                if self._starts == 2:  # the first is the template's; from here on it is warm
+                    self._from = time.monotonic()
 
         def case_finished(self, row: Mapping[str, Any]) -> None:
             now = time.monotonic()

@@ -80,10 +80,10 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="resnet-tiny")
-    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--comparisons", type=int, default=200)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--renew", type=int, default=20, help="launches of one template")
+    parser.add_argument("--renew", type=int, default=40, help="launches of one template")
     asked = parser.parse_args()
     order = abba(asked.pairs)
     covered, widths, medians = [], [], []

@@ -181,7 +181,8 @@ def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: 
     if busy is not None:
         watch.note(busy)
     total = len(planned.plan.cases) * planned.settings.launches
-    watch.started(planned.settings.run_id, total, None)
+    rough = estimates.seconds(planned.plan, planned.settings)
+    watch.started(planned.settings.run_id, total, rough)
     with _resumable(planned.settings.run_id, places):
         ended = journey.start(planned, places.journals(), watch, environment())
     return _filled(ended, places, watch)

@@ -231,14 +231,15 @@ def _side_passes(
     session: Session, inputs: Any, steady: _Steady, meter: Meter, listener: Listener
 ) -> tuple[dict[str, Any], dict[str, Sequence[int]]]:
     """What would disturb the headline pass: average memory, phases, device timers."""
-    fitting = int(SIDE_PASS_NS / max(steady.step_ns, 1.0))
-    # At least three steps, but no more than one where a step takes a second.
+    # Memory is sampled within a step: of one that takes longer, one is enough.
+    fitting = max(1, int(SIDE_PASS_NS / max(steady.step_ns, 1.0)))
+    # Times are medians: of at least three steps, but one where a step takes a second.
     least = SIDE_PASS_STEPS if steady.step_ns * SIDE_PASS_STEPS < 1e9 else 1
     steps = max(least, fitting)
 
     def work() -> None:
-        if steps > 1:
-            session.sample(inputs, steps - 1, Timing.EACH)
+        if fitting > 1:
+            session.sample(inputs, fitting - 1, Timing.EACH)
         session.inspect(inputs)
 
     samples: dict[str, Sequence[int]] = {}

@@ -28,8 +28,8 @@ class Observer(Protocol):
         """What the run will use, before anything else."""
         ...
 
-    def started(self, run_id: str, launches: int, estimate_seconds: float | None) -> None:
-        """The run begins."""
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
+        """The run begins; it takes between so many seconds, very roughly, where that is known."""
         ...
 
     def note(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Silence:
     def devices(self, found: Sequence[Device | Absent]) -> None:
         return None
 
-    def started(self, run_id: str, launches: int, estimate_seconds: float | None) -> None:
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
         return None
 
     def note(self, text: str) -> None:

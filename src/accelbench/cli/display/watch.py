@@ -74,8 +74,12 @@ class PlainWatch:
         for line in device_lines(found):
             self.say(line)
 
-    def started(self, run_id: str, launches: int, estimate_seconds: float | None) -> None:
-        self.say(f"Run {run_id}: {launches} measurements")
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
+        rough = ""
+        if estimate is not None:
+            low, high = map(duration, estimate)
+            rough = f", roughly {low} to {high}" if low != high else f", roughly {low}"
+        self.say(f"Run {run_id}: {launches} measurements{rough}")
 
     def note(self, text: str) -> None:
         self.say(f"Note: {text}")
@@ -109,8 +113,8 @@ class LiveWatch(PlainWatch):
         self._wipe()
         super().say(text)
 
-    def started(self, run_id: str, launches: int, estimate_seconds: float | None) -> None:
-        super().started(run_id, launches, estimate_seconds)
+    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
+        super().started(run_id, launches, estimate)
         self._total = launches
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
