@@ -99,5 +99,5 @@ def test_half_precision_inputs_take_half_but_ids_do_not() -> None:
 
 
 def test_units() -> None:
-    assert throughput_unit(find("vit")) == "images/s"
-    assert throughput_unit(find("bert")) == "sequences/s"
+    assert throughput_unit(find("vit"), Shapes(1)) == "images/s"
+    assert throughput_unit(find("bert"), Shapes(1)) == "sequences/s"

@@ -81,7 +81,7 @@ def test_each_step_is_between_two_readings() -> None:
     block = sampler(engine, asynchronous=False).sample(None, 3, Timing.EACH)
     assert engine.calls == ["now", "step", "now"] * 3
     assert block.phase_ns == {"step": [7, 7, 7]}
-    assert (block.steps, block.timing, block.work_units) == (3, Timing.EACH, 3.0)
+    assert (block.steps, block.timing) == (3, Timing.EACH)
 
 
 def test_each_step_of_a_device_is_waited_for_before_the_second_reading() -> None:

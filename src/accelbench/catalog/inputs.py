@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
-from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.model import Generation, InputSpec, ModelSpec
+from accelbench.core.words import Family, Mode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,16 +34,55 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
         ("batch size", shapes.batch),
         ("sequence length", shapes.sequence),
         ("image size", shapes.image),
+        ("prompt", shapes.prompt_tokens),
+        ("sound", shapes.audio),
+        ("number of denoising steps", shapes.steps),
     ):
         if size is not None and size < 1:
             raise UsageError(f"A {what} of {size} is impossible.", "Use 1 or more.")
+    makes = spec.generation if shapes.new_tokens else None
+    reads = None if spec.sequence is None else shapes.sequence or spec.sequence
     settled = replace(
         shapes,
-        sequence=None if spec.sequence is None else shapes.sequence or spec.sequence,
+        sequence=None if makes else reads,
         image=None if spec.image is None else shapes.image or spec.image,
+        audio=None if spec.audio is None else shapes.audio or spec.audio,
+        steps=None if spec.steps is None else shapes.steps or spec.steps,
+        prompt_tokens=(shapes.prompt_tokens or makes.prompt_tokens) if makes else None,
+        new_tokens=shapes.new_tokens if makes else None,
     )
     _check_limits(spec, settled)
+    if makes:
+        _check_request(spec, makes, settled)
     return settled
+
+
+def tensors(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> tuple[InputSpec, ...]:
+    """What the model is fed: for a forward pass, for a prefill, or for a training step."""
+    if mode == Mode.TRAINING:
+        return spec.trained.inputs
+    if shapes.new_tokens and spec.generation is not None:
+        return spec.generation.inputs
+    return spec.inputs
+
+
+def _check_request(spec: ModelSpec, makes: Generation, shapes: Shapes) -> None:
+    prompt, new = shapes.prompt_tokens or 0, shapes.new_tokens or 0
+    if new < 1:
+        raise UsageError(f"{new} new tokens are impossible.", "Use 1 or more, or 0 for none.")
+    if prompt < makes.min_prompt:
+        raise UnsupportedError(
+            "prompt_too_short",
+            f"{spec.id} needs a prompt of at least {makes.min_prompt} tokens, not {prompt}.",
+            f"Use --prompt-tokens {makes.min_prompt} or more.",
+        )
+    if makes.max_tokens is not None and prompt + new > makes.max_tokens:
+        raise UnsupportedError(
+            "sequence_too_long",
+            f"{spec.id} takes at most {makes.max_tokens} tokens, prompt and new ones together,"
+            f" not {prompt} + {new}.",
+            "Use fewer with --prompt-tokens or --new-tokens.",
+        )
 
 
 def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
@@ -53,6 +93,20 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f"{spec.id} takes at most {longest} tokens, not {shapes.sequence}.",
             f"Use a sequence length of {longest} or less.",
         )
+    if spec.fixed_audio and shapes.audio != spec.audio:
+        raise UnsupportedError(
+            "audio_length",
+            f"{spec.id} takes {spec.audio} seconds of sound, not {shapes.audio}.",
+            f"Leave the length at {spec.audio}.",
+        )
+    least = max((one.lead[1] + 1 for one in spec.inputs if one.lead), default=1)
+    if shapes.sequence is not None and shapes.sequence < least:
+        raise UnsupportedError(
+            "sequence_too_short",
+            f"{spec.id} needs at least {least} tokens, {least - 1} of them places of its image,"
+            f" not {shapes.sequence}.",
+            f"Use a sequence length of {least} or more.",
+        )
     fixed = spec.config.get("image_size")
     if fixed is not None and shapes.image is not None and shapes.image != fixed:
         raise UnsupportedError(
@@ -62,16 +116,31 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
         )
 
 
-def input_shapes(spec: ModelSpec, shapes: Shapes) -> dict[str, tuple[int, ...]]:
+def input_shapes(
+    spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE
+) -> dict[str, tuple[int, ...]]:
     """The shape of every input by name; `shapes` is settled first."""
     settled = settle(spec, shapes)
-    return {tensor.name: _filled(spec, tensor, settled) for tensor in spec.inputs}
+    return {t.name: _filled(spec, t, settled) for t in tensors(spec, settled, mode)}
+
+
+def axis(spec: ModelSpec, part: str, shapes: Shapes) -> int | None:
+    """The size that a name in an input's shape stands for; None where nothing gives it."""
+    if part == "sequence":
+        return shapes.sequence if shapes.sequence is not None else shapes.prompt_tokens
+    if part == "samples":
+        seconds, rate = shapes.audio, spec.sampling_rate
+        return None if seconds is None or rate is None else seconds * rate
+    if part == "latent":  # what an image is where a denoiser sees it: an eighth a side
+        return None if shapes.image is None else shapes.image // 8
+    size: int | None = getattr(shapes, part)
+    return size
 
 
 def _filled(spec: ModelSpec, tensor: InputSpec, shapes: Shapes) -> tuple[int, ...]:
     sizes = []
     for part in tensor.shape:
-        size = part if isinstance(part, int) else getattr(shapes, part)
+        size = part if isinstance(part, int) else axis(spec, part, shapes)
         if size is None:
             raise UsageError(
                 f"Input {tensor.name} of {spec.id} needs a size for {part}.",
@@ -81,25 +150,50 @@ def _filled(spec: ModelSpec, tensor: InputSpec, shapes: Shapes) -> tuple[int, ..
     return tuple(sizes)
 
 
-def input_bytes(spec: ModelSpec, shapes: Shapes, float_bytes: int = 4) -> int:
+def input_bytes(
+    spec: ModelSpec, shapes: Shapes, float_bytes: int = 4, mode: str = Mode.INFERENCE
+) -> int:
     """Bytes of one batch of inputs, by arithmetic alone.
 
     Args:
         spec: the model.
         shapes: the sizes; defaults are filled in.
         float_bytes: storage of a value of a tensor that follows the precision.
+        mode: training feeds labels too.
     """
     sizes = {**_BYTES, "float": float_bytes}
-    wanted = input_shapes(spec, shapes)
-    return sum(math.prod(wanted[tensor.name]) * sizes[tensor.dtype] for tensor in spec.inputs)
+    wanted = input_shapes(spec, shapes, mode)
+    kinds = {t.name: t.dtype for t in tensors(spec, shapes, mode)}
+    return sum(math.prod(shape) * sizes[kinds[name]] for name, shape in wanted.items())
 
 
-def throughput_unit(spec: ModelSpec) -> str:
-    """What one output item is, per second: "images/s"."""
+def throughput_unit(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:
+    """What a step's items are, per second: images, tokens, seconds of sound."""
+    if spec.audio is not None:
+        return "audio s/s"
+    if _counts_tokens(spec, shapes, mode):
+        return "tokens/s"
     return f"{spec.item}/s"
 
 
-def make_inputs(spec: ModelSpec, shapes: Shapes, seed: int) -> dict[str, np.ndarray[Any, Any]]:
+def items_per_step(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> int:
+    """How many of these items one step completes."""
+    if spec.audio is not None:
+        return shapes.batch * (shapes.audio or spec.audio)
+    if _counts_tokens(spec, shapes, mode):
+        return shapes.batch * (shapes.new_tokens or 0)
+    return shapes.batch
+
+
+def _counts_tokens(spec: ModelSpec, shapes: Shapes, mode: str) -> bool:
+    """Text is counted by its tokens; what answers about an image, by its samples."""
+    makes = mode == Mode.INFERENCE and bool(shapes.new_tokens)
+    return makes and spec.family is Family.TEXT_GENERATION
+
+
+def make_inputs(
+    spec: ModelSpec, shapes: Shapes, seed: int, mode: str = Mode.INFERENCE
+) -> dict[str, np.ndarray[Any, Any]]:
     """Draw one batch of inputs; the same seed gives the same bits on every machine.
 
     Ids are below the vocabulary, masks are all ones, floats (always float32
@@ -110,21 +204,23 @@ def make_inputs(spec: ModelSpec, shapes: Shapes, seed: int) -> dict[str, np.ndar
         UsageError, UnsupportedError: as `settle`.
         OutOfMemoryError: the inputs alone would take more than `LARGEST_BYTES`.
     """
-    wanted = input_shapes(spec, shapes)
-    needed = input_bytes(spec, shapes)
+    wanted = input_shapes(spec, shapes, mode)
+    needed = input_bytes(spec, shapes, mode=mode)
     if needed > LARGEST_BYTES:
         raise OutOfMemoryError(
             f"The inputs alone would take {needed / 2**30:,.0f} GiB.",
             "Use a smaller batch size.",
             reason="out_of_memory_estimated",
         )
-    return {tensor.name: _draw(tensor, wanted[tensor.name], seed) for tensor in spec.inputs}
+    return {t.name: _draw(t, wanted[t.name], seed) for t in tensors(spec, shapes, mode)}
 
 
 def _draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
     import numpy as np
 
     dtype = np.dtype("float32" if tensor.dtype == "float" else tensor.dtype)
+    if tensor.row is not None:
+        return np.broadcast_to(np.asarray(tensor.row, dtype), shape).copy()
     if tensor.constant is not None:
         return np.full(shape, tensor.constant, dtype)
     random = np.random.Generator(np.random.PCG64([seed % 2**64, zlib.crc32(tensor.name.encode())]))
@@ -132,4 +228,10 @@ def _draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[An
         return random.standard_normal(shape, np.float32)
     if dtype.kind == "b":
         return random.random(shape) < 0.5
-    return random.integers(tensor.low, tensor.high, shape, dtype)
+    drawn = random.integers(tensor.low, tensor.high, shape, dtype)
+    if tensor.lead is not None:
+        value, count = tensor.lead
+        drawn[..., :count] = value
+    if tensor.last is not None:
+        drawn[..., -1] = tensor.last
+    return drawn

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from accelbench.core.identity import IDENTITY_VERSION, digest
+from accelbench.core.identity import IDENTITY_VERSION, digest, said
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import SINGLE_STREAM, Mode
 
@@ -25,6 +25,8 @@ class Shapes:
     image: int | None = None
     prompt_tokens: int | None = None
     new_tokens: int | None = None
+    audio: int | None = None  # seconds of sound
+    steps: int | None = None  # denoising steps an image
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,39 @@ class Case:
                 "hardware": self.target.hardware,
                 "unit": self.target.unit,
                 "precision": self.precision,
-                "shapes": self.shapes,
+                "shapes": said(self.shapes),
                 "mode": self.mode,
                 "scenario": self.scenario,
                 "world": self.world_size,
                 "options": self.options,
+                **self._way,
             }
         )
+
+    @property
+    def _way(self) -> dict[str, object]:
+        """How the model is trained, or generates: of the question where it does so."""
+        if self.mode is Mode.TRAINING:
+            return {"training": said(self.model.training)}
+        if self.generates:
+            makes = self.model.generation
+            kept = makes and replace(makes, prompt_tokens=0, new_tokens=0)
+            return {"generation": said(kept)}
+        return {}
+
+    @property
+    def generates(self) -> bool:
+        """Whether a step is one whole request, token by token."""
+        return self.mode is Mode.INFERENCE and bool(self.shapes.new_tokens)
+
+    @property
+    def procedure(self) -> str:
+        """What one step is: train, generate, or the model's own forward, denoise or rag."""
+        if self.mode is Mode.TRAINING:
+            return "train"
+        if self.generates and self.model.procedure == "forward":
+            return "generate"
+        return self.model.procedure
 
     @property
     def compiled(self) -> bool:
@@ -90,6 +118,10 @@ class Case:
         parts = [self.model.id, str(self.target), self.precision, f"batch {self.shapes.batch}"]
         if self.shapes.sequence:
             parts.append(f"seq {self.shapes.sequence}")
+        if self.generates:
+            parts.append(f"{self.shapes.prompt_tokens} + {self.shapes.new_tokens} tokens")
+        if self.shapes.steps:
+            parts.append(f"{self.shapes.steps} steps")
         if self.compiled:
             parts.append("compiled")
         if self.mode is Mode.TRAINING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "map"]
+Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
 Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
 
 
@@ -71,6 +71,8 @@ COLUMNS: tuple[Column, ...] = (
     _text("case", "input_shape", "shape of every input, as JSON"),
     Column("prompt_tokens", "int", "case", "tokens of a generation prompt"),
     Column("new_tokens", "int", "case", "tokens generated per request"),
+    Column("audio_seconds", "int", "case", "seconds of sound in one item"),
+    Column("denoising_steps", "int", "case", "passes of the denoiser for one image"),
     _text("case", "mode", "inference or training"),
     _text("case", "scenario", "how requests arrive"),
     Column("compiled", "bool", "case", "compiled on purpose by the engine's compiler"),
@@ -78,6 +80,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("world_size", "int", "case", "processes working on one step"),
     Column("seed", "int", "case", "seed of weights and inputs"),
     _text("case", "data_source", "synthetic or a path"),
+    _text("case", "optimizer", "adamw or sgd, where the model is trained"),
     Column("options", "json", "case", "options set on purpose"),
     # -- what became of it
     _text("outcome", "status", "ok, failed, unsupported, out_of_memory, timeout or skipped"),
@@ -90,6 +93,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("evidence", "json", "outcome", "proof of where the work ran"),
     Column("emulated", "bool", "outcome", "software stood in for the device"),
     _text("outcome", "verification", "ok, failed or not_done"),
+    _text(
+        "outcome",
+        "self_check",
+        "ok, failed or not_done: a seeded second run gives the same outputs, and they depend on "
+        "inputs and weights",
+    ),
+    Column("nulls", "json", "outcome", "why each column that is empty is empty"),
     # -- metrics
     _ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),
     _ms("latency_p50_ms", "median time of one step", "p50 ms"),
@@ -126,17 +136,47 @@ COLUMNS: tuple[Column, ...] = (
         "higher",
     ),
     _text("case", "throughput_unit", "what an item is, per second"),
+    Column(
+        "tokens_per_second",
+        "float",
+        "metric",
+        "new tokens of the whole batch ÷ mean latency of a request, prefill included",
+        "tokens/s",
+        "tok/s",
+        "higher",
+    ),
     _ms("first_inference_ms", "the first step at this shape, before any warm-up", "first ms"),
     _ms("build_ms", "making the model from its config, or reading its weights", "build ms"),
     _ms("load_ms", "placing the built model on the device in its precision", "load ms"),
     _ms("compile_ms", "compilation, apart from the step it happened in", "compile ms"),
     _ms("device_time_ms", "median of one step by the device's own event timers", "device ms"),
-    _ms("ttft_ms", "time to first token", "ttft ms"),
-    _ms("tpot_ms", "time per output token after the first", "tpot ms"),
+    _ms("ttft_ms", "time to first token, from a pass of its own", "ttft ms"),
+    _ms("tpot_ms", "time per output token after the first, from the same pass", "tpot ms"),
+    _ms("prefill_ms", "reading the prompt up to the first token, from a pass of its own"),
+    _ms("decode_ms", "all tokens after the first, from a pass of its own"),
+    _ms("embed_ms", "embedding the question of a rag request, from a pass of its own"),
+    _ms("retrieve_ms", "finding the passages of a rag request, from a pass of its own"),
+    _ms("generate_ms", "writing the answer of a rag request, from a pass of its own"),
+    _ms("denoise_ms", "all passes of the denoiser, from a pass of its own"),
+    _ms("data_load_ms", "reading, decoding and preprocessing one batch of real inputs", "data ms"),
     _ms("forward_ms", "forward pass, from a pass of its own", "fwd ms"),
     _ms("loss_ms", "loss, from a pass of its own", "loss ms"),
     _ms("backward_ms", "backward pass, from a pass of its own", "bwd ms"),
     _ms("optimizer_ms", "optimizer step, from a pass of its own", "opt ms"),
+    Column("loss_first", "float", "metric", "loss of the first training step"),
+    Column("loss_last", "float", "metric", "loss of the last training step"),
+    Column("loss_per_step", "floats", "other", "loss of every training step, from the first"),
+    Column(
+        "convergence",
+        "float",
+        "metric",
+        "how far the loss fell in the first seeded steps, relative to the same steps in fp32 on "
+        "the CPU: 1 means as far",
+        "",
+        "converge",
+        "higher",
+    ),
+    Column("convergence_steps", "int", "metric", "how many steps convergence compares"),
     _mb(
         "memory_peak_mb",
         "peak of the memory the model works in: the device's where the device "
@@ -150,6 +190,7 @@ COLUMNS: tuple[Column, ...] = (
     _mb("device_memory_avg_mb", "average of the device allocator during steady steps"),
     _mb("device_memory_reserved_mb", "what the allocator held from the device"),
     _text("conditions", "memory_source", "which counter the memory figures come from"),
+    Column("memory_estimate_mb", "float", "other", "what was estimated before", "MB (2^20 bytes)"),
     Column("energy_joules", "float", "metric", "energy of one step", "J", "J", "lower"),
     Column("power_watts", "float", "metric", "average power, idle subtracted", "W", "W", "lower"),
     Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
@@ -159,6 +200,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("extra", "map", "other", "metrics of plugins"),
     # -- conditions: what a comparison must list when it differs
     _text("conditions", "weights_digest", "digest of the weights"),
+    _text("conditions", "outputs_digest", "digest of what the seeded inputs gave"),
+    _text("conditions", "data_digest", "digest of the real inputs that were used"),
     Column("workarounds", "list", "conditions", "declared changes that made the case run"),
     Column("conditions", "json", "conditions", "versions, quantiser, container limits and such"),
     Column("environment", "json", "conditions", "load, steal, governor and such around it"),

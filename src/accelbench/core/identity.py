@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-IDENTITY_VERSION = 1
+IDENTITY_VERSION = 2
 
 
 def plain(value: Any) -> Any:
@@ -29,6 +29,29 @@ def plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(plain(v) for v in value)
     return value
+
+
+def said(value: Any) -> Any:
+    """As `plain`, without what a dataclass holds by default.
+
+    Identities are made of this: a field that is added later, with a default,
+    leaves every identity as it was.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            f.name: said(getattr(value, f.name))
+            for f in fields(value)
+            if getattr(value, f.name) != _default(f)
+        }
+    if isinstance(value, Mapping):
+        return {str(k): said(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [said(v) for v in value]
+    return plain(value)
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def canonical(value: Any) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from accelbench.core.identity import digest
+from accelbench.core.identity import digest, said
 from accelbench.core.words import Architecture, Family
 
 
@@ -15,9 +15,12 @@ from accelbench.core.words import Architecture, Family
 class InputSpec:
     """One named input tensor.
 
-    `shape` holds numbers and the names batch, sequence and image, which a
-    case's shapes fill in. Integer inputs are drawn from [low, high); a float
-    input is standard normal. `constant` fills the tensor with one value.
+    `shape` holds numbers and the names batch, sequence, image and samples (of
+    sound), which a case's shapes fill in. Integer inputs are drawn from
+    [low, high); a float input is standard normal. `constant` fills the tensor
+    with one value, `row` gives every item of the batch the same values. `lead`
+    is (value, n): each row of ids begins with n times that value, as image
+    placeholders do; `last` is the id that each row ends with.
     """
 
     name: str
@@ -26,6 +29,43 @@ class InputSpec:
     low: int = 0
     high: int = 0
     constant: float | None = None
+    row: tuple[float, ...] | None = None
+    lead: tuple[int, int] | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How a model makes text, token by token.
+
+    A request is one prefill of `inputs` — the prompt, with whatever image or
+    sound belongs to it — and then one step a token. The prompt's tokens count
+    everything that the model reads before the first token, image places too.
+    """
+
+    inputs: tuple[InputSpec, ...]  # of the prefill; "sequence" is the prompt's length
+    prompt_tokens: int  # by default
+    new_tokens: int  # by default
+    max_tokens: int | None = None  # prompt and new together; None: no limit
+    min_prompt: int = 1  # image places that must fit, and one token
+    #: decoder: the prompt is what the decoder reads. encoder-decoder: an encoder reads the
+    #: inputs once, and the decoder goes on from `decoder_input_ids`.
+    kind: str = "decoder"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained.
+
+    `builder` and `config` stand where training needs a head that inference
+    does not have; None and {} mean the model as it is.
+    """
+
+    loss: str  # a function of accelbench.catalog.losses
+    labels: tuple[InputSpec, ...]  # what the loss takes beside the outputs
+    inputs: tuple[InputSpec, ...] | None = None  # None: those of inference
+    builder: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)  # added to the model's own
 
 
 @dataclass(frozen=True)
@@ -46,6 +86,13 @@ class ModelSpec:
     sequence: int | None = None  # default sequence length
     image: int | None = None  # default image side
     max_sequence: int | None = None
+    audio: int | None = None  # default seconds of sound
+    sampling_rate: int | None = None  # of that sound, in hertz
+    fixed_audio: bool = False  # the model takes this many seconds and no other
+    steps: int | None = None  # default denoising steps an image
+    procedure: str = "forward"  # what one inference step is: forward · denoise · rag
+    generation: Generation | None = None
+    training: Training | None = None
     aliases: tuple[str, ...] = ()
     hub_ids: tuple[str, ...] = ()
     small_variant: str | None = None  # the model to advise when this one does not fit
@@ -54,7 +101,20 @@ class ModelSpec:
     @cached_property
     def config_digest(self) -> str:
         """Changes whenever what would be built or fed changes."""
-        return digest({"builder": self.builder, "config": self.config, "inputs": self.inputs})
+        return digest(said({"builder": self.builder, "config": self.config, "inputs": self.inputs}))
+
+    @property
+    def trained(self) -> ModelSpec:
+        """The model as it is trained: with the head, and fed with the labels, of training."""
+        how = self.training
+        if how is None:
+            raise ValueError(f"{self.id} has no training")
+        return replace(
+            self,
+            builder=how.builder or self.builder,
+            config={**self.config, **how.config},
+            inputs=(*(self.inputs if how.inputs is None else how.inputs), *how.labels),
+        )
 
 
 @dataclass(frozen=True)

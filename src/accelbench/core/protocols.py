@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -126,16 +127,18 @@ class Block:
     """n samples, measured where they happened.
 
     `phase_ns` has a list per phase: one entry a step for EACH, PHASES and DEVICE;
-    one entry for the whole block for WHOLE. `compilations` counts compilations
-    that happened during the block, `compile_ns` the time they took of it, for
-    engines that compile at the first call: more than none was no steady state.
+    one entry for the whole block for WHOLE. `token_ns` has, for a PHASES block of
+    a model that generates, a list a request: when each token was there, counted
+    from the request's start. `losses` has a training step's loss each. `compilations` counts
+    compilations that happened during the block, `compile_ns` the time they took of it,
+    for engines that compile at the first call: more than none was no steady state.
     """
 
     steps: int
     timing: Timing
     phase_ns: Mapping[str, Sequence[int]]
-    work_units: float = 0.0
     token_ns: Sequence[Sequence[int]] = ()
+    losses: Sequence[float] = ()
     compilations: int = 0
     compile_ns: int = 0
 
@@ -150,6 +153,7 @@ class Job:
     threads: int | None = None
     weights: str = "random"  # random · hub · a local path
     artefact: str | None = None
+    data: str | None = None  # a folder of real inputs; None: synthetic ones
     trust_remote_code: bool = False
 
 
@@ -168,7 +172,7 @@ class Session(Protocol):
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """("step",), ("prefill", "decode"), …"""
+        """("step",), ("prefill", "decode"), …: of what was prepared last."""
         ...
 
     @property
@@ -186,8 +190,12 @@ class Session(Protocol):
         """A digest of the weights, so that two results can be told to have had the same."""
         ...
 
-    def prepare(self, case: Case) -> Any:
-        """Seeded inputs for a case's shapes, on the device. Not timed as part of a step."""
+    def prepare(self, case: Case, seed: int | None = None) -> Any:
+        """Seeded inputs for a case's shapes, on the device. Not timed as part of a step.
+
+        A training session starts anew from its initial weights. `seed` draws other
+        inputs than the job's own.
+        """
         ...
 
     def compile(self, inputs: Any) -> int | None:
@@ -227,6 +235,15 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Free everything."""
+        ...
+
+
+@runtime_checkable
+class Doubtable(Protocol):
+    """A session whose weights can be changed for a moment, to see whether they matter."""
+
+    def other_weights(self) -> AbstractContextManager[None]:
+        """Within it every weight has another value; afterwards each has its own again."""
         ...
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.identity import plain
-from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.protocols import Device, Evidence
 from accelbench.core.words import Architecture, Family, Mode
 
@@ -39,10 +39,28 @@ def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
     fields["architecture"] = Architecture(fields["architecture"])
     for name in ("modalities", "aliases", "hub_ids", "sets"):
         fields[name] = tuple(fields[name])
-    fields["inputs"] = tuple(
-        InputSpec(**{**one, "shape": tuple(one["shape"])}) for one in fields["inputs"]
-    )
+    fields["inputs"] = _inputs(fields["inputs"])
+    generation, training = fields.get("generation"), fields.get("training")
+    if generation is not None:
+        fields["generation"] = Generation(**{**generation, "inputs": _inputs(generation["inputs"])})
+    if training is not None:
+        own = training["inputs"]
+        fields["training"] = Training(
+            **{
+                **training,
+                "labels": _inputs(training["labels"]),
+                "inputs": None if own is None else _inputs(own),
+            }
+        )
     return ModelSpec(**fields)
+
+
+def _inputs(bodies: Iterable[Mapping[str, Any]]) -> tuple[InputSpec, ...]:
+    return tuple(InputSpec(**{k: _hashable(v) for k, v in one.items()}) for one in bodies)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def device_to_json(device: Device) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _TYPES: dict[Kind, dict[str, Any]] = {
     "time": {"type": ["string", "null"], "format": "date-time"},
     "json": {},
     "list": {"type": ["array", "null"], "items": {"type": "string"}},
+    "floats": {"type": ["array", "null"], "items": {"type": "number"}},
     "map": {"type": ["object", "null"], "additionalProperties": {"type": "number"}},
 }
 _WORDS = {"status": Status, "provenance": Provenance, "quality": Quality}

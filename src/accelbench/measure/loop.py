@@ -19,6 +19,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.words import Quality, Timing
 from accelbench.measure.bootstrap import Interval
+from accelbench.measure.losses import LossLog
 from accelbench.measure.resolution import Resolution, choose_timing
 from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings
 from accelbench.measure.summary import summarise
@@ -95,13 +96,31 @@ class _Steady:
 
 
 def measure(
-    session: Session, case: Case, rules: Rules, clock: Clock, meter: Meter, listener: Listener
+    session: Session,
+    case: Case,
+    rules: Rules,
+    clock: Clock,
+    meter: Meter,
+    listener: Listener,
+    items: float | None = None,
 ) -> Measurement:
     """Measure one case on an open session.
 
-    Raises CaseError where the work did not run where it was asked to.
+    Args:
+        session: the open model.
+        case: what is measured.
+        rules: how long.
+        clock: the one that the session's blocks are timed by.
+        meter: memory.
+        listener: who hears of it.
+        items: what a step completes, where that is not the batch: tokens, seconds of sound.
+
+    Raises:
+        CaseError: the work did not run where it was asked to, or a loss was no number.
     """
     listener.phase("prepare")
+    log = LossLog(session)
+    session = log.session
     inputs = session.prepare(case)
     listener.phase("compile" if case.compiled else "first inference")
     compile_ns = session.compile(inputs)
@@ -127,6 +146,7 @@ def measure(
                 steady.samples,
                 resolution,
                 batch=case.shapes.batch,
+                items_per_step=items,
                 interval=steady.decision.interval,
             ),
             "first_inference_ms": (_step_times(first)[0] - first.compile_ns) / 1e6,
@@ -134,6 +154,7 @@ def measure(
             "warmup_steps": warm.steps,
             "warmup_ms": warm.elapsed_ns / 1e6,
             "sampling_ms": steady.elapsed_ns / 1e6,
+            **log.columns(),
             **columns,
         },
         samples={"step": steady.samples, **side},
@@ -249,15 +270,28 @@ def _side_passes(
     columns: dict[str, Any] = {**meter.peaks(), **averages}
     if len(session.phases) > 1:
         listener.phase("phases")
-        for phase, times in session.sample(inputs, steps, Timing.PHASES).phase_ns.items():
+        split = session.sample(inputs, steps, Timing.PHASES)
+        for phase, times in split.phase_ns.items():
             samples[f"phase:{phase}"] = times
             columns[f"{phase}_ms"] = median(times) / 1e6
+        if split.token_ns:
+            columns |= token_times(split.token_ns)
+            samples["tokens"] = [stamp for request in split.token_ns for stamp in request]
     if session.device_timed:
         listener.phase("device timers")
         times = _step_times(session.sample(inputs, steps, Timing.DEVICE))
         samples["device"] = times
         columns["device_time_ms"] = median(times) / 1e6
     return columns, samples
+
+
+def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
+    """Time to first token, and per token after it: (end − first) ÷ (n − 1), median of requests."""
+    between = [(r[-1] - r[0]) / (len(r) - 1) for r in requests if len(r) > 1]
+    return {
+        "ttft_ms": median(r[0] for r in requests) / 1e6,
+        "tpot_ms": median(between) / 1e6 if between else None,
+    }
 
 
 def _judge(

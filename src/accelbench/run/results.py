@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelbench.catalog.inputs import throughput_unit
+from accelbench.catalog.inputs import axis, tensors, throughput_unit
 from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
 from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
-from accelbench.core.words import Provenance, Status
+from accelbench.core.words import Mode, Provenance, Status
 from accelbench.run.plan import Planned
 
 
@@ -112,6 +112,7 @@ def compose(
 
 def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
     model, shapes = case.model, case.shapes
+    trains = case.mode is Mode.TRAINING
     return {
         "model": model.id,
         "family": model.family.value,
@@ -132,24 +133,29 @@ def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
         "input_shape": json.dumps(input_shapes(case)),
         "prompt_tokens": shapes.prompt_tokens,
         "new_tokens": shapes.new_tokens,
+        "audio_seconds": shapes.audio,
+        "denoising_steps": shapes.steps,
         "mode": case.mode.value,
         "scenario": case.scenario,
         "compiled": case.compiled,
         "world_size": case.world_size,
         "options": plain(case.options),
-        "throughput_unit": throughput_unit(model),
+        "optimizer": case.options.get("optimizer", "adamw") if trains else None,
+        "throughput_unit": throughput_unit(model, shapes, case.mode),
     }
 
 
-def input_shapes(case: Case) -> dict[str, list[int]]:
+def input_shapes(case: Case) -> dict[str, list[int | None]]:
     """The shape of every input, with the case's sizes filled in.
 
     Nothing is checked: this describes cases that were refused as well.
     """
-    sizes = plain(case.shapes)
+    model, shapes = case.model, case.shapes
+    if case.mode is Mode.TRAINING and model.training is None:
+        return {}
     return {
-        one.name: [size if isinstance(size, int) else sizes[size] for size in one.shape]
-        for one in case.model.inputs
+        one.name: [s if isinstance(s, int) else axis(model, s, shapes) for s in one.shape]
+        for one in tensors(model, shapes, case.mode)
     }
 
 

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.catalog.inputs import items_per_step
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Job, Runtime, Session
@@ -87,6 +88,7 @@ def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
         seed=body["seed"],
         threads=body["threads"],
         weights=body["weights"],
+        data=body.get("data"),
         trust_remote_code=body["trust_remote_code"],
     )
     return runtime.open(job)
@@ -110,13 +112,15 @@ def serve(channel: Channel, runtime: Runtime) -> None:
                     "cpu_seconds": cpu_seconds(),
                 }
             elif request["do"] == "measure" and session is not None:
+                case = case_from_json(request["case"])
                 found = measure(
                     session,
-                    case_from_json(request["case"]),
+                    case,
                     rules_from_json(request["rules"]),
                     runtime.clock(),
                     meter,
                     reporter,
+                    items_per_step(case.model, case.shapes, case.mode),
                 )
                 answer = {
                     **plain(found),

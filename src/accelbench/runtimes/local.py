@@ -59,6 +59,7 @@ class LocalSampler:
         timer: The device's event timers, if it has any.
         around: Entered once around a block, such as the engine's no-gradient mode.
         compiled: Reads running totals: compilations, and nanoseconds spent in them.
+        drain: Gives what the steps since the last call noted, as fields of a Block.
     """
 
     clock: Clock
@@ -68,7 +69,7 @@ class LocalSampler:
     timer: DeviceTimer | None = None
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     compiled: Callable[[], tuple[int, int]] = lambda: (0, 0)
-    units_per_step: float = 1.0
+    drain: Callable[[], Mapping[str, Any]] = dict
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         """Measure n steps; see the module's diagram."""
@@ -81,14 +82,15 @@ class LocalSampler:
         }[timing]
         with no_collection(), self.around():
             phase_ns = take(inputs, n)
+            noted = self.drain()
         count_after, spent_after = self.compiled()
         return Block(
             steps=n,
             timing=timing,
             phase_ns=phase_ns,
-            work_units=n * self.units_per_step,
             compilations=count_after - count,
             compile_ns=spent_after - spent,
+            **noted,
         )
 
     def _each(self, inputs: Any, n: int) -> Mapping[str, list[int]]:

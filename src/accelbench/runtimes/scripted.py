@@ -190,11 +190,11 @@ class ScriptedSession:
         else:
             time.sleep(took / 1e9)
 
-    def prepare(self, case: Case) -> ScriptedInputs:
+    def prepare(self, case: Case, seed: int | None = None) -> ScriptedInputs:
         self._case = case
         self._steps = 0
         self._faults("prepare")
-        source = random.Random(self._job.seed)  # noqa: S311 - a script, not a secret
+        source = random.Random(self._job.seed if seed is None else seed)  # noqa: S311 - a script, not a secret
         return ScriptedInputs(case.shapes.batch, tuple(source.random() for _ in range(4)))
 
     def compile(self, inputs: Any) -> int | None:

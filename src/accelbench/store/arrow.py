@@ -22,6 +22,7 @@ def arrow_type(kind: Kind) -> Any:
         "time": pa.timestamp("us"),
         "json": pa.string(),
         "list": pa.list_(pa.string()),
+        "floats": pa.list_(pa.float64()),
         "map": pa.map_(pa.string(), pa.float64()),
     }
     return types[kind]

@@ -142,6 +142,12 @@ def _list(value: Any) -> list[str]:
     raise MisfitError(f"{_brief(value)} is not a list")
 
 
+def _floats(value: Any) -> list[float]:
+    if isinstance(value, list) and all(_is_number(one) for one in value):
+        return [float(one) for one in value]
+    raise MisfitError(f"{_brief(value)} is not a list of numbers")
+
+
 def _map(value: Any) -> dict[str, float]:
     if isinstance(value, dict) and all(_is_number(one) for one in value.values()):
         return {name: float(one) for name, one in value.items()}
@@ -156,6 +162,7 @@ _KINDS: Mapping[Kind, Any] = {
     "time": _time,
     "json": _json,
     "list": _list,
+    "floats": _floats,
     "map": _map,
 }
 

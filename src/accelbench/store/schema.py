@@ -25,6 +25,7 @@ SQL_TYPES: dict[Kind, str] = {
     "time": "TIMESTAMP",
     "json": "JSON",
     "list": "VARCHAR[]",
+    "floats": "DOUBLE[]",
     "map": "MAP(VARCHAR, DOUBLE)",
 }
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from accelbench.catalog.build import build, weights_digest
-from accelbench.catalog.inputs import make_inputs
+from accelbench.catalog.inputs import make_inputs, tensors
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.core.errors import OutOfMemoryError
+from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
-from accelbench.core.words import Timing
+from accelbench.core.words import Mode, Timing
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.pytorch.places import Place, place_for
+from accelbench.runtimes.pytorch.procedures import Opened, Procedure, make
+from accelbench.runtimes.pytorch.procedures.forward import Forward
 
 _DTYPES = {
     "fp32": torch.float32,
@@ -35,6 +39,24 @@ _NO_MEMORY = (
     "out of memory",
     "storage size calculation overflowed",
 )
+
+
+def _trains(case: Case) -> bool:
+    return case.mode is Mode.TRAINING
+
+
+def _weights_dtype(case: Case) -> torch.dtype:
+    """Training keeps fp32 weights, whatever it calculates in, unless pure is asked for."""
+    if _trains(case) and not case.options.get("pure"):
+        return torch.float32
+    return _DTYPES[case.precision]
+
+
+def _autocast_dtype(case: Case) -> torch.dtype | None:
+    if _trains(case) and not case.options.get("pure"):
+        dtype = _DTYPES[case.precision.removeprefix("amp-")]
+        return None if dtype is torch.float32 else dtype
+    return _AUTOCAST.get(case.precision)
 
 
 @contextmanager
@@ -74,20 +96,20 @@ def _compile_totals() -> tuple[int, int]:
 class PytorchSession:
     """One model on one device in one precision; shapes may change between measurements."""
 
-    phases = ("step",)
-
     def __init__(self, job: Job, clock: Clock) -> None:
         case = job.case
         if job.threads:
             torch.set_num_threads(job.threads)
         self._job = job
         self._precision = case.precision
-        self._dtype = _DTYPES[case.precision]
+        self._dtype = _weights_dtype(case)
+        self._narrow = _autocast_dtype(case)
+        self._spec: ModelSpec = case.model.trained if _trains(case) else case.model
         self._place: Place = place_for(torch, job.device.hardware, job.device.ordinal)
         self.device_timed = self._place.timer is not None
         self.timings: dict[str, int] = {}
         with memory_errors():
-            module = self._timed(clock, "build", lambda: self._build(job))
+            module = self._timed(clock, "build", self._build)
             self.weights_digest = weights_digest(module)
             self._module = self._timed(clock, "load", lambda: self._load(module))
         self._run: Callable[..., Any] = self._module
@@ -95,50 +117,67 @@ class PytorchSession:
             # Static shapes: with dynamic ones, the second batch size of a worker would
             # silently run other code than the first.
             self._run = torch.compile(self._module, dynamic=False)
-        self._sampler = LocalSampler(
-            clock=clock,
-            step=self._step,
-            synchronize=self._place.synchronize,
-            timer=self._place.timer,
-            around=self._around,
-            compiled=_compile_totals if case.compiled else lambda: (0, 0),
+        self._opened = Opened(
+            job, self._module, self._run, self._place, clock, self._autocast, self._initial
         )
+        self._use(make(case, self._opened))
         self._output_facts: dict[str, Any] = {}
 
-    def _timed(self, clock: Clock, name: str, make: Callable[[], Any]) -> Any:
+    def _use(self, procedure: Procedure) -> None:
+        self._procedure = procedure
+        self.phases = procedure.phases
+        self._sampler = LocalSampler(
+            clock=self._opened.clock,
+            step=procedure.step,
+            synchronize=self._place.synchronize,
+            split=procedure.split,
+            timer=self._place.timer,
+            around=self._around,
+            compiled=_compile_totals if self._job.case.compiled else lambda: (0, 0),
+            drain=procedure.drain,
+        )
+
+    def _timed(self, clock: Clock, name: str, do: Callable[[], Any]) -> Any:
         start = clock.now_ns()
-        made = make()
+        made = do()
         if self._place.synchronize is not None:
             self._place.synchronize()
         self.timings[name] = clock.now_ns() - start
         return made
 
-    def _build(self, job: Job) -> torch.nn.Module:
-        module: torch.nn.Module = build(
-            job.case.model, job.seed, job.weights, job.trust_remote_code
-        )
+    def _build(self) -> torch.nn.Module:
+        job = self._job
+        module: torch.nn.Module = build(self._spec, job.seed, job.weights, job.trust_remote_code)
         return module
 
     def _load(self, module: torch.nn.Module) -> torch.nn.Module:
         return module.to(device=self._place.device, dtype=self._dtype).eval()
 
+    def _initial(self) -> Mapping[str, torch.Tensor]:
+        state: Mapping[str, torch.Tensor] = self._build().state_dict()
+        return state
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self._narrow is None:
+            return nullcontext()
+        found: AbstractContextManager[Any] = torch.autocast(
+            self._place.device.type, dtype=self._narrow
+        )
+        return found
+
     @contextmanager
     def _around(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            stack.enter_context(memory_errors())
-            stack.enter_context(torch.inference_mode())
-            narrow = _AUTOCAST.get(self._precision)
-            if narrow is not None:
-                stack.enter_context(torch.autocast(self._place.device.type, dtype=narrow))
+        with memory_errors(), self._procedure.around():
             yield
 
-    def _step(self, inputs: Mapping[str, torch.Tensor]) -> Any:
-        return self._run(**inputs)
-
-    def prepare(self, case: Case) -> dict[str, torch.Tensor]:
+    def prepare(self, case: Case, seed: int | None = None) -> dict[str, torch.Tensor]:
         with memory_errors():
-            arrays = make_inputs(case.model, case.shapes, self._job.seed)
-            floats = {i.name for i in case.model.inputs if i.dtype == "float"}
+            self._use(make(case, self._opened))
+            wanted = self._job.seed if seed is None else seed
+            arrays = make_inputs(case.model, case.shapes, wanted, case.mode)
+            floats = {
+                i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"
+            }
             return {
                 name: torch.from_numpy(array).to(
                     device=self._place.device, dtype=self._dtype if name in floats else None
@@ -155,23 +194,37 @@ class PytorchSession:
 
     def inspect(self, inputs: Any) -> None:
         with self._around():
-            self._look(_named_tensors(self._run(**inputs)))
+            self._look(self._procedure.outputs(inputs))
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
         with self._around():
-            tensors = _named_tensors(self._run(**inputs))
-            self._look(tensors)
+            found = self._procedure.outputs(inputs)
+            self._look(found)
             return {
                 name: (t.float() if t.is_floating_point() else t).cpu().numpy()
-                for name, t in tensors.items()
+                for name, t in found.items()
             }
 
-    def _look(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        found = tensors.values()
+    @contextmanager
+    def other_weights(self) -> Iterator[None]:
+        """Doubled: exact both ways, since a power of two only moves the exponent."""
+        weights = [p for p in self._module.parameters() if p.is_floating_point()]
+        with torch.no_grad():
+            for weight in weights:
+                weight.mul_(2)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for weight in weights:
+                    weight.mul_(0.5)
+
+    def _look(self, found: Mapping[str, torch.Tensor]) -> None:
+        values = found.values()
         self._output_facts = {
-            "output_devices": sorted({str(t.device) for t in found}),
-            "output_dtypes": sorted({str(t.dtype).removeprefix("torch.") for t in found}),
-            "outputs_finite": all(_finite(t) for t in found),
+            "output_devices": sorted({str(t.device) for t in values}),
+            "output_dtypes": sorted({str(t.dtype).removeprefix("torch.") for t in values}),
+            "outputs_finite": all(_finite(t) for t in values),
         }
 
     def reset_memory(self) -> None:
@@ -193,7 +246,7 @@ class PytorchSession:
             emulated=self._job.device.emulated,
             details={
                 "weight_dtypes": dtypes,
-                "autocast": self._precision if self._precision in _AUTOCAST else None,
+                "autocast": None if self._narrow is None else str(self._narrow)[6:],
                 **self._output_facts,
                 **self._place.facts(),
             },
@@ -211,7 +264,8 @@ class PytorchSession:
         # Not deleted but replaced: closing twice is no error.
         self._module = torch.nn.Module()
         self._run = self._module
-        self._sampler = LocalSampler(clock=self._sampler.clock, step=self._run)
+        self._opened = replace(self._opened, module=self._module, run=self._run)
+        self._use(Forward(self._job.case, self._opened))
 
 
 def _finite(tensor: torch.Tensor) -> bool:
@@ -220,14 +274,3 @@ def _finite(tensor: torch.Tensor) -> bool:
         return True
     low, high = torch.aminmax(tensor)
     return bool(torch.isfinite(low)) and bool(torch.isfinite(high))
-
-
-def _named_tensors(output: Any) -> dict[str, torch.Tensor]:
-    """Every tensor of a model's output by name, whatever shape the output has."""
-    if isinstance(output, torch.Tensor):
-        return {"output": output}
-    if isinstance(output, Mapping):
-        return {str(k): v for k, v in output.items() if isinstance(v, torch.Tensor)}
-    if isinstance(output, (tuple, list)):
-        return {str(i): v for i, v in enumerate(output) if isinstance(v, torch.Tensor)}
-    raise CaseError("no_outputs", f"the model returned a {type(output).__name__}, not tensors")

@@ -1,0 +1,82 @@
+"""What a procedure is: the one thing that a step of a case does, and how it is split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Job
+from accelbench.runtimes.local import Mark
+from accelbench.runtimes.pytorch.places import Place
+
+Inputs = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model on its device, as procedures are given it."""
+
+    job: Job
+    module: torch.nn.Module
+    run: Callable[..., Any]  # the module, or what torch.compile made of it
+    place: Place
+    clock: Clock
+    autocast: Callable[[], AbstractContextManager[Any]]  # the case's, or none
+    rebuild: Callable[[], Mapping[str, torch.Tensor]]  # the initial weights once more, on the host
+
+
+class Procedure(Protocol):
+    """One step of a case; made anew whenever a case is prepared."""
+
+    #: What `split` marks, in order.
+    phases: tuple[str, ...]
+
+    def around(self) -> AbstractContextManager[Any]:
+        """Entered once around a block: no-gradient mode, autocast."""
+        ...
+
+    def step(self, inputs: Inputs) -> Any:
+        """Start one step; it may return before the device is done."""
+        ...
+
+    def split(self, inputs: Inputs, mark: Mark) -> Any:
+        """One step that marks the end of each of its phases."""
+        ...
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
+        """Named outputs of these inputs, for the evidence and for comparing.
+
+        They depend on inputs and weights alone; what a step changes, this leaves.
+        Where a step is long (a whole request), a short one stands for it.
+        """
+        ...
+
+    def drain(self) -> Mapping[str, Any]:
+        """What the steps since the last call noted beside their times, as fields of a Block."""
+        ...
+
+
+def named_tensors(output: Any) -> dict[str, torch.Tensor]:
+    """Every tensor of a model's output by name, whatever shape the output has."""
+    if isinstance(output, torch.Tensor):
+        return {"output": output}
+    if isinstance(output, Mapping):
+        return {str(k): v for k, v in output.items() if isinstance(v, torch.Tensor)}
+    if isinstance(output, (tuple, list)):
+        return {str(i): v for i, v in enumerate(output) if isinstance(v, torch.Tensor)}
+    raise CaseError("no_outputs", f"the model returned a {type(output).__name__}, not tensors")
+
+
+def make(case: Case, opened: Opened) -> Procedure:
+    """The procedure of a case."""
+    from accelbench.runtimes.pytorch.procedures import forward
+
+    makers: dict[str, Callable[[Case, Opened], Procedure]] = {"forward": forward.Forward}
+    return makers[case.procedure](case, opened)
