@@ -77,7 +77,7 @@ def test_the_identity_of_a_case_is_stable() -> None:
     assert CASE.case_id == GOLDEN
 
 
-GOLDEN = "0f2afb06d7db8022"
+GOLDEN = "0d3f00fd46f59165"
 
 
 def test_the_identity_of_a_case_knows_no_machine() -> None:
