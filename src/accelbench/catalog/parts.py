@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accelbench.core.model import InputSpec
+from accelbench.core.model import Generation, InputSpec, Training
 
 
 def token_ids(vocabulary: int, name: str = "input_ids") -> InputSpec:
@@ -18,3 +18,29 @@ def attention_mask(name: str = "attention_mask") -> InputSpec:
 def pixel_values(channels: int = 3, name: str = "pixel_values") -> InputSpec:
     """Square images, normalised: standard normal values."""
     return InputSpec(name, ("batch", channels, "image", "image"))
+
+
+def request(
+    inputs: tuple[InputSpec, ...],
+    max_tokens: int | None = None,
+    *,
+    prompt_tokens: int = 128,
+    new_tokens: int = 32,
+) -> Generation:
+    """How a decoder answers: it reads the prompt, then goes on from it."""
+    return Generation(inputs, prompt_tokens, new_tokens, max_tokens)
+
+
+def short_request(inputs: tuple[InputSpec, ...], max_tokens: int | None = None) -> Generation:
+    """The same of a tiny model: under a tenth of a second on one core."""
+    return request(inputs, max_tokens, prompt_tokens=32, new_tokens=8)
+
+
+#: A decoder learns to tell the next id of what it reads: it needs no labels of its own.
+NEXT_TOKEN = Training(loss="causal_lm", labels=())
+
+
+def classes(builder: str, count: int = 2) -> Training:
+    """An encoder is trained with a head that sorts what it reads into classes."""
+    labels = InputSpec("labels", ("batch",), "int64", 0, count)
+    return Training("classification", (labels,), builder=builder, config={"num_labels": count})

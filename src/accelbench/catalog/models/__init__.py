@@ -7,7 +7,14 @@ Nothing here imports more than the shared words.
 
 from __future__ import annotations
 
-from accelbench.catalog.models import bert, gpt2, resnet, vit
+from accelbench.catalog.models import bert, gpt2, llama, resnet, t5, vit
 from accelbench.core.model import ModelSpec
 
-MODELS: tuple[ModelSpec, ...] = (*bert.MODELS, *vit.MODELS, *resnet.MODELS, *gpt2.MODELS)
+MODELS: tuple[ModelSpec, ...] = (
+    *bert.MODELS,
+    *vit.MODELS,
+    *resnet.MODELS,
+    *gpt2.MODELS,
+    *t5.MODELS,
+    *llama.MODELS,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import attention_mask, token_ids
+from accelbench.catalog.parts import attention_mask, classes, token_ids
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import Architecture, Family
 
@@ -27,6 +27,7 @@ def _config(hidden: int, layers: int, heads: int) -> dict[str, Any]:
 
 
 _INPUTS = (token_ids(_VOCABULARY), attention_mask())
+_TRAINING = classes("transformers:BertForSequenceClassification")
 
 MODELS = (
     ModelSpec(
@@ -43,6 +44,7 @@ MODELS = (
         item="sequences",
         sequence=128,
         max_sequence=_POSITIONS,
+        training=_TRAINING,
         aliases=("bert",),
         hub_ids=("google-bert/bert-base-uncased",),
         small_variant="bert-tiny",
@@ -62,6 +64,7 @@ MODELS = (
         item="sequences",
         sequence=128,
         max_sequence=_POSITIONS,
+        training=_TRAINING,
         hub_ids=("prajjwal1/bert-tiny", "google/bert_uncased_L-2_H-128_A-2"),
         sets=("small",),
     ),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import attention_mask, token_ids
+from accelbench.catalog.parts import (
+    NEXT_TOKEN,
+    attention_mask,
+    request,
+    short_request,
+    token_ids,
+)
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import Architecture, Family
 
@@ -43,6 +49,8 @@ MODELS = (
         item="sequences",
         sequence=128,
         max_sequence=_POSITIONS,
+        generation=request(_INPUTS, _POSITIONS),
+        training=NEXT_TOKEN,
         aliases=("gpt2-small", "gpt2-base"),
         hub_ids=("openai-community/gpt2",),
         small_variant="gpt2-tiny",
@@ -61,6 +69,8 @@ MODELS = (
         item="sequences",
         sequence=128,
         max_sequence=_POSITIONS,
+        generation=short_request(_INPUTS, _POSITIONS),
+        training=NEXT_TOKEN,
         sets=("small",),
     ),
 )
