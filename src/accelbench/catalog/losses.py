@@ -1,0 +1,166 @@
+"""What training minimises: one function a kind of task, in fp32 whatever the outputs are in.
+
+Each takes the model's outputs and everything that was fed, labels among it, and
+gives a scalar tensor. They are our own rather than the models': the same loss for
+every model of a task, apart from the forward pass so that it can be timed, and
+without the copies between host and device that the models' make on the way.
+Torch only on use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.errors import CaseError, MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Loss = Callable[[Any, Mapping[str, "Tensor"]], "Tensor"]
+
+#: A label that is not judged: padding, or the place of an image in a text.
+IGNORED = -100
+
+#: DETR's published weights of the parts of its cost and of its loss, and of "no object".
+_DETR = {
+    "class_cost": 1.0,
+    "bbox_cost": 5.0,
+    "giou_cost": 2.0,
+    "bbox_loss_coefficient": 5.0,
+    "giou_loss_coefficient": 2.0,
+    "eos_coefficient": 0.1,
+    "auxiliary_loss": False,
+}
+
+
+def named(name: str) -> Loss:
+    """The loss of a name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = _LOSSES.get(name)
+    if found is None:
+        raise UsageError(f"There is no loss named {name!r}.", f"Losses: {', '.join(_LOSSES)}.")
+    return found
+
+
+def classification(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
+    """Cross-entropy of one class an item."""
+    return _cross_entropy(_of(outputs, "logits"), fed["labels"])
+
+
+def causal_lm(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
+    """Cross-entropy of each next token; without labels of its own, a text is its own labels.
+
+    Where the outputs have more positions than there are labels, the labels are
+    of the last ones: what stands before them (passages, say) was given, not asked.
+    """
+    labels = fed["labels"] if "labels" in fed else fed["input_ids"]
+    logits = _of(outputs, "logits")[:, -labels.shape[1] :]
+    return _cross_entropy(logits[:, :-1], labels[:, 1:])
+
+
+def seq2seq_lm(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
+    """Cross-entropy of each token of the answer: the decoder was fed what precedes it."""
+    return _cross_entropy(_of(outputs, "logits"), fed["labels"])
+
+
+def contrastive(outputs: Any, _fed: Mapping[str, Tensor]) -> Tensor:
+    """Each picture, film or sound should find its own text among the batch's, and each text it.
+
+    A batch of one has nothing to tell apart: its loss is 0 from the start.
+    """
+    import torch
+
+    logits = _of(outputs, "logits_per_image", "logits_per_video", "logits_per_audio").float()
+    own = torch.arange(len(logits), device=logits.device)
+    return (_cross_entropy(logits, own) + _cross_entropy(logits.t(), own)) / 2
+
+
+def detection(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
+    """DETR's set loss: predictions matched to objects, then classes, corners and overlap.
+
+    It is transformers' own. The matching is SciPy's, on the host: here every step
+    waits for the device, on every device, as in all who train DETR.
+    """
+    criterion = _set_criterion()
+    logits, boxes = _of(outputs, "logits").float(), _of(outputs, "pred_boxes").float()
+    targets = [
+        {"class_labels": classes, "boxes": corners.float()}
+        for classes, corners in zip(fed["class_labels"], fed["boxes"], strict=True)
+    ]
+    weights = SimpleNamespace(**_DETR, num_labels=logits.shape[-1] - 1)
+    loss: Tensor = criterion(logits, targets, logits.device, boxes, weights)[0]
+    return loss
+
+
+def ctc(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
+    """Connectionist temporal classification; id 0 is the blank, labels below it are padding.
+
+    torch wants the labels' lengths on the host: a step waits for the device once.
+    """
+    from torch.nn.functional import ctc_loss, log_softmax
+
+    logits, labels = _of(outputs, "logits").float(), fed["labels"]
+    batch, frames = logits.shape[:2]
+    return ctc_loss(
+        log_softmax(logits, dim=-1).transpose(0, 1),
+        labels.clamp(min=0),
+        (frames,) * batch,
+        tuple((labels >= 0).sum(-1).tolist()),
+        blank=0,
+    )
+
+
+def denoising(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
+    """How far the predicted noise is from the noise that was added."""
+    from torch.nn.functional import mse_loss
+
+    return mse_loss(_of(outputs, "sample").float(), fed["noise"].float())
+
+
+_LOSSES: dict[str, Loss] = {
+    loss.__name__: loss
+    for loss in (classification, causal_lm, seq2seq_lm, contrastive, detection, ctc, denoising)
+}
+
+
+def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    from torch.nn.functional import cross_entropy
+
+    classes = logits.shape[-1]
+    return cross_entropy(
+        logits.float().reshape(-1, classes), labels.reshape(-1), ignore_index=IGNORED
+    )
+
+
+def _of(outputs: Any, *names: str) -> Tensor:
+    """The first output of these names; a model that gives one bare tensor means that."""
+    import torch
+
+    if isinstance(outputs, torch.Tensor):
+        return outputs
+    if isinstance(outputs, Mapping):
+        for name in names:
+            found = outputs.get(name)
+            if isinstance(found, torch.Tensor):
+                return found
+    raise CaseError(
+        "no_outputs", f"the loss needs the output {' or '.join(names)}, which the model lacks"
+    )
+
+
+def _set_criterion() -> Callable[..., Any]:
+    from importlib.util import find_spec
+
+    # transformers would say of either only that a name is not defined.
+    for module, package, extra in (("scipy", "scipy", "torch"), ("PIL", "pillow", "data")):
+        if find_spec(module) is None:
+            raise MissingExtraError(package, extra, "The loss of object detection")
+    from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
+
+    criterion: Callable[..., Any] = ForObjectDetectionLoss
+    return criterion
