@@ -205,6 +205,12 @@ def make_inputs(
         OutOfMemoryError: the inputs alone would take more than `LARGEST_BYTES`.
     """
     wanted = input_shapes(spec, shapes, mode)
+    refuse_absurd(spec, shapes, mode)
+    return {t.name: draw(t, wanted[t.name], seed) for t in tensors(spec, shapes, mode)}
+
+
+def refuse_absurd(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> None:
+    """Raise OutOfMemoryError where one batch would take more than `LARGEST_BYTES`."""
     needed = input_bytes(spec, shapes, mode=mode)
     if needed > LARGEST_BYTES:
         raise OutOfMemoryError(
@@ -212,10 +218,10 @@ def make_inputs(
             "Use a smaller batch size.",
             reason="out_of_memory_estimated",
         )
-    return {t.name: _draw(t, wanted[t.name], seed) for t in tensors(spec, shapes, mode)}
 
 
-def _draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+def draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+    """One input tensor; its stream follows from the seed and the tensor's name."""
     import numpy as np
 
     dtype = np.dtype("float32" if tensor.dtype == "float" else tensor.dtype)
