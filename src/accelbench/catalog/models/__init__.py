@@ -7,14 +7,29 @@ Nothing here imports more than the shared words.
 
 from __future__ import annotations
 
-from accelbench.catalog.models import bert, gpt2, llama, resnet, t5, vit
+from accelbench.catalog.models import (
+    bert,
+    distilbert,
+    gpt2,
+    llama,
+    mamba,
+    mixtral,
+    qwen2,
+    resnet,
+    t5,
+    vit,
+)
 from accelbench.core.model import ModelSpec
 
 MODELS: tuple[ModelSpec, ...] = (
     *bert.MODELS,
+    *distilbert.MODELS,
     *vit.MODELS,
     *resnet.MODELS,
     *gpt2.MODELS,
     *t5.MODELS,
     *llama.MODELS,
+    *qwen2.MODELS,
+    *mixtral.MODELS,
+    *mamba.MODELS,
 )

@@ -101,7 +101,7 @@ MODELS = (
             positions=131072,
             tied=True,
             rope=_STRETCHED,
-        ),  # fmt: skip
+        ),
         inputs=_inputs(128256),
         parameters=1_235_814_400,
         item="sequences",

@@ -1,0 +1,73 @@
+"""Mamba: a state-space model, which carries a state of one size where others keep every token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelbench.catalog.parts import NEXT_TOKEN, request, short_request, token_ids
+from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.words import Architecture, Family
+
+_VOCABULARY = 50280
+_FEW = 4096  # ids of the tiny size: the logits of a batch of 128 then stay below 300 MB
+
+
+def _config(vocabulary: int, hidden: int, layers: int) -> dict[str, Any]:
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "state_size": 16,
+        "expand": 2,
+        "conv_kernel": 4,
+        "layer_norm_epsilon": 1e-5,
+        "residual_in_fp32": True,
+        # One forward pass keeps no state; generation asks for it itself.
+        "use_cache": False,
+    }
+
+
+def _inputs(vocabulary: int) -> tuple[InputSpec, ...]:
+    """Ids alone: nothing is padding, and there is no attention that a mask could steer."""
+    return (token_ids(vocabulary),)
+
+
+MODELS = (
+    ModelSpec(
+        id="mamba-130m",
+        family=Family.TEXT_GENERATION,
+        architecture=Architecture.STATE_SPACE,
+        modalities=("text",),
+        task="text-generation",
+        size="base",
+        builder="transformers:MambaForCausalLM",
+        config=_config(_VOCABULARY, hidden=768, layers=24),
+        inputs=_inputs(_VOCABULARY),
+        parameters=129_135_360,
+        item="sequences",
+        sequence=128,
+        generation=request(_inputs(_VOCABULARY)),
+        training=NEXT_TOKEN,
+        aliases=("mamba",),
+        hub_ids=("state-spaces/mamba-130m-hf",),
+        small_variant="mamba-tiny",
+        sets=("key",),
+    ),
+    ModelSpec(
+        id="mamba-tiny",  # a size of our own
+        family=Family.TEXT_GENERATION,
+        architecture=Architecture.STATE_SPACE,
+        modalities=("text",),
+        task="text-generation",
+        size="tiny",
+        builder="transformers:MambaForCausalLM",
+        config=_config(_FEW, hidden=128, layers=2),
+        inputs=_inputs(_FEW),
+        parameters=757_632,
+        item="sequences",
+        sequence=128,
+        generation=short_request(_inputs(_FEW)),
+        training=NEXT_TOKEN,
+        sets=("small",),
+    ),
+)

@@ -1,0 +1,111 @@
+"""Mixtral: a decoder whose feed-forward is eight experts, two of them for each token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelbench.catalog.parts import (
+    NEXT_TOKEN,
+    attention_mask,
+    request,
+    short_request,
+    token_ids,
+)
+from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.words import Architecture, Family
+
+_VOCABULARY = 32000
+_FEW = 4096  # ids of the tiny size: the logits of a batch of 128 then stay below 300 MB
+
+
+def _config(
+    vocabulary: int,
+    hidden: int,
+    feed_forward: int,
+    layers: int,
+    heads: int,
+    key_value_heads: int,
+    experts: int,
+    positions: int,
+) -> dict[str, Any]:
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": hidden,
+        "intermediate_size": feed_forward,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": key_value_heads,
+        "num_local_experts": experts,
+        "num_experts_per_tok": 2,
+        "max_position_embeddings": positions,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
+        "experts_implementation": "grouped_mm",
+        # One forward pass keeps no keys and values; generation asks for the cache itself.
+        "use_cache": False,
+    }
+
+
+def _inputs(vocabulary: int) -> tuple[InputSpec, ...]:
+    return (token_ids(vocabulary), attention_mask())
+
+
+MODELS = (
+    ModelSpec(
+        id="mixtral-8x7b",
+        family=Family.TEXT_GENERATION,
+        architecture=Architecture.MIXTURE_OF_EXPERTS,
+        modalities=("text",),
+        task="text-generation",
+        size="large",
+        builder="transformers:MixtralForCausalLM",
+        config=_config(
+            _VOCABULARY,
+            4096,
+            feed_forward=14336,
+            layers=32,
+            heads=32,
+            key_value_heads=8,
+            experts=8,
+            positions=32768,
+        ),
+        inputs=_inputs(_VOCABULARY),
+        parameters=46_702_792_704,
+        item="sequences",
+        sequence=128,
+        max_sequence=32768,
+        generation=request(_inputs(_VOCABULARY), 32768),
+        training=NEXT_TOKEN,
+        aliases=("mixtral",),
+        hub_ids=("mistralai/Mixtral-8x7B-v0.1",),
+        small_variant="mixtral-tiny",
+        sets=("key",),
+    ),
+    ModelSpec(
+        id="mixtral-tiny",  # a size of our own
+        family=Family.TEXT_GENERATION,
+        architecture=Architecture.MIXTURE_OF_EXPERTS,
+        modalities=("text",),
+        task="text-generation",
+        size="tiny",
+        builder="transformers:MixtralForCausalLM",
+        config=_config(
+            _FEW,
+            128,
+            feed_forward=256,
+            layers=2,
+            heads=4,
+            key_value_heads=2,
+            experts=4,
+            positions=2048,
+        ),
+        inputs=_inputs(_FEW),
+        parameters=1_934_976,
+        item="sequences",
+        sequence=128,
+        max_sequence=2048,
+        generation=short_request(_inputs(_FEW), 2048),
+        training=NEXT_TOKEN,
+        sets=("small",),
+    ),
+)
