@@ -11,14 +11,15 @@ import torch
 
 from accelbench.catalog.build import (
     build,
+    built,
     constructor,
     parameter_count,
     skeleton,
-    weights_digest,
 )
 from accelbench.catalog.find import every_model, find
 from accelbench.catalog.initial import initialised
 from accelbench.catalog.inputs import make_inputs
+from accelbench.catalog.narrow import weights_digest
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelSpec
@@ -107,7 +108,7 @@ class Awkward(torch.nn.Module):
 
 
 def test_fills_that_depend_on_each_other_are_done_in_order() -> None:
-    made = initialised(Awkward, seed=0)
+    made, _ = initialised(Awkward, seed=0)
     assert made.truncated.abs().max() <= 1
     assert 0.4 < made.truncated.std() < 0.7
     assert made.rows[2].eq(0).all()
@@ -119,20 +120,77 @@ def test_fills_that_depend_on_each_other_are_done_in_order() -> None:
     assert made.steps.tolist() == [0, 1, 2, 3]
 
 
+SMALL = [s for s in every_model() if "small" in s.sets]
+
+
+@pytest.mark.parametrize("spec", SMALL, ids=lambda s: s.id)
+@pytest.mark.parametrize("trained", [False, True], ids=["inference", "training"])
+def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec: ModelSpec, trained: bool) -> None:
+    """Ties and buffers too; and its digest is that of the fp32 weights."""
+    spec = spec.trained if trained and spec.training else spec
+    whole = built(spec, seed=3)
+    narrow = built(spec, seed=3, dtype=torch.bfloat16)
+    assert narrow.digest == whole.digest == weights_digest(whole.module)
+    for module in (whole.module, narrow.module):
+        assert not module.training
+    cast = whole.module.to(torch.bfloat16)
+    for kind in ("named_parameters", "named_buffers"):
+        ours = dict(getattr(narrow.module, kind)(remove_duplicate=False))
+        theirs = dict(getattr(cast, kind)(remove_duplicate=False))
+        assert ours.keys() == theirs.keys()
+        for name, expected in theirs.items():
+            assert ours[name].dtype is expected.dtype, name
+            assert torch.equal(ours[name], expected), name
+    assert parameter_count(narrow.module) == parameter_count(cast)  # what was tied is tied
+
+
+def test_ties_copies_and_read_values_survive_the_cast() -> None:
+    made, digest = initialised(Awkward, seed=0, dtype=torch.float16)
+    whole, same = initialised(Awkward, seed=0)
+    assert digest == same
+    assert made.head.weight is made.rows
+    assert made.steps.dtype is torch.int64
+    assert torch.equal(made.derived, (whole.truncated * 2).half())
+    assert torch.equal(made.copied, made.rows)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak from /proc")
+def test_a_model_never_all_exists_in_fp32_where_sixteen_bits_are_wanted() -> None:
+    program = (
+        "import re, torch\n"
+        "from accelbench.catalog.initial import initialised\n"
+        "def peak():\n"
+        "    return int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
+        "def construct():\n"
+        "    layers = [torch.nn.Linear(4096, 2048, bias=False) for _ in range(16)]\n"
+        "    return torch.nn.Sequential(*layers)\n"
+        "initialised(lambda: torch.nn.Linear(64, 64), 0, torch.bfloat16)\n"
+        "before = peak()\n"
+        "module, _ = initialised(construct, 0, torch.bfloat16)\n"
+        "print((peak() - before) / 1024)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    # 256 MiB of weights, and one tensor of 32 MiB with what is summed from it; fp32 is 512.
+    assert 256 <= float(done.stdout) < 256 + 2 * 32 + 32
+
+
 def test_a_scheme_that_draws_once_gives_the_very_same_bits() -> None:
     def construct() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.Conv2d(3, 4, 5))
 
     torch.manual_seed(11)
     plain = construct()
-    made = initialised(construct, seed=11)
+    made, _ = initialised(construct, seed=11)
     for a, b in zip(plain.parameters(), made.parameters(), strict=True):
         assert torch.equal(a, b)
 
 
 def test_the_digest_is_the_same_in_another_process() -> None:
     program = (
-        "from accelbench.catalog.build import build, weights_digest\n"
+        "from accelbench.catalog.build import build\n"
+        "from accelbench.catalog.narrow import weights_digest\n"
         "from accelbench.catalog.find import find\n"
         "print(weights_digest(build(find('bert-tiny'), 1)))\n"
     )

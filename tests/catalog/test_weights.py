@@ -10,9 +10,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from accelbench.catalog.build import build, parameter_count, weights_digest
+from accelbench.catalog.build import build, parameter_count
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs
+from accelbench.catalog.narrow import weights_digest
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 

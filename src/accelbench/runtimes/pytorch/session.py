@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from accelbench.catalog.build import build, weights_digest
+from accelbench.catalog.build import Built, built
 from accelbench.catalog.inputs import make_inputs, tensors
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
@@ -109,9 +109,10 @@ class PytorchSession:
         self.device_timed = self._place.timer is not None
         self.timings: dict[str, int] = {}
         with memory_errors():
-            module = self._timed(clock, "build", self._build)
-            self.weights_digest = weights_digest(module)
-            self._module = self._timed(clock, "load", lambda: self._load(module))
+            made: Built = self._timed(clock, "build", self._build)
+            self.weights_digest = made.digest
+            self._module = self._timed(clock, "load", lambda: self._load(made.module))
+            del made
         self._run: Callable[..., Any] = self._module
         if case.compiled:
             # Static shapes: with dynamic ones, the second batch size of a worker would
@@ -145,16 +146,16 @@ class PytorchSession:
         self.timings[name] = clock.now_ns() - start
         return made
 
-    def _build(self) -> torch.nn.Module:
+    def _build(self) -> Built:
+        """In the type that it runs in: 7 billion weights would not fit most hosts in fp32."""
         job = self._job
-        module: torch.nn.Module = build(self._spec, job.seed, job.weights, job.trust_remote_code)
-        return module
+        return built(self._spec, job.seed, job.weights, job.trust_remote_code, self._dtype)
 
     def _load(self, module: torch.nn.Module) -> torch.nn.Module:
         return module.to(device=self._place.device, dtype=self._dtype).eval()
 
     def _initial(self) -> Mapping[str, torch.Tensor]:
-        state: Mapping[str, torch.Tensor] = self._build().state_dict()
+        state: Mapping[str, torch.Tensor] = self._build().module.state_dict()
         return state
 
     def _autocast(self) -> AbstractContextManager[Any]:
