@@ -76,7 +76,10 @@ def named_tensors(output: Any) -> dict[str, torch.Tensor]:
 
 def make(case: Case, opened: Opened) -> Procedure:
     """The procedure of a case."""
-    from accelbench.runtimes.pytorch.procedures import forward
+    from accelbench.runtimes.pytorch.procedures import forward, generate
 
-    makers: dict[str, Callable[[Case, Opened], Procedure]] = {"forward": forward.Forward}
+    makers: dict[str, Callable[[Case, Opened], Procedure]] = {
+        "forward": forward.Forward,
+        "generate": generate.Generate,
+    }
     return makers[case.procedure](case, opened)

@@ -1,0 +1,213 @@
+"""One whole request: the prompt read once, then a step a token.
+
+    |start  prefill  token 1|token 2|token 3|…|token n|
+    |<---- time to first -->|<------- decode -------->|
+
+The loop is our own, greedy and of a fixed number of tokens: the end-of-sequence
+token ends nothing, so that every request does the same work. Against
+transformers' generate() it leaves out what is not the model: logits
+processors, stopping criteria and the copies they need. A test holds that both
+write the same tokens.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from accelbench.core.case import Case
+from accelbench.core.errors import UnsupportedError
+from accelbench.core.model import Generation
+from accelbench.runtimes.local import Mark
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
+
+#: The names under which models of transformers keep what they have read: keys and
+#: values of attention, or the state of a state-space model.
+_CACHES = ("past_key_values", "cache_params")
+
+#: How many tokens stand for a request where outputs are looked at or compared.
+SHORT = 4
+
+
+class Request:
+    """A request on its way: everything that lasts from one token to the next.
+
+    Token ids stay on the device, nothing is read back, and the mask of the
+    longest prompt there will be is made once: a token sees a view of it.
+    Prompts are not padded, so positions follow from how much the cache holds.
+    """
+
+    def __init__(self, module: torch.nn.Module, kind: str, inputs: Inputs, new_tokens: int) -> None:
+        """Keeps the model's inputs; `kind` is that of core.model.Generation."""
+        self._module = module
+        self._inputs = inputs
+        self._encodes = kind == "encoder-decoder"
+        self._ids = "decoder_input_ids" if self._encodes else "input_ids"
+        prompt = inputs[self._ids]
+        self.tokens = prompt.new_empty((prompt.shape[0], new_tokens))
+        self._written = 0
+        self._prompt_tokens = int(prompt.shape[1])
+        self._mask_name = "decoder_attention_mask" if self._encodes else "attention_mask"
+        self._mask = self._longest_mask(inputs.get(self._mask_name), new_tokens)
+        self._carried: dict[str, Any] = {}
+
+    def _longest_mask(self, mask: torch.Tensor | None, new_tokens: int) -> torch.Tensor | None:
+        if mask is None:
+            return None
+        longest = mask.new_ones((mask.shape[0], self._prompt_tokens + new_tokens))
+        longest[:, : self._prompt_tokens] = mask
+        return longest
+
+    def prefill(self) -> torch.Tensor:
+        """Read the prompt, write the first token; gives the logits that it was chosen by.
+
+        An encoder reads its input here, once, and only here are image and sound
+        looked at. Only the last position's logits are asked for: with 128 prompt
+        tokens and GPT-2's vocabulary all of them would be 26 MB a row that nobody
+        reads. Decoders beside an encoder cannot be asked; their prompts have a
+        few tokens.
+        """
+        extra = {"logits_to_keep": 1} if _takes(self._module, "logits_to_keep") else {}
+        output = self._module(**self._inputs, **extra, use_cache=True)
+        name = next((n for n in _CACHES if getattr(output, n, None) is not None), None)
+        if name is None:
+            raise UnsupportedError(
+                "no_cache",
+                f"{type(self._module).__name__} keeps nothing between tokens, so it cannot"
+                " generate token by token.",
+                "Measure a forward pass: --new-tokens 0.",
+            )
+        self._carried = {name: getattr(output, name), "use_cache": True}
+        if name != "past_key_values":
+            self._mask = None  # a state has swallowed what was masked
+        if self._encodes:
+            self._carried |= self._encoded(output)
+        return self._choose(output)
+
+    def _encoded(self, output: Any) -> dict[str, Any]:
+        from transformers.modeling_outputs import BaseModelOutput
+
+        kept = {"encoder_outputs": BaseModelOutput(output.encoder_last_hidden_state)}
+        if "attention_mask" in self._inputs:  # the encoder's, which cross-attention looks at
+            kept["attention_mask"] = self._inputs["attention_mask"]
+        return kept
+
+    def decode(self) -> torch.Tensor:
+        """Write one more token; gives the logits that it was chosen by."""
+        fed = {self._ids: self.tokens[:, self._written - 1 : self._written]}
+        if self._mask is not None:
+            fed[self._mask_name] = self._mask[:, : self._prompt_tokens + self._written]
+        return self._choose(self._module(**fed, **self._carried))
+
+    def _choose(self, output: Any) -> torch.Tensor:
+        logits: torch.Tensor = output.logits[:, -1]
+        self.tokens[:, self._written] = logits.argmax(-1)
+        self._written += 1
+        return logits
+
+
+def _takes(module: torch.nn.Module, argument: str) -> bool:
+    return argument in inspect.signature(module.forward).parameters
+
+
+class TokenStamps:
+    """When each token of each request was there, counted from the request's start."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._now = opened.clock.now_ns
+        self._synchronize = opened.place.synchronize
+        self._requests: list[list[int]] = []
+        self._start = 0
+
+    def start(self) -> None:
+        """A request begins; the device is idle."""
+        self._start = self._now()
+        self._requests.append([])
+
+    def token(self) -> None:
+        """The request has one more token, as soon as the device has done it."""
+        if self._synchronize is not None:
+            self._synchronize()
+        self._requests[-1].append(self._now() - self._start)
+
+    def forget(self) -> None:
+        """A block begins: nothing of one that failed may be in it."""
+        self._requests = []
+
+    def drained(self) -> Mapping[str, Any]:
+        """As fields of a Block."""
+        requests, self._requests = self._requests, []
+        return {"token_ns": requests} if requests else {}
+
+
+def wanted(case: Case) -> tuple[Generation, int]:
+    """How the case's model generates, and how many tokens a request is for.
+
+    Raises:
+        UnsupportedError: it does not generate.
+    """
+    makes, new = case.model.generation, case.shapes.new_tokens
+    if makes is None or not new:
+        raise UnsupportedError(
+            "no_generation",
+            f"{case.model.id} does not generate text.",
+            "Leave out --new-tokens.",
+        )
+    return makes, new
+
+
+def write(request: Request, seen: Callable[[], None] = lambda: None) -> torch.Tensor:
+    """Decode every token after the first, `seen` called after each; gives all tokens."""
+    for _ in range(request.tokens.shape[1] - 1):
+        request.decode()
+        seen()
+    return request.tokens
+
+
+class Generate:
+    """A request of a batch: prefill, then decode."""
+
+    def __init__(self, case: Case, opened: Opened) -> None:
+        makes, self._new_tokens = wanted(case)
+        self._kind = makes.kind
+        self._opened = opened
+        self._stamps = TokenStamps(opened)
+        self.phases: tuple[str, ...] = ("prefill", "decode")[: self._new_tokens]
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        self._stamps.forget()
+        with torch.inference_mode(), self._opened.autocast():
+            yield
+
+    def _request(self, inputs: Inputs, new_tokens: int) -> Request:
+        return Request(self._opened.module, self._kind, inputs, new_tokens)
+
+    def step(self, inputs: Inputs) -> torch.Tensor:
+        request = self._request(inputs, self._new_tokens)
+        request.prefill()
+        return write(request)
+
+    def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
+        self._stamps.start()
+        request = self._request(inputs, self._new_tokens)
+        request.prefill()
+        self._stamps.token()
+        mark("prefill")
+        tokens = write(request, self._stamps.token)
+        if self._new_tokens > 1:
+            mark("decode")
+        return tokens
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
+        few = min(self._new_tokens, SHORT)
+        request = self._request(inputs, few)
+        logits = request.prefill()
+        return {"logits": logits, "tokens": write(request)}
+
+    def drain(self) -> Mapping[str, Any]:
+        return self._stamps.drained()
