@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from scripted_runs import models
 
-from accelbench.core.case import Case
+from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.words import Mode, Status
 from accelbench.run import journey
-from accelbench.run.plan import Plan, Request, expand
+from accelbench.run.expand import expand
+from accelbench.run.plan import Plan, Request
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
@@ -220,11 +221,53 @@ def test_an_unknown_runtime_is_refused_with_those_there_are() -> None:
         journey.plan_for(request, FOUND, RUNTIMES)
 
 
-def test_training_is_unsupported_by_a_runtime_that_cannot() -> None:
-    torch = {"pytorch": PytorchRuntime()}
-    found = plan(hardware=("cpu",), batch_sizes=(1,), mode=Mode.TRAINING, runtimes_there=torch)
+def test_what_the_catalogue_cannot_train_is_not_trained() -> None:
+    spec = dataclasses.replace(models("bert-tiny")[0], training=None)
+    asked = Request((spec,), hardware=("cpu",), batch_sizes=(1,), modes=(Mode.TRAINING,))
+    found = expand(asked, FOUND, {"pytorch": PytorchRuntime()}, lambda _: None, lambda _: None)
     assert found.cases[0].refusal is not None
     assert found.cases[0].refusal.reason == "mode"
+
+
+def test_both_modes_and_only_training_has_its_options() -> None:
+    found = plan(
+        hardware=("cpu",),
+        batch_sizes=(1,),
+        precisions=("amp-bf16",),
+        modes=(Mode.INFERENCE, Mode.TRAINING),
+        training_options={"optimizer": "sgd"},
+    )
+    assert [(p.case.mode, p.case.precision, dict(p.case.options)) for p in found.cases] == [
+        (Mode.INFERENCE, "amp-bf16", {}),
+        (Mode.TRAINING, "bf16", {"optimizer": "sgd"}),
+    ]
+
+
+def test_a_model_that_generates_is_asked_for_whole_requests() -> None:
+    shapes = [p.case.shapes for p in plan("gpt2-tiny", hardware=("cpu",), batch_sizes=(1,)).cases]
+    makes = models("gpt2-tiny")[0].generation
+    assert makes is not None
+    assert shapes == [Shapes(1, prompt_tokens=makes.prompt_tokens, new_tokens=makes.new_tokens)]
+
+
+def test_no_new_tokens_mean_one_forward_pass() -> None:
+    found = plan(
+        *("gpt2-tiny", "bert-tiny"),
+        hardware=("cpu",),
+        batch_sizes=(1,),
+        sequence_lengths=(16,),
+        new_tokens=(0, 4),
+    )
+    assert [p.case.shapes for p in found.cases] == [
+        Shapes(1, prompt_tokens=16, new_tokens=4),
+        Shapes(1, sequence=16),
+        Shapes(1, sequence=16),
+    ]
+
+
+def test_a_request_longer_than_the_model_is_refused_before_it_is_tried() -> None:
+    found = plan("gpt2-tiny", hardware=("cpu",), batch_sizes=(1,), prompt_tokens=(1016, 1017))
+    assert [p.refusal and p.refusal.reason for p in found.cases] == [None, "sequence_too_long"]
 
 
 def test_a_plan_survives_its_journal() -> None:

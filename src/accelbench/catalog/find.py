@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 
 from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import Family
 
+#: The sets that the catalogue itself has; "custom" stands for a models file.
 SETS = ("key", "small")
+CUSTOM = "custom"
 _LIST_THEM = "List the models with: accelbench models"
 
 
@@ -47,24 +50,32 @@ def choose(
     limit: int | None = None,
     *,
     all_models: bool = False,
+    models_file: Path | None = None,
 ) -> tuple[ModelSpec, ...]:
     """The models a command line asks for, each once, named ones first.
 
     Args:
         models: names, as `find` takes them.
-        set_name: "key" or "small".
+        set_name: "key", "small", or "custom" for those of the models file.
         categories: families or modality tags; "vision" finds every model that sees.
             Beside names or a set they narrow it, alone they choose from everything.
         specific: keep only these. A model also answers for its small variant, so
             that "bert" picks bert-tiny out of the small set.
         limit: keep at most so many.
         all_models: take the whole catalogue.
+        models_file: models described by a file; they join the others.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
     if limit is not None and limit < 1:
         raise UsageError(f"A limit of {limit} leaves no model.", "Use a limit of 1 or more.")
     start = [find(name) for name in models]
-    if set_name is not None:
+    if set_name == CUSTOM and models_file is None:
+        raise UsageError("The set custom needs a file.", "Name it with --models-file FILE.")
+    if models_file is not None:
+        from accelbench.catalog.custom import models_in
+
+        start += models_in(models_file)
+    if set_name is not None and set_name != CUSTOM:
         start += members(set_name)
     if all_models or (categories and not start):
         start += MODELS

@@ -69,8 +69,8 @@ def words(values: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def numbers(values: Iterable[str] | None, option: str) -> tuple[int, ...]:
-    """Whole numbers of at least 1."""
+def numbers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[int, ...]:
+    """Whole numbers, each of at least `least`."""
     found = []
     for word in words(values):
         try:
@@ -80,8 +80,8 @@ def numbers(values: Iterable[str] | None, option: str) -> tuple[int, ...]:
                 f"{option} takes whole numbers, not {word!r}.",
                 "Models come before the options: accelbench run MODEL … --batch-sizes 1,8",
             ) from None
-        if not 1 <= number <= LARGEST:
-            raise UsageError(f"{option} takes numbers from 1 to {LARGEST:,}, not {word}.")
+        if not least <= number <= LARGEST:
+            raise UsageError(f"{option} takes numbers from {least} to {LARGEST:,}, not {word}.")
         found.append(number)
     return tuple(found)
 

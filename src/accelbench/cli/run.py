@@ -11,7 +11,6 @@ import typer
 
 from accelbench.cli.lists import SpacedLists, numbers, seconds, words
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, UsageError
-from accelbench.core.words import Mode
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -29,7 +28,10 @@ def run(
     ),
     # -- what
     set_name: str | None = typer.Option(
-        None, "--set", "--models-set", help="A set of models: key or small."
+        None, "--set", "--models-set", help="A set of models: key, small or custom."
+    ),
+    models_file: Path | None = typer.Option(
+        None, "--models-file", "--custom-models", help="JSON that describes models of your own."
     ),
     category: list[str] | None = typer.Option(
         None, "--category", help="Families or modalities: vision, text, embedding …"
@@ -54,10 +56,36 @@ def run(
     image_sizes: list[str] | None = typer.Option(
         None, "--image-sizes", help="Side of a square image in pixels."
     ),
+    prompt_tokens: list[str] | None = typer.Option(
+        None, "--prompt-tokens", help="Tokens that a model reads before it writes."
+    ),
+    new_tokens: list[str] | None = typer.Option(
+        None, "--new-tokens", help="Tokens that it writes; 0 measures one forward pass instead."
+    ),
+    audio_seconds: list[str] | None = typer.Option(
+        None, "--audio-seconds", help="Seconds of sound in one item."
+    ),
+    denoising_steps: list[str] | None = typer.Option(
+        None, "--denoising-steps", help="Passes of a denoiser for one image."
+    ),
+    data: Path | None = typer.Option(
+        None, "--data", help="Real inputs: a folder of images in class folders, sound or text."
+    ),
     precision: list[str] | None = typer.Option(
         None, "--precision", help="fp32, fp16, bf16, amp-fp16 or amp-bf16; fp32 by default."
     ),
-    mode: str = typer.Option("inference", "--mode", help="inference or training."),
+    mode: list[str] | None = typer.Option(
+        None, "--mode", help="inference, training, or both; inference by default."
+    ),
+    optimizer: str | None = typer.Option(
+        None, "--optimizer", help="For training: adamw (the default) or sgd."
+    ),
+    checkpointing: bool = typer.Option(
+        False, "--gradient-checkpointing", help="For training: less memory, more work."
+    ),
+    pure: bool = typer.Option(
+        False, "--pure", help="For training in fp16 or bf16: half-precision weights, no autocast."
+    ),
     compiled: bool = typer.Option(
         False, "--compile", help="Compile with the runtime's own compiler; timed apart."
     ),
@@ -124,7 +152,7 @@ def run(
     with --resume. Lists take commas, spaces or repetition.
     """
     del save  # storing is what happens anyway
-    from accelbench.cli import running
+    from accelbench.cli import asked, running
     from accelbench.run.plan import Request
 
     _refuse_contradictions(ctx)
@@ -139,28 +167,35 @@ def run(
         if resume is not None:
             ended = running.resume_run(resume, places, stream, quiet)
             _finish(ended, places, stream, as_json, quiet)
-        chosen = running.models_for(
+        chosen = asked.models_for(
             names=[*words(models), *words(model_id)],
             set_name="small" if small_models else set_name,
             categories=words(category),
             specific=words(specific),
             every=every,
             hardware_named=bool(hardware or device),
+            models_file=models_file,
         )
         request = Request(
             models=chosen,
-            hardware=running.platforms([*words(hardware), *words(device)]),
+            hardware=asked.platforms([*words(hardware), *words(device)]),
             runtimes=words(framework),
             batch_sizes=numbers([*(batch_sizes or ()), *(batch_size or ())], "--batch-sizes"),
             sequence_lengths=numbers(sequence_lengths, "--sequence-lengths"),
             image_sizes=numbers(image_sizes, "--image-sizes"),
-            precisions=running.precisions(words(precision)),
-            mode=Mode.TRAINING if training else _mode(mode),
-            options=running.options(compiled, threads),
+            prompt_tokens=numbers(prompt_tokens, "--prompt-tokens"),
+            new_tokens=numbers(new_tokens, "--new-tokens", least=0),
+            audio_seconds=numbers(audio_seconds, "--audio-seconds"),
+            denoising_steps=numbers(denoising_steps, "--denoising-steps"),
+            precisions=asked.precisions(words(precision)),
+            modes=asked.modes(words(mode), training),
+            options=asked.options(compiled, threads),
+            training_options=asked.training_options(optimizer, checkpointing, pure),
         )
         how = running.How(
             seed=seed,
-            weights=running.weights(weights),
+            weights=asked.weights(weights),
+            data=asked.data_folder(data),
             trust_remote_code=trust_remote_code,
             threads=threads,
             launches=launches,
@@ -202,15 +237,6 @@ def _refuse_contradictions(ctx: typer.Context) -> None:
         )
     if "no_database" in given and ("db" in given or "db_path" in given):
         raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
-
-
-def _mode(text: str) -> Mode:
-    try:
-        return Mode(text.lower())
-    except ValueError:
-        raise UsageError(
-            f"There is no mode {text!r}.", f"Modes: {', '.join(m.value for m in Mode)}."
-        ) from None
 
 
 def _finish(ended: Any, places: Any, stream: IO[str], as_json: bool, quiet: bool) -> None:

@@ -11,16 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.catalog.find import choose
 from accelbench.cli.display.watch import PlainWatch, watch_for
 from accelbench.cli.display.words import duration
-from accelbench.core.case import Option
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
-from accelbench.core.model import ModelSpec
-from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device
-from accelbench.hardware.detect import detect_all, known
+from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run import estimates, journey
@@ -72,6 +68,7 @@ class How:
 
     seed: int
     weights: str
+    data: str | None
     trust_remote_code: bool
     threads: int | None
     launches: int
@@ -88,6 +85,7 @@ class How:
             run_id=run_id,
             seed=self.seed,
             weights=self.weights,
+            data=self.data,
             trust_remote_code=self.trust_remote_code,
             threads=self.threads,
             launches=self.launches,
@@ -96,64 +94,6 @@ class How:
             timeout=self.timeout or DEFAULT_TIMEOUT,
             budget=self.budget,
         )
-
-
-def models_for(
-    names: Sequence[str],
-    set_name: str | None,
-    categories: Sequence[str],
-    specific: Sequence[str],
-    every: bool,
-    hardware_named: bool,
-) -> tuple[ModelSpec, ...]:
-    """The models asked for; hardware alone means every model."""
-    nothing = not (names or set_name or categories or specific or every)
-    return choose(
-        names,
-        set_name,
-        categories,
-        specific,
-        all_models=every or (nothing and hardware_named),
-    )
-
-
-def platforms(names: Sequence[str]) -> tuple[str, ...]:
-    """Platform names as asked for, checked; an ordinal may follow a colon."""
-    if [name.lower() for name in names] == ["all"]:
-        return ()
-    valid = known()
-    names = [name.lower() for name in names]
-    for name in names:
-        if name.partition(":")[0] not in valid:
-            raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
-    return tuple(names)
-
-
-def weights(asked: str) -> str:
-    """random, hub, or a folder that is there, by its full path."""
-    if asked in ("random", "hub"):
-        return asked
-    folder = Path(asked).expanduser().absolute()
-    if not folder.is_dir():
-        raise UsageError(
-            f"There is no folder {asked!r} with weights.", "Use random, hub or a folder's path."
-        )
-    return str(folder)
-
-
-def precisions(names: Sequence[str]) -> tuple[str, ...]:
-    """Precisions as stored; fp32 where none is named."""
-    return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
-
-
-def options(compiled: bool, threads: int | None) -> dict[str, Option]:
-    """Only what was set on purpose: it becomes part of a case's identity."""
-    chosen: dict[str, Option] = {}
-    if compiled:
-        chosen["compile"] = True
-    if threads is not None:
-        chosen["threads"] = threads
-    return chosen
 
 
 def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[Device | Absent]]]:
@@ -321,6 +261,10 @@ def _case_entry(planned: Planned) -> dict[str, Any]:
         "batch_size": case.shapes.batch,
         "sequence_length": case.shapes.sequence,
         "image_size": case.shapes.image,
+        "prompt_tokens": case.shapes.prompt_tokens,
+        "new_tokens": case.shapes.new_tokens,
+        "audio_seconds": case.shapes.audio,
+        "denoising_steps": case.shapes.steps,
         "mode": case.mode.value,
         "options": dict(case.options),
         "status": refusal.status.value if refusal else "planned",

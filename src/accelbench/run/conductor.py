@@ -44,4 +44,5 @@ def asked_of(settings: Settings, launch: int) -> Asked:
         seed=settings.seed,
         weights=settings.weights,
         threads=settings.threads,
+        data_source=settings.data or "synthetic",
     )

@@ -12,6 +12,7 @@ from accelbench.core.protocols import Runtime
 from accelbench.run.budget import Budget
 from accelbench.run.observer import Observer
 from accelbench.run.plan import Estimate, Free, Planned
+from accelbench.run.repeats import Repeats
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.workshop import Workshop
 
@@ -25,6 +26,7 @@ class Settings:
     run_id: str
     seed: int = 0
     weights: str = "random"
+    data: str | None = None  # a folder of real inputs
     trust_remote_code: bool = False
     threads: int | None = None
     launches: int = 1
@@ -66,3 +68,4 @@ class Context:
     cost: Callable[[Planned], AnalyticCost | None]
     conditions: Mapping[str, Any]  # versions and such, the same for the whole run
     tally: Tally = field(default_factory=Tally)
+    repeats: Repeats = field(default_factory=Repeats)

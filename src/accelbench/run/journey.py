@@ -36,9 +36,10 @@ from accelbench.run import estimates
 from accelbench.run.budget import Budget
 from accelbench.run.conductor import asked_of, conduct
 from accelbench.run.context import Context, Settings, Tally
+from accelbench.run.expand import expand
 from accelbench.run.launch import NO_WORKER
 from accelbench.run.observer import Observer
-from accelbench.run.plan import Plan, Planned, Refusal, Request, expand
+from accelbench.run.plan import Plan, Planned, Refusal, Request
 from accelbench.run.results import identity_of
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.workshop import Workshop

@@ -130,7 +130,9 @@ class GroupLaunch:
             context.cost(planned),
             started_at,
             utc_now(),
+            context.estimate(planned.case),
         )
+        context.repeats.look(body)
         with lifeline.undisturbed():
             context.append(Fact(RESULT, body["result_id"], body))
             context.tally.add(outcome.status.value)
@@ -253,6 +255,7 @@ class GroupLaunch:
             "seed": settings.seed,
             "threads": settings.threads,
             "weights": settings.weights,
+            "data": settings.data,
             "trust_remote_code": settings.trust_remote_code,
         }
         self._opened = self._ask({"do": "open", "job": job}, "loading")

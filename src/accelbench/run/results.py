@@ -16,7 +16,8 @@ from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
 from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
-from accelbench.core.words import Mode, Provenance, Status
+from accelbench.core.words import MIB, Mode, Provenance, Status
+from accelbench.run.nulls import why_null
 from accelbench.run.plan import Planned
 
 
@@ -45,6 +46,7 @@ class Outcome:
     opened: Mapping[str, Any] = field(default_factory=dict)  # what opening the model told
     warnings: Sequence[str] = ()
     quality: str | None = None  # one that the surroundings impose on the measurement's own
+    null_reasons: Mapping[str, str] = field(default_factory=dict)  # of columns left empty
     environment: Mapping[str, Any] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
 
@@ -63,6 +65,7 @@ def compose(
     cost: AnalyticCost | None,
     started_at: str,
     finished_at: str,
+    estimate_bytes: int | None = None,
 ) -> dict[str, Any]:
     """The body of a result fact."""
     case, device = planned.case, planned.device
@@ -102,12 +105,30 @@ def compose(
         "started_at": started_at,
         "finished_at": finished_at,
     }
+    body |= _self_check(measured.get("self_check")) | _tokens(case, body)
+    if estimate_bytes is not None:
+        body["memory_estimate_mb"] = estimate_bytes / MIB
     if cost is not None:
         body["flops"], body["bytes_moved"] = cost.flops, cost.bytes_moved
     if measured:
         body["samples"] = measured["samples"]
         body["sampling"] = measured["sampling"]
+    body["nulls"] = why_null(body, outcome.null_reasons)
     return body
+
+
+def _self_check(checked: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the worker saw of the model's own consistency; it refuses what is not real."""
+    if checked is None:
+        return {"self_check": "not_done"}
+    return {"self_check": "ok", "outputs_digest": checked["outputs_digest"]}
+
+
+def _tokens(case: Case, body: Mapping[str, Any]) -> dict[str, Any]:
+    mean = body.get("latency_mean_ms")
+    if not case.generates or not mean:
+        return {}
+    return {"tokens_per_second": case.shapes.batch * (case.shapes.new_tokens or 0) / mean * 1e3}
 
 
 def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:

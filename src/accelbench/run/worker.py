@@ -22,6 +22,7 @@ from accelbench.measure.bootstrap import Interval
 from accelbench.measure.loop import measure
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
+from accelbench.run.selfcheck import self_check
 from accelbench.run.wire import Channel
 
 
@@ -99,11 +100,13 @@ def serve(channel: Channel, runtime: Runtime) -> None:
     meter = WorkerMeter()
     reporter = Reporter(channel)
     session: Session | None = None
+    checked_before = False
     while True:
         request = channel.receive()
         try:
             if request["do"] == "open":
                 session = open_session(runtime, request)
+                checked_before = False
                 meter.watch(session)
                 answer: dict[str, Any] = {
                     "timings": dict(session.timings),
@@ -122,8 +125,16 @@ def serve(channel: Channel, runtime: Runtime) -> None:
                     reporter,
                     items_per_step(case.model, case.shapes, case.mode),
                 )
+                checked = None
+                if not checked_before:
+                    reporter.phase("self-check")
+                    checked = self_check(session, case)
+                    checked.refuse(case.model.id)
+                    checked_before = True
                 answer = {
                     **plain(found),
+                    "self_check": plain(checked),
+                    "warnings": [*found.warnings, *(checked.warnings() if checked else ())],
                     "samples": {k: list(v) for k, v in found.samples.items()},
                     "cpu_seconds": cpu_seconds(),
                 }

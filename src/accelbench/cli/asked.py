@@ -1,0 +1,124 @@
+"""What the words of `accelbench run` mean: names, folders and lists, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from accelbench.catalog.find import choose
+from accelbench.core.case import Option
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.precision import parse_precision
+from accelbench.core.words import Mode
+from accelbench.hardware.detect import known
+
+
+def models_for(
+    names: Sequence[str],
+    set_name: str | None,
+    categories: Sequence[str],
+    specific: Sequence[str],
+    every: bool,
+    hardware_named: bool,
+    models_file: Path | None = None,
+) -> tuple[ModelSpec, ...]:
+    """The models asked for; hardware alone means every model."""
+    nothing = not (names or set_name or categories or specific or every or models_file)
+    return choose(
+        names,
+        set_name,
+        categories,
+        specific,
+        all_models=every or (nothing and hardware_named),
+        models_file=models_file,
+    )
+
+
+def platforms(names: Sequence[str]) -> tuple[str, ...]:
+    """Platform names as asked for, checked; an ordinal may follow a colon."""
+    if [name.lower() for name in names] == ["all"]:
+        return ()
+    valid = known()
+    names = [name.lower() for name in names]
+    for name in names:
+        if name.partition(":")[0] not in valid:
+            raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
+    return tuple(names)
+
+
+def weights(asked: str) -> str:
+    """random, hub, or a folder that is there, by its full path."""
+    if asked in ("random", "hub"):
+        return asked
+    folder = Path(asked).expanduser().absolute()
+    if not folder.is_dir():
+        raise UsageError(
+            f"There is no folder {asked!r} with weights.", "Use random, hub or a folder's path."
+        )
+    return str(folder)
+
+
+def data_folder(asked: Path | None) -> str | None:
+    """The full path of real inputs that are there; None for synthetic ones."""
+    if asked is None or str(asked) == "synthetic":
+        return None
+    path = asked.expanduser().absolute()
+    if not path.exists():
+        raise UsageError(f"There is nothing at {asked}.", "Name a folder of images, sound or text.")
+    return str(path)
+
+
+def modes(names: Sequence[str], training: bool) -> tuple[Mode, ...]:
+    """Inference, training or both; inference where nothing is said."""
+    chosen: dict[Mode, None] = {}
+    for name in names:
+        if name.lower() in ("both", "all"):
+            chosen |= dict.fromkeys(Mode)
+            continue
+        try:
+            chosen[Mode(name.lower())] = None
+        except ValueError:
+            known_modes = ", ".join(m.value for m in Mode)
+            raise UsageError(
+                f"There is no mode {name!r}.", f"Modes: {known_modes}, or both."
+            ) from None
+    if training:
+        chosen = {**chosen, Mode.TRAINING: None}
+    return tuple(chosen) or (Mode.INFERENCE,)
+
+
+#: What an optimiser may be called; the first is meant where none is named.
+OPTIMIZERS = ("adamw", "sgd")
+
+
+def training_options(optimizer: str | None, checkpointing: bool, pure: bool) -> dict[str, Option]:
+    """What was set on purpose for training, less what is meant anyway."""
+    chosen: dict[str, Option] = {}
+    if optimizer is not None:
+        if optimizer.lower() not in OPTIMIZERS:
+            raise UsageError(
+                f"There is no optimizer {optimizer!r}.", f"Known: {', '.join(OPTIMIZERS)}."
+            )
+        if optimizer.lower() != OPTIMIZERS[0]:
+            chosen["optimizer"] = optimizer.lower()
+    if checkpointing:
+        chosen["gradient_checkpointing"] = True
+    if pure:
+        chosen["pure"] = True
+    return chosen
+
+
+def precisions(names: Sequence[str]) -> tuple[str, ...]:
+    """Precisions as stored; fp32 where none is named."""
+    return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
+
+
+def options(compiled: bool, threads: int | None) -> dict[str, Option]:
+    """Only what was set on purpose: it becomes part of a case's identity."""
+    chosen: dict[str, Option] = {}
+    if compiled:
+        chosen["compile"] = True
+    if threads is not None:
+        chosen["threads"] = threads
+    return chosen

@@ -1,0 +1,146 @@
+"""From a request to an ordered list of cases: pure, so that `--dry-run` shows exactly it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
+from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.words import Mode, Status
+from accelbench.run.axes import shapes_of
+from accelbench.run.plan import (
+    DEFAULT_BATCH_SIZES,
+    Estimate,
+    Free,
+    Plan,
+    Planned,
+    Refusal,
+    Request,
+)
+from accelbench.run.targets import Place, places
+
+_log = logging.getLogger(__name__)
+
+
+def expand(
+    request: Request,
+    found: Mapping[str, Sequence[Device | Absent]],
+    runtimes: Mapping[str, Runtime],
+    estimate: Estimate,
+    free: Free,
+) -> Plan:
+    """Every case of a request in the order in which it will be measured."""
+    where, notes = places(request, found, runtimes)
+    cases: dict[tuple[str, ...], Planned] = {}
+    for model, place, precision, mode in product(
+        request.models, where, request.precisions, request.modes
+    ):
+        for asked in _asked_of(model, place, precision, mode, request):
+            kept = asked
+            if not request.batch_sizes:
+                kept, shortened = _shorten(asked, place.device, estimate, free)
+                notes += shortened
+            for case in kept:
+                planned = _judge(case, place, runtimes)
+                # "cuda" and "cuda:0" may be one device: a case is measured once.
+                device = str(planned.device) if planned.device else case.target.place
+                cases.setdefault((case.case_id, device), planned)
+    return Plan(tuple(cases.values()), tuple(notes))
+
+
+def _asked_of(
+    model: ModelSpec, place: Place, precision: str, mode: Mode, request: Request
+) -> Iterator[list[Case]]:
+    """Cases that differ in their batch alone, one list for each of the other sizes."""
+    options = dict(request.options)
+    if mode is Mode.TRAINING:
+        options |= request.training_options
+        # Training in half precision is autocast anyway: one question has one name.
+        precision = precision.removeprefix("amp-")
+    batches = sorted(set(request.batch_sizes or DEFAULT_BATCH_SIZES))
+    for shapes in shapes_of(model, request, mode):
+        yield [
+            Case(
+                model=model,
+                target=place.target,
+                precision=precision,
+                shapes=replace(shapes, batch=batch),
+                mode=mode,
+                options=options,
+            )
+            for batch in batches
+        ]
+
+
+def _shorten(
+    asked: list[Case], device: Device | None, estimate: Estimate, free: Free
+) -> tuple[list[Case], list[str]]:
+    """Leave out default batch sizes that cannot fit; the smallest always stays."""
+    room = free(device) if device else None
+    if room is None:
+        return asked, []
+    kept = [c for i, c in enumerate(asked) if i == 0 or (estimate(c) or 0) <= room]
+    left_out = asked[len(kept) :]
+    if not left_out:
+        return asked, []
+    batches = ", ".join(str(c.shapes.batch) for c in left_out)
+    need = (estimate(left_out[0]) or 0) / 2**30
+    first = asked[0]
+    text = (
+        f"{first.model.id} {first.precision} on {first.target}: batch {batches} left out,"
+        f" an estimated {need:.1f} GiB is needed and {room / 2**30:.1f} GiB is free;"
+        " ask with --batch-sizes to try them."
+    )
+    return kept, [text]
+
+
+def _judge(case: Case, place: Place, runtimes: Mapping[str, Runtime]) -> Planned:
+    if place.refusal is not None or place.device is None:
+        return Planned(case, place.device, place.refusal)
+    refusal = _untrainable(case) or _unfit(case)
+    if refusal is None:
+        refusal = _asked(runtimes[case.target.runtime], case, place.device)
+    return Planned(case, place.device, refusal)
+
+
+def _untrainable(case: Case) -> Refusal | None:
+    if case.mode is not Mode.TRAINING or case.model.training is not None:
+        return None
+    return Refusal(
+        Status.UNSUPPORTED,
+        "mode",
+        f"the catalogue does not say how {case.model.id} is trained",
+        "Use --mode inference.",
+    )
+
+
+def _unfit(case: Case) -> Refusal | None:
+    """Sizes that the model cannot take."""
+    try:
+        settle(case.model, case.shapes)
+    except CaseError as error:
+        return Refusal(Status(error.status), error.reason, error.message.rstrip("."), error.advice)
+    return None
+
+
+def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
+    """What the runtime itself has against the case; a plugin that cannot say fails it alone."""
+    try:
+        support = runtime.supports(case, device)
+    except Exception as error:
+        _log.debug("%s.supports", runtime.info.name, exc_info=error)
+        return Refusal(
+            Status.FAILED,
+            "runtime_broken",
+            f"asking {runtime.info.name} failed: {type(error).__name__}: {error}",
+            "Run again with --debug, and report it to the runtime's author.",
+        )
+    if support.ok:
+        return None
+    return Refusal(Status.UNSUPPORTED, support.reason, support.message, support.advice)
