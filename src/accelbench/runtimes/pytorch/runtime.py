@@ -90,7 +90,7 @@ class PytorchRuntime:
                 message=f"the pytorch runtime has no option {', '.join(sorted(unknown))}",
                 advice=f"It has {', '.join(sorted(_OPTIONS))}.",
             )
-        return SUPPORTED
+        return _generates(case) if case.generates else SUPPORTED
 
     def clock(self) -> Clock:
         return MonotonicClock()
@@ -99,3 +99,22 @@ class PytorchRuntime:
         from accelbench.runtimes.pytorch.session import PytorchSession
 
         return PytorchSession(job, self.clock())
+
+
+def _generates(case: Case) -> Support:
+    if case.model.generation is None:
+        return Support(
+            ok=False,
+            reason="no_generation",
+            message=f"{case.model.id} does not generate text",
+            advice="Leave out --new-tokens.",
+        )
+    if case.compiled:
+        # Static shapes, as everywhere here: token after token would be other code.
+        return Support(
+            ok=False,
+            reason="generation_compiled",
+            message="each new token reads a longer cache, and would be compiled anew",
+            advice="Leave out --compile, or measure a forward pass with --new-tokens 0.",
+        )
+    return SUPPORTED
