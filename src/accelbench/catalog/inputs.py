@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -107,13 +108,22 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f" not {shapes.sequence}.",
             f"Use a sequence length of {least} or more.",
         )
-    fixed = spec.config.get("image_size")
+    fixed = _learned_side(spec.config)
     if fixed is not None and shapes.image is not None and shapes.image != fixed:
         raise UnsupportedError(
             "image_size",
             f"{spec.id} takes images of {fixed} × {fixed}, not {shapes.image} × {shapes.image}.",
             f"Leave the image size at {fixed}.",
         )
+
+
+def _learned_side(config: Mapping[str, Any]) -> int | None:
+    """The image side that learned positions hold to, of the model or of what it sees with."""
+    for part in (config, config.get("vision_config"), config.get("encoder")):
+        if part and "image_size" in part:
+            side: int = part["image_size"]
+            return side
+    return None
 
 
 def input_shapes(

@@ -44,3 +44,39 @@ def classes(builder: str, count: int = 2) -> Training:
     """An encoder is trained with a head that sorts what it reads into classes."""
     labels = InputSpec("labels", ("batch",), "int64", 0, count)
     return Training("classification", (labels,), builder=builder, config={"num_labels": count})
+
+
+def image_classes(count: int) -> Training:
+    """A model that already sorts images into classes is trained as it is."""
+    return Training("classification", (InputSpec("labels", ("batch",), "int64", 0, count),))
+
+
+def sentence(end: int) -> InputSpec:
+    """Token ids below `end`, which closes every row and occurs nowhere else.
+
+    Models that read a sentence off the place of its end would find another
+    place in ids drawn from the whole vocabulary.
+    """
+    return InputSpec("input_ids", ("batch", "sequence"), "int64", 0, end, last=end)
+
+
+#: Both sides of a pair find each other among all pairs of the batch; no labels are needed.
+PAIRS = Training(loss="contrastive", labels=())
+
+
+def places(image_id: int, count: int, name: str = "input_ids") -> InputSpec:
+    """Text after an image: `image_id` once for each place of the image, then ids below it."""
+    return InputSpec(name, ("batch", "sequence"), "int64", 0, image_id, lead=(image_id, count))
+
+
+def answers(image_id: int, count: int) -> Training:
+    """A model that reads images learns the text alone: their places are left out of the loss."""
+    labels = InputSpec("labels", ("batch", "sequence"), "int64", 0, image_id, lead=(-100, count))
+    return Training("causal_lm", (labels,))
+
+
+def seen_request(
+    inputs: tuple[InputSpec, ...], count: int, text: int, new_tokens: int, max_tokens: int
+) -> Generation:
+    """The prompt is an image of `count` places and some text; at least one token of it."""
+    return Generation(inputs, count + text, new_tokens, max_tokens, min_prompt=count + 1)

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from accelbench.catalog.models import (
     bert,
+    clip,
     distilbert,
     gpt2,
     llama,
+    llava,
     mamba,
     mixtral,
     qwen2,
     resnet,
     t5,
     vit,
+    whisper,
 )
 from accelbench.core.model import ModelSpec
 
@@ -32,4 +35,7 @@ MODELS: tuple[ModelSpec, ...] = (
     *qwen2.MODELS,
     *mixtral.MODELS,
     *mamba.MODELS,
+    *clip.MODELS,
+    *llava.MODELS,
+    *whisper.MODELS,
 )

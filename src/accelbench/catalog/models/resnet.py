@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import pixel_values
+from accelbench.catalog.parts import image_classes, pixel_values
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import Architecture, Family
+
+_CLASSES = 1000  # ImageNet's
 
 
 def _config(
@@ -20,7 +22,7 @@ def _config(
         "layer_type": layer,
         "hidden_act": "relu",
         "downsample_in_first_stage": False,
-        "num_labels": 1000,
+        "num_labels": _CLASSES,
     }
 
 
@@ -35,6 +37,7 @@ MODELS = (
         builder="transformers:ResNetForImageClassification",
         config=_config(64, (256, 512, 1024, 2048), (3, 4, 6, 3), "bottleneck"),
         inputs=(pixel_values(),),
+        training=image_classes(_CLASSES),
         parameters=25_557_032,
         item="images",
         image=224,
@@ -52,6 +55,7 @@ MODELS = (
         builder="transformers:ResNetForImageClassification",
         config=_config(16, (16, 32, 64, 128), (1, 1, 1, 1), "basic"),
         inputs=(pixel_values(),),
+        training=image_classes(_CLASSES),
         parameters=438_456,
         item="images",
         image=64,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import pixel_values
+from accelbench.catalog.parts import image_classes, pixel_values
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import Architecture, Family
+
+_CLASSES = 1000  # ImageNet's
 
 
 def _config(hidden: int, layers: int, heads: int, image: int, patch: int) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def _config(hidden: int, layers: int, heads: int, image: int, patch: int) -> dic
         "patch_size": patch,
         "num_channels": 3,
         "qkv_bias": True,
-        "num_labels": 1000,
+        "num_labels": _CLASSES,
     }
 
 
@@ -36,6 +38,7 @@ MODELS = (
         builder="transformers:ViTForImageClassification",
         config=_config(hidden=768, layers=12, heads=12, image=224, patch=16),
         inputs=(pixel_values(),),
+        training=image_classes(_CLASSES),
         parameters=86_567_656,
         item="images",
         image=224,
@@ -55,6 +58,7 @@ MODELS = (
         builder="transformers:ViTForImageClassification",
         config=_config(hidden=128, layers=2, heads=2, image=64, patch=8),
         inputs=(pixel_values(),),
+        training=image_classes(_CLASSES),
         parameters=558_952,
         item="images",
         image=64,
