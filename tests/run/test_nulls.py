@@ -1,0 +1,80 @@
+"""Every empty column of a result says why it is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_runs import FOUND, Scripted, Watcher, models
+
+from accelbench.core.columns import COLUMNS
+from accelbench.core.facts import new_run_id
+from accelbench.core.words import Mode, Status
+from accelbench.run import journey
+from accelbench.run.context import Settings
+from accelbench.run.journey import Journey
+from accelbench.run.nulls import unexplained, why_null
+from accelbench.run.plan import Request
+from accelbench.runtimes.pytorch import PytorchRuntime
+
+
+def empty_columns(row: Mapping[str, Any]) -> set[str]:
+    return {c.name for c in COLUMNS if row.get(c.name) is None and c.name != "nulls"}
+
+
+def check(rows: list[Mapping[str, Any]]) -> None:
+    for row in rows:
+        assert set(row["nulls"]) == empty_columns(row)
+        assert not unexplained(row["nulls"]), row["model"]
+
+
+def test_every_null_of_a_scripted_run_is_explained(scripted: Scripted) -> None:
+    scripted.script({"when": "step", "how": "raise", "batch": 4})
+    rows = scripted.run()
+    assert {row["status"] for row in rows} == {"ok", "failed"}
+    check(rows)
+
+
+def test_every_null_of_a_refused_case_is_explained(scripted: Scripted) -> None:
+    check(scripted.run(batches=(1,), runtimes=("scripted",), iterations=1, warmup=0))
+
+
+@pytest.mark.parametrize("names", [("bert-tiny", "gpt2-tiny"), ("vit-tiny",)])
+def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, ...]) -> None:
+    request = Request(
+        models(*names),
+        hardware=("cpu",),
+        batch_sizes=(1,),
+        sequence_lengths=(8,),
+        new_tokens=(3,),
+        modes=(Mode.INFERENCE, Mode.TRAINING),
+    )
+    runtimes = {"pytorch": PytorchRuntime()}
+    plan = journey.plan_for(request, FOUND, runtimes)
+    settings = Settings(new_run_id(), threads=1, iterations=3, warmup=1)
+    ended = journey.start(Journey(plan, settings, runtimes), tmp_path, Watcher(), {})
+    assert {row["status"] for row in ended.rows} == {Status.OK}
+    check(list(ended.rows))
+    for row in ended.rows:
+        generates = row["new_tokens"] is not None
+        assert ("ttft_ms" in row["nulls"]) == (not generates)
+        assert ("loss_per_step" in row["nulls"]) == (row["mode"] == "inference")
+
+
+def test_whoever_left_a_column_empty_may_say_why() -> None:
+    body = {"status": "ok", "mode": "training"}
+    why = why_null(body, {"convergence": "the reference is too large"})
+    assert why["convergence"] == "the reference is too large"
+    assert why["ttft_ms"] == "nothing is generated"
+
+
+def test_what_failed_has_no_figures_and_says_so() -> None:
+    why = why_null({"status": "failed", "mode": "inference"}, {})
+    assert why["latency_p50_ms"] == "the case is failed: there is no figure"
+
+
+def test_a_percentile_says_what_it_needs() -> None:
+    body = {"status": "ok", "mode": "inference", "effective_sample_count": 30.2}
+    assert why_null(body, {})["latency_p99_ms"] == "it needs 1000 independent samples and has 30"

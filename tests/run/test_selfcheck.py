@@ -1,0 +1,122 @@
+"""A model held against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accelbench.catalog.find import find
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Device, Job
+from accelbench.run.repeats import Repeats
+from accelbench.run.selfcheck import outputs_digest, self_check
+from accelbench.runtimes.pytorch import PytorchRuntime
+
+CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, 16))
+
+
+class Machine:
+    """A session that may cheat: its output is seed × weight, less what it ignores."""
+
+    def __init__(self, *ignored: str, drifts: bool = False) -> None:
+        self._ignored = ignored
+        self._drifts = drifts
+        self._weight = 3.0
+
+    def prepare(self, case: Case, seed: int | None = None) -> float:
+        return 1.0 if seed is None else 2.0
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        if self._drifts:
+            self._weight += 1e-6
+        seen = 1.0 if "inputs" in self._ignored else inputs
+        held = 1.0 if "weights" in self._ignored else self._weight
+        return {"y": np.full(3, seen * held)}
+
+    @contextmanager
+    def other_weights(self) -> Iterator[None]:
+        self._weight *= 2
+        yield
+        self._weight /= 2
+
+
+def checked(machine: Any) -> Any:
+    return self_check(machine, CASE)
+
+
+def test_a_real_model_passes() -> None:
+    found = checked(Machine())
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (True, True, True)
+    assert found.ok
+    assert found.warnings() == []
+    found.refuse("it")
+
+
+@pytest.mark.parametrize("ignored", [("inputs",), ("weights",), ("inputs", "weights")])
+def test_a_model_that_ignores_something_is_not_real(ignored: tuple[str, ...]) -> None:
+    found = checked(Machine(*ignored))
+    assert not found.ok
+    with pytest.raises(CaseError, match=f"do not depend on its {' and '.join(ignored)}") as error:
+        found.refuse("it")
+    assert error.value.reason == "not_real"
+
+
+def test_a_model_that_gives_something_else_the_second_time_is_told() -> None:
+    found = checked(Machine(drifts=True))
+    assert not found.repeatable
+    assert found.ok
+    assert "second time" in found.warnings()[0]
+
+
+def test_weights_that_cannot_be_changed_are_not_judged() -> None:
+    machine = Machine("weights")
+    only = SimpleNamespace(prepare=machine.prepare, outputs=machine.outputs)
+    found = checked(only)
+    assert found.weights_matter is None
+    assert found.ok
+
+
+def test_the_digest_is_of_names_shapes_and_bits() -> None:
+    one = {"a": np.zeros((2, 3), np.float32)}
+    assert outputs_digest(one) == outputs_digest({"a": np.zeros((2, 3), np.float32)})
+    others = [
+        {"b": one["a"]},
+        {"a": np.zeros((3, 2), np.float32)},
+        {"a": np.zeros((2, 3), np.int32)},
+        {"a": np.full((2, 3), 1e-45, np.float32)},
+    ]
+    assert outputs_digest(one) not in {outputs_digest(other) for other in others}
+
+
+def test_a_real_session_is_real_and_has_its_weights_back() -> None:
+    session = PytorchRuntime().open(Job(CASE, Device("cpu", "host"), threads=1))
+    try:
+        before = session.outputs(session.prepare(CASE))
+        found = self_check(session, CASE)
+        after = session.outputs(session.prepare(CASE))
+    finally:
+        session.close()
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (True, True, True)
+    assert found.outputs_digest == outputs_digest(before) == outputs_digest(after)
+
+
+def test_launches_that_differ_are_told_apart() -> None:
+    repeats = Repeats()
+    rows: list[dict[str, Any]] = [
+        {"case_id": "c", "device_fingerprint": "d", "launch": n, "outputs_digest": digest}
+        for n, digest in enumerate(["x", "x", "y", None])
+    ]
+    for row in rows:
+        repeats.look(row)
+    assert [row.get("warnings") for row in rows] == [
+        None,
+        None,
+        ["The same seeded inputs gave other outputs in launch 0."],
+        None,
+    ]
