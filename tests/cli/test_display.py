@@ -82,6 +82,9 @@ def test_a_spread_is_half_the_interval_in_percent() -> None:
 def test_shapes_in_words() -> None:
     assert shapes(ROW) == "seq 128"
     assert shapes({"image_size": 64}) == "64px"
+    assert shapes({"prompt_tokens": 32, "new_tokens": 8, "image_size": 64}) == "32+8 tok"
+    assert shapes({"audio_seconds": 30}) == "30 s"
+    assert shapes({"image_size": 512, "denoising_steps": 4}) == "512px × 4"
     assert shapes({}) == ""
 
 

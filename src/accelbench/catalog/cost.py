@@ -112,7 +112,7 @@ def _entry_and_point(spec: ModelSpec, shapes: Shapes) -> tuple[dict[str, Any], i
     if along is None:
         return entry, settled.batch, 0
     size = getattr(settled, along)
-    if size % step:
+    if size is None or size % step:
         return None
     return entry, settled.batch, size // step
 

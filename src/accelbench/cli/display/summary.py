@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.cli.display.words import figure, latency, shapes, spread
+from accelbench.cli.display.words import figure, latency, marks, shapes, spread
 
 
 def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
@@ -23,13 +23,12 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     table.add_column("quality", overflow="fold")
     for row in rows:
         ok = row["status"] == "ok"
-        marks = " compiled" if row.get("compiled") else ""
         place = row["hardware"]
         if row["runtime"] not in ("pytorch", "none"):
             place = f"{row['runtime']}/{place}"
         table.add_row(
             _safe(str(row["model"])),
-            _safe(f"{place} {row['precision']}{marks}"),
+            _safe(f"{place} {row['precision']}{marks(row)}"),
             str(row["batch_size"]),
             shapes(row),
             figure(latency(row)) if ok else "–",

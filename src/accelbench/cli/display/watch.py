@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from typing import IO, Any
 
-from accelbench.cli.display.words import duration, figure, latency, shapes, spread
+from accelbench.cli.display.words import duration, figure, latency, marks, parts, shapes, spread
 from accelbench.core.case import Case
 from accelbench.core.protocols import Absent, Device
 from accelbench.run.observer import Progress
@@ -22,23 +22,25 @@ from accelbench.run.observer import Progress
 def case_line(row: Mapping[str, Any]) -> list[str]:
     """What became of a case, for people."""
     where = f"{row['runtime']}/{row['hardware']} {row['precision']}"
-    compiled = " compiled" if row.get("compiled") else ""
     launch = f" launch {row['launch'] + 1}" if row.get("launch") else ""
     size = f"batch {row['batch_size']} {shapes(row)}".strip()
-    head = f"{row['model']} {where}{compiled} {size}{launch}"
+    head = f"{row['model']} {where}{marks(row)} {size}{launch}"
     if row["status"] != "ok":
         lines = [f"{head}: {row['status']} — {row.get('message') or row.get('reason')}"]
         if row.get("advice"):
             lines.append(f"  → {row['advice']}")
         return lines
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
-    parts = [
+    figures = [
         f"{word} {figure(latency(row))} ms {spread(row)}".strip(),
         f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
         f"{figure(row.get('memory_peak_mb'))} MB",
         f"{row.get('quality')}",
     ]
-    return [f"{head}: " + " · ".join(parts), *(f"  ! {w}" for w in row.get("warnings", ()))]
+    lines = [f"{head}: " + " · ".join(figures)]
+    if parts(row):
+        lines.append("  " + " · ".join(parts(row)))
+    return [*lines, *(f"  ! {w}" for w in row.get("warnings") or ())]
 
 
 def device_lines(found: Sequence[Device | Absent]) -> list[str]:

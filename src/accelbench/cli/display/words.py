@@ -55,9 +55,39 @@ def latency(row: Mapping[str, Any]) -> float | None:
 
 
 def shapes(row: Mapping[str, Any]) -> str:
-    """Sequence or image size beside the batch."""
+    """The size beside the batch: of text, sound or image, the first that there is."""
+    if row.get("new_tokens"):
+        return f"{row['prompt_tokens']}+{row['new_tokens']} tok"
     if row.get("sequence_length"):
         return f"seq {row['sequence_length']}"
+    if row.get("audio_seconds"):
+        return f"{row['audio_seconds']} s"
     if row.get("image_size"):
-        return f"{row['image_size']}px"
+        steps = f" × {row['denoising_steps']}" if row.get("denoising_steps") else ""
+        return f"{row['image_size']}px{steps}"
     return ""
+
+
+def marks(row: Mapping[str, Any]) -> str:
+    """What was done beside the usual, each word with a space before it."""
+    training = " training" if row.get("mode") == "training" else ""
+    return training + (" compiled" if row.get("compiled") else "")
+
+
+def parts(row: Mapping[str, Any]) -> list[str]:
+    """The times of a step's parts, where it has any."""
+    if row.get("mode") == "training":
+        names = ("forward", "loss", "backward", "optimizer")
+    elif row.get("new_tokens"):
+        found = [f"first token {figure(row.get('ttft_ms'))} ms"]
+        if row.get("tpot_ms") is not None:
+            found.append(f"each further {figure(row['tpot_ms'])} ms")
+        names = ("embed", "retrieve", "generate")
+        return found + _times(row, names)
+    else:
+        names = ()
+    return _times(row, names)
+
+
+def _times(row: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
+    return [f"{n} {figure(row[f'{n}_ms'])}" for n in names if row.get(f"{n}_ms") is not None]
