@@ -36,7 +36,7 @@ _SAMPLES = {
 
 def result_schema() -> dict[str, Any]:
     """JSON Schema, draft 2020-12, of a document with results."""
-    properties = {column.name: _property(column) for column in COLUMNS}
+    properties = {column.name: property_of(column) for column in COLUMNS}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
@@ -59,7 +59,8 @@ def result_schema() -> dict[str, Any]:
     }
 
 
-def _property(column: Column) -> dict[str, Any]:
+def property_of(column: Column) -> dict[str, Any]:
+    """What a column holds, as JSON Schema has it."""
     about = dict(_TYPES[column.kind])
     if column.name in _WORDS:
         about["enum"] = [*_WORDS[column.name], None]

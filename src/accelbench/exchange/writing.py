@@ -1,4 +1,4 @@
-"""Writing an exported file: whole or not at all, and never over another one."""
+"""Writing an exported file: whole or not at all, and never over what somebody else wrote."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from accelbench.core.errors import UsageError
-from accelbench.store.files import REAL_FILES, Files, explained, place
+from accelbench.store.files import REAL_FILES, Files, explained, place, write_whole
 
 
 def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -> Path:
@@ -41,6 +41,14 @@ def write_exactly(path: Path, write: Callable[[Path], None], files: Files = REAL
             files.close(fd)
         if not place(files, written, path):
             raise _taken(path)
+
+
+def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:
+    """Write a file that is made anew each time: readers see the old one or the new one, whole."""
+    with explained("Writing the file", path), _beside(path, files) as written:
+        write_whole(files, written, [data])
+        files.rename(written, path)
+        files.sync_folder(path.parent)
 
 
 def _taken(path: Path) -> UsageError:

@@ -1,0 +1,227 @@
+"""The documents' aggregated_benchmarks.json: what all result files of a folder say together.
+
+An entry is a model on a target in a precision and a mode: what differs in its
+sequence length, image size or options is another entry, since the best of
+several questions is no answer to any of them. Within an entry only the batch
+size varies, and for each batch the median over all its results (launches, runs)
+counts, not the luckiest one. Of a result that is its p50, or its mean where steps
+were too short to be timed singly.
+
+    batch scaling efficiency = throughput at the best batch
+                               ÷ (throughput at the smallest batch × best batch ÷ smallest batch)
+
+1 means that a batch n times as large brings n times the throughput. It is null
+with one batch only, and where the smallest batch is the best.
+
+Only measured and imported results feed it. Emulated ones are counted, but their
+times stand for no device. Unsteady and throttled ones are used and flagged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from accelbench.core.errors import StoreError
+from accelbench.core.facts import utc_now
+from accelbench.core.identity import canonical
+from accelbench.core.words import Provenance, Quality, Status
+from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
+from accelbench.exchange.rows import row_of
+from accelbench.exchange.writing import write_over
+from accelbench.store.files import REAL_FILES, Files
+
+SCHEMA_VERSION = 1
+SCHEMA_ID = f"urn:accelbench:aggregate:{SCHEMA_VERSION}"
+
+RAW = "raw_results"
+PROCESSED = "processed_results"
+NAME = "aggregated_benchmarks.json"
+
+#: What tells entries apart, in the order in which they are sorted and shown.
+TARGET = ("runtime", "hardware", "device", "device_name")
+QUESTION = ("model", *TARGET, "precision", "mode")
+#: What else was asked: part of the question, though mostly each model's own default.
+ASIDE = (
+    *("sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
+    *("denoising_steps", "scenario", "world_size", "compiled", "options", "weights"),
+    "data_source",
+)
+_ABOUT = ("family", "architecture", "model_size", "parameters")
+_COUNTED = (Provenance.MEASURED, Provenance.IMPORTED)
+_DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The rows of a folder's result files, and the files that have none for us."""
+
+    rows: Sequence[Mapping[str, Any]]
+    runs: Sequence[Mapping[str, Any]] = ()
+    files: int = 0
+    skipped: Sequence[Mapping[str, str]] = field(default=())
+
+
+def refresh(output_dir: Path, files: Files = REAL_FILES) -> Path:
+    """Write <output_dir>/processed_results/aggregated_benchmarks.json anew from all result files.
+
+    Returns:
+        The file. Readers find the old one or the new one at any moment, never a part.
+    """
+    document = aggregate(gather(output_dir / RAW))
+    data = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    path = output_dir / PROCESSED / NAME
+    write_over(path, data.encode(), files)
+    return path
+
+
+def gather(folder: Path) -> Gathered:
+    """Every result of every *.json in a folder, one that is in two files once."""
+    rows: dict[str, Mapping[str, Any]] = {}
+    runs: dict[str, Mapping[str, Any]] = {}
+    skipped: list[Mapping[str, str]] = []
+    paths = sorted(folder.glob("*.json"))
+    for path in paths:
+        try:
+            run, results = _read(path)
+        except StoreError as error:
+            skipped.append({"file": path.name, "reason": error.message})
+            continue
+        for number, body in enumerate(results):
+            row = row_of(body)
+            rows[row["result_id"] or f"{path.name}#{number}"] = row
+        run_id = run.get("run_id")
+        if isinstance(run_id, str):
+            runs.setdefault(run_id, run)
+    return Gathered(list(rows.values()), [runs[one] for one in sorted(runs)], len(paths), skipped)
+
+
+def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+    """A result file's run and results; StoreError says why it is none."""
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"it cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise StoreError("it is no JSON") from error
+    if not isinstance(document, dict) or document.get("schema") != RESULT_SCHEMA:
+        raise StoreError(f"it is no document of schema {RESULT_SCHEMA}")
+    results, run = document.get("results"), document.get("run", {})
+    whole = isinstance(results, list) and all(isinstance(one, dict) for one in results)
+    if not whole or not isinstance(run, dict):
+        raise StoreError("its results are not as the schema has them")
+    return run, results  # type: ignore[return-value]  # seen to be a list of dicts above
+
+
+def aggregate(gathered: Gathered) -> dict[str, Any]:
+    """The document; pure but for the moment in it."""
+    counted = [row for row in gathered.rows if row.get("provenance") in _COUNTED]
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in counted:
+        groups.setdefault(canonical([row.get(n) for n in (*QUESTION, *ASIDE)]), []).append(row)
+    entries = [_entry(rows) for rows in groups.values()]
+    return {
+        "schema": SCHEMA_ID,
+        "generated_at": utc_now(),
+        "files": gathered.files,
+        "skipped_files": [dict(one) for one in gathered.skipped],
+        "runs": [
+            {name: run.get(name) for name in ("run_id", "started_at", "git_commit", "label")}
+            for run in gathered.runs
+        ],
+        "results": len(counted),
+        "status_counts": _counts((row.get("status") for row in counted), Status),
+        "left_out": _counts(
+            (r.get("provenance") for r in gathered.rows if r.get("provenance") not in _COUNTED),
+            Provenance,
+        ),
+        "entries": sorted(entries, key=lambda e: canonical([e[n] for n in (*QUESTION, "shape")])),
+    }
+
+
+def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dict[str, int]:
+    """How many of each word; words of another program are "unknown"."""
+    return dict(sorted(Counter(w if w in set(known) else "unknown" for w in words).items()))
+
+
+def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the results of one question say together."""
+    first = rows[0]
+    usable = [r for r in rows if r.get("status") == Status.OK and not r.get("emulated")]
+    batches = [_batch(size, of) for size, of in sorted(_by_batch(usable).items())]
+    timed = [one for one in batches if one["latency_ms"] is not None]
+    yielding = [one for one in batches if one["throughput"] is not None]
+    best = max(yielding, key=lambda one: one["throughput"], default=None)
+    memory = [one for one in batches if one["memory_peak_mb"] is not None]
+    largest = max(memory, key=lambda one: one["memory_peak_mb"], default=None)
+    quickest = min(timed, key=lambda one: one["latency_ms"], default=None)
+    return {
+        **{name: first.get(name) for name in QUESTION},
+        "shape": {name: first[name] for name in ASIDE if first.get(name) is not None},
+        **{name: first.get(name) for name in _ABOUT},
+        "best_latency": _pick(quickest, "latency_ms", "latency_statistic"),
+        "best_throughput": {**picked, "unit": first.get("throughput_unit")}
+        if (picked := _pick(best, "throughput"))
+        else None,
+        "memory_peak": _pick(largest, "memory_peak_mb", "memory_source"),
+        "batch_scaling_efficiency": _efficiency(yielding, best),
+        "batches": batches,
+        "results": len(rows),
+        "status_counts": _counts((r.get("status") for r in rows), Status),
+        "emulated": any(r.get("emulated") for r in rows),
+        "flags": sorted({flag for one in batches for flag in one["flags"]}),
+        "provenance": sorted({str(r["provenance"]) for r in rows}),
+        "run_ids": sorted({str(r["run_id"]) for r in rows if r.get("run_id")}),
+    }
+
+
+def _by_batch(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if (row.get("batch_size") or 0) >= 1:
+            found.setdefault(row["batch_size"], []).append(row)
+    return found
+
+
+def _batch(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One batch size: medians over its results; of memory the most that any of them took."""
+    p50 = [r["latency_p50_ms"] for r in rows if r.get("latency_p50_ms") is not None]
+    mean = [r["latency_mean_ms"] for r in rows if r.get("latency_mean_ms") is not None]
+    # A median of p50s where every result has one; p50s and means are not mixed.
+    statistic, latencies = ("p50", p50) if len(p50) == len(rows) else ("mean", mean)
+    throughputs = [r["throughput"] for r in rows if r.get("throughput") is not None]
+    peaks = [r for r in rows if r.get("memory_peak_mb") is not None]
+    peak = max(peaks, key=lambda r: r["memory_peak_mb"], default=None)
+    return {
+        "batch_size": size,
+        "latency_ms": median(latencies) if latencies else None,
+        "latency_statistic": statistic if latencies else None,
+        "throughput": median(throughputs) if throughputs else None,
+        "memory_peak_mb": peak["memory_peak_mb"] if peak else None,
+        "memory_source": peak.get("memory_source") if peak else None,
+        "results": len(rows),
+        "flags": sorted({str(r["quality"]) for r in rows if r.get("quality") in _DOUBTFUL}),
+    }
+
+
+def _pick(batch: Mapping[str, Any] | None, *names: str) -> dict[str, Any] | None:
+    """The figure of a batch with the batch beside it, and what would make one doubt it."""
+    if batch is None:
+        return None
+    return {name: batch[name] for name in (*names, "batch_size", "flags")}
+
+
+def _efficiency(
+    batches: Sequence[Mapping[str, Any]], best: Mapping[str, Any] | None
+) -> float | None:
+    if best is None or best is batches[0] or not batches[0]["throughput"]:
+        return None
+    smallest = batches[0]
+    ratio = best["batch_size"] / smallest["batch_size"]
+    efficiency: float = best["throughput"] / (smallest["throughput"] * ratio)
+    return efficiency

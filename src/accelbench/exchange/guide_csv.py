@@ -1,0 +1,119 @@
+"""The Benchmarking guide's result keys and CSV: its names for our columns, one line a result.
+
+`model` is the name that was asked for, so that the guide's filters find it again
+(`df['model'] == 'resnet50'`); the catalogue's own is `model_id`. A figure that is
+not known is NaN in a result — a float, so that `f"{…:.2f}"` works on every
+result, and what pandas calls missing — and an empty cell in the CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from accelbench.core.identity import canonical
+from accelbench.core.precision import PRECISIONS, long_name
+from accelbench.exchange.rows import row_of
+
+#: The guide's figures beside the columns that hold them.
+FIGURES = {
+    "latency_p50_ms": "latency_p50_ms",
+    "latency_p95_ms": "latency_p95_ms",
+    "latency_p99_ms": "latency_p99_ms",
+    "latency_mean_ms": "latency_mean_ms",
+    "latency_std_ms": "latency_std_ms",
+    "latency_min_ms": "latency_min_ms",
+    "latency_max_ms": "latency_max_ms",
+    "throughput_ips": "throughput",
+    "memory_mb": "memory_peak_mb",
+    "compilation_time_ms": "compile_ms",
+}
+GUIDE = (
+    *("framework", "model", "device", "device_type", "batch_size", "input_shape", "dtype"),
+    *FIGURES,
+    *("timestamp", "git_commit"),
+)
+#: What the guide has no word for, and a reader of its figures needs.
+BESIDE = (
+    *("status", "reason", "message", "advice", "quality", "warnings", "sample_count"),
+    *("throughput_unit", "memory_source", "data_source", "model_id", "run_id", "result_id"),
+)
+COLUMNS = (*GUIDE, *BESIDE)
+
+
+def guide_result(
+    body: Mapping[str, Any], model: str, git_commit: str | None, warnings: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A result under the guide's keys, followed by every other column of the store.
+
+    Args:
+        body: A result fact's body.
+        model: The model's name as it was asked for.
+        git_commit: Of the folder the run was started in, where it is a git work tree.
+        warnings: What is to be said beside the result's own.
+    """
+    row = row_of(body)
+    shapes = {name: tuple(shape) for name, shape in json.loads(row["input_shape"] or "{}").items()}
+    guide = {
+        "framework": row["runtime"],
+        "model": model,
+        "device": row["device"],
+        "device_type": row["hardware"],
+        "batch_size": row["batch_size"],
+        "input_shape": next(iter(shapes.values()), ()),  # of the model's first input
+        "dtype": _long(row["precision"]),
+        **{key: _figure(row[column]) for key, column in FIGURES.items()},
+        "timestamp": row["started_at"],
+        "git_commit": git_commit,
+    }
+    said = [*(row["warnings"] or ()), *warnings]
+    rest = {name: value for name, value in row.items() if name not in guide}
+    return {**guide, "model_id": row["model"], "input_shapes": shapes, **rest, "warnings": said}
+
+
+def _long(precision: str | None) -> str | None:
+    return long_name(precision) if precision in PRECISIONS else precision
+
+
+def _figure(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def csv_name(when: datetime) -> str:
+    """benchmark_results_<YYYYMMDD_HHMMSS>.csv, in UTC as the names of all result files."""
+    return f"benchmark_results_{when.astimezone(UTC).strftime('%Y%m%d_%H%M%S')}.csv"
+
+
+def encode(results: Sequence[Mapping[str, Any]], *, header: bool) -> bytes:
+    """Results as lines of CSV, below the header where a new file begins."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    if header:
+        writer.writerow(COLUMNS)
+    for result in results:
+        writer.writerow([_cell(result.get(name)) for name in COLUMNS])
+    return stream.getvalue().encode("utf-8", "backslashreplace")
+
+
+def header_of(first_line: str) -> tuple[str, ...]:
+    """The column names that a file's first line gives."""
+    return tuple(next(csv.reader([first_line]), ()))
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return str(value)  # an input shape, as Python spells it
+    if isinstance(value, float):
+        return repr(value)  # the shortest spelling that reads back as the same number
+    if isinstance(value, (list, dict)):
+        return canonical(value)
+    return str(value)

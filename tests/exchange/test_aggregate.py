@@ -1,0 +1,277 @@
+"""aggregated_benchmarks.json: the right figures from the right results, whole at any moment."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from bodies import body
+from power import every_cut
+
+from accelbench.core.columns import BY_NAME
+from accelbench.exchange import result_file
+from accelbench.exchange.aggregate import SCHEMA_ID, Gathered, aggregate, gather, refresh
+from accelbench.exchange.aggregate_schema import aggregate_schema, text
+from accelbench.exchange.rows import row_of
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+RUN = {"run_id": "r", "started_at": "2026-01-02T03:04:05.000000Z", "git_commit": "abc"}
+
+
+def check(document: Any) -> None:
+    schema = aggregate_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
+
+
+def ok(batch: int, ms: float, **more: Any) -> dict[str, Any]:
+    """A result of resnet-tiny: batch ÷ ms items a millisecond."""
+    name = "-".join(map(str, (batch, ms, *more.values())))
+    return body(
+        **{
+            "result_id": name,
+            "run_id": "r",
+            "model": "resnet-tiny",
+            "device": "cpu:0",
+            "mode": "inference",
+            "image_size": 64,
+            "batch_size": batch,
+            "latency_p50_ms": ms,
+            "latency_mean_ms": ms,
+            "throughput": 1000 * batch / ms,
+            "throughput_unit": "images/s",
+            "memory_peak_mb": 10.0 + batch,
+            "quality": "converged",
+            **more,
+        }
+    )
+
+
+def aggregated(*bodies: dict[str, Any]) -> dict[str, Any]:
+    document = aggregate(Gathered([row_of(one) for one in bodies]))
+    check(json.loads(json.dumps(document, allow_nan=False)))
+    return document
+
+
+def entry(*bodies: dict[str, Any]) -> dict[str, Any]:
+    (one,) = aggregated(*bodies)["entries"]
+    return dict(one)
+
+
+def test_the_published_schema_is_up_to_date() -> None:
+    published = Path(__file__).parents[2] / "docs" / "aggregate-schema.json"
+    assert published.read_text(encoding="utf-8") == text(), (
+        "python -m accelbench.exchange.aggregate_schema > docs/aggregate-schema.json"
+    )
+
+
+def test_the_best_figures_come_with_their_batch() -> None:
+    found = entry(ok(1, 4.0), ok(8, 8.0), ok(32, 40.0))  # 250, 1000 and 800 images/s
+    assert found["best_latency"] == {
+        "latency_ms": 4.0,
+        "latency_statistic": "p50",
+        "batch_size": 1,
+        "flags": [],
+    }
+    assert found["best_throughput"] == {
+        "throughput": 1000.0,
+        "unit": "images/s",
+        "batch_size": 8,
+        "flags": [],
+    }
+    assert (found["memory_peak"]["memory_peak_mb"], found["memory_peak"]["batch_size"]) == (42, 32)
+    # 1000 at batch 8, where 8 times the 250 of batch 1 would be 2000.
+    assert found["batch_scaling_efficiency"] == pytest.approx(0.5)
+    assert [one["batch_size"] for one in found["batches"]] == [1, 8, 32]
+
+
+def test_efficiency_counts_from_the_smallest_batch_there_is() -> None:
+    assert entry(ok(4, 4.0), ok(8, 4.0))["batch_scaling_efficiency"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("bodies", [[ok(8, 4.0)], [ok(1, 1.0), ok(8, 16.0)], []])
+def test_no_efficiency_where_there_is_nothing_to_compare(bodies: list[dict[str, Any]]) -> None:
+    refused = ok(2, 1.0, status="failed", throughput=None, latency_p50_ms=None)
+    assert entry(*bodies, refused)["batch_scaling_efficiency"] is None
+
+
+def test_of_several_launches_the_median_counts_not_the_luckiest() -> None:
+    found = entry(*(ok(1, ms, launch=i) for i, ms in enumerate((5.0, 1.0, 4.0))))
+    assert found["best_latency"]["latency_ms"] == 4.0
+    assert found["best_throughput"]["throughput"] == 250.0
+    assert found["batches"][0]["results"] == 3
+
+
+def test_medians_and_means_are_not_mixed() -> None:
+    too_short = ok(1, 3.0, latency_p50_ms=None)
+    found = entry(ok(1, 1.0, latency_mean_ms=2.0), too_short)["best_latency"]
+    assert (found["latency_ms"], found["latency_statistic"]) == (2.5, "mean")
+
+
+def test_only_the_batch_varies_within_an_entry() -> None:
+    others = [
+        {"model": "bert-tiny"},
+        {"hardware": "cuda", "device": "cuda:0"},
+        {"device": "cpu:1"},
+        {"runtime": "onnxruntime"},
+        {"precision": "bf16"},
+        {"mode": "training"},
+        {"image_size": 128},
+        {"options": {"compile": True}},
+        {"weights": "google/some"},
+    ]
+    document = aggregated(ok(1, 1.0), ok(2, 1.0), *(ok(1, 2.0, **more) for more in others))
+    assert len(document["entries"]) == 1 + len(others)
+    assert document["results"] == 2 + len(others)
+    assert {"image_size": 128} in [one["shape"] for one in document["entries"]]
+
+
+def test_doubtful_results_stay_and_are_flagged() -> None:
+    found = entry(ok(1, 4.0), ok(8, 8.0, quality="throttled"), ok(8, 8.0, quality="unsteady"))
+    assert found["flags"] == ["throttled", "unsteady"]
+    assert found["best_throughput"]["flags"] == ["throttled", "unsteady"]
+    assert found["best_latency"]["flags"] == []
+
+
+def test_what_was_not_measured_feeds_nothing() -> None:
+    document = aggregated(
+        ok(1, 4.0, provenance="imported"),
+        ok(1, 0.1, provenance="predicted"),
+        ok(1, 0.1, provenance="simulated"),
+        ok(1, 0.1, provenance="dreamt"),
+    )
+    assert document["left_out"] == {"predicted": 1, "simulated": 1, "unknown": 1}
+    (found,) = document["entries"]
+    assert found["best_latency"]["latency_ms"] == 4.0
+    assert found["provenance"] == ["imported"]
+
+
+def test_emulated_results_are_counted_and_their_times_are_not_used() -> None:
+    found = entry(ok(1, 4.0, emulated=True))
+    assert found["emulated"]
+    assert found["status_counts"] == {"ok": 1}
+    assert found["best_latency"] is found["best_throughput"] is None
+    assert found["batches"] == []
+
+
+def test_what_did_not_work_is_counted_by_status() -> None:
+    document = aggregated(
+        ok(1, 4.0),
+        ok(8, 0.1, status="out_of_memory"),
+        ok(32, 0.1, status="out_of_memory"),
+        ok(1, 0.1, status="wonderful", launch=1),
+    )
+    counts = {"ok": 1, "out_of_memory": 2, "unknown": 1}
+    assert document["status_counts"] == counts
+    assert document["entries"][0]["status_counts"] == counts
+    assert document["entries"][0]["best_latency"]["latency_ms"] == 4.0
+
+
+def test_nothing_at_all_is_a_valid_document() -> None:
+    assert aggregated()["entries"] == []
+
+
+# -- from files
+
+
+def test_it_is_made_of_all_result_files_of_the_folder(tmp_path: Path) -> None:
+    raw = tmp_path / "raw_results"
+    result_file.write(raw, RUN, [ok(1, 4.0), ok(1, 4.0, hardware="cuda")], WHEN)
+    path = refresh(tmp_path)
+    assert path == tmp_path / "processed_results" / "aggregated_benchmarks.json"
+    first = json.loads(path.read_text(encoding="utf-8"))
+    result_file.write(raw, {**RUN, "run_id": "s"}, [ok(8, 8.0, run_id="s")], WHEN)
+    refresh(tmp_path)
+    second = json.loads(path.read_text(encoding="utf-8"))
+    for document in (first, second):
+        check(document)
+        assert document["schema"] == SCHEMA_ID
+    assert (first["files"], first["results"]) == (2, 2)
+    assert (second["files"], second["results"]) == (3, 3)
+    assert [run["run_id"] for run in second["runs"]] == ["r", "s"]
+    assert second["runs"][0]["git_commit"] == "abc"
+    cpu = next(one for one in second["entries"] if one["hardware"] == "cpu")
+    assert cpu["run_ids"] == ["r", "s"]
+    assert cpu["best_throughput"]["batch_size"] == 8
+    assert list(path.parent.iterdir()) == [path]  # and nothing temporary
+
+
+def test_a_result_that_is_in_two_files_counts_once(tmp_path: Path) -> None:
+    raw = tmp_path / "raw_results"
+    for _ in range(2):
+        result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
+    assert aggregate(gather(raw))["results"] == 1
+
+
+def test_other_files_are_skipped_and_listed(tmp_path: Path) -> None:
+    raw = tmp_path / "raw_results"
+    result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
+    good = result_file.document(RUN, [ok(1, 4.0)])
+    others = {
+        "a-torn.json": json.dumps(good)[:-20],
+        "b-foreign.json": '{"results": []}',
+        "c-list.json": "[1, 2]",
+        "d-strange.json": json.dumps({**good, "results": [1]}),
+        "e-binary.json": "\x00",
+    }
+    for name, content in others.items():
+        (raw / name).write_text(content)
+    (raw / "notes.txt").write_text("not looked at")
+    (raw / "f-folder.json").mkdir()
+    refresh(tmp_path)
+    document = json.loads(
+        (tmp_path / "processed_results" / "aggregated_benchmarks.json").read_text()
+    )
+    check(document)
+    assert document["results"] == 1
+    skipped = {one["file"]: one["reason"] for one in document["skipped_files"]}
+    assert list(skipped) == [*others, "f-folder.json"]
+    assert skipped["a-torn.json"] == "it is no JSON"
+    assert "schema" in skipped["b-foreign.json"]
+
+
+def test_values_of_other_types_are_set_aside(tmp_path: Path) -> None:
+    raw = tmp_path / "raw_results"
+    document = result_file.document(RUN, [ok(1, 4.0)])
+    document["results"][0] |= {"latency_p50_ms": "fast", "batch_size": 0, "flops": True}
+    raw.mkdir()
+    (raw / "x.json").write_text(json.dumps(document))
+    (found,) = aggregate(gather(raw))["entries"]
+    assert found["batches"] == []
+
+
+def test_a_folder_without_results_has_an_empty_document(tmp_path: Path) -> None:
+    document = json.loads(refresh(tmp_path).read_text())
+    check(document)
+    assert document["files"] == 0
+
+
+def test_power_cuts_leave_the_old_document_or_the_new_one(tmp_path: Path) -> None:
+    numbers = iter(range(10**6))
+
+    def make() -> Path:
+        root = tmp_path / str(next(numbers))
+        result_file.write(root / "raw_results", RUN, [ok(1, 4.0)], WHEN)
+        refresh(root)
+        result_file.write(root / "raw_results", RUN, [ok(8, 8.0)], WHEN)
+        return root
+
+    def act(root: Path, files: Any) -> None:
+        refresh(root, files)
+
+    found = set()
+    for root, where in every_cut(make, act):
+        path = root / "processed_results" / "aggregated_benchmarks.json"
+        found.add(json.loads(path.read_text(encoding="utf-8"))["results"])
+        assert found <= {1, 2}, where
+    assert found == {1, 2}
+
+
+def test_every_figure_named_is_a_column() -> None:
+    from accelbench.exchange.aggregate import ASIDE, QUESTION
+
+    assert set(QUESTION) | set(ASIDE) <= BY_NAME.keys()
