@@ -136,6 +136,10 @@ def input_shapes(
 
 def axis(spec: ModelSpec, part: str, shapes: Shapes) -> int | None:
     """The size that a name in an input's shape stands for; None where nothing gives it."""
+    name, _, fewer = part.partition("-")
+    if fewer:
+        whole = axis(spec, name, shapes)
+        return None if whole is None else whole - int(fewer)
     if part == "sequence":
         return shapes.sequence if shapes.sequence is not None else shapes.prompt_tokens
     if part == "samples":

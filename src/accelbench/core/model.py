@@ -16,7 +16,8 @@ class InputSpec:
     """One named input tensor.
 
     `shape` holds numbers and the names batch, sequence, image and samples (of
-    sound), which a case's shapes fill in. Integer inputs are drawn from
+    sound), which a case's shapes fill in, or one of them less a number, as in
+    "sequence-96". Integer inputs are drawn from
     [low, high); a float input is standard normal. `constant` fills the tensor
     with one value, `row` gives every item of the batch the same values. `lead`
     is (value, n): each row of ids begins with n times that value, as image

@@ -10,6 +10,7 @@ from __future__ import annotations
 from accelbench.catalog.models import (
     bert,
     clip,
+    diffusion,
     distilbert,
     gpt2,
     llama,
@@ -17,6 +18,7 @@ from accelbench.catalog.models import (
     mamba,
     mixtral,
     qwen2,
+    rag,
     resnet,
     t5,
     vit,
@@ -38,4 +40,6 @@ MODELS: tuple[ModelSpec, ...] = (
     *clip.MODELS,
     *llava.MODELS,
     *whisper.MODELS,
+    *diffusion.MODELS,
+    *rag.MODELS,
 )

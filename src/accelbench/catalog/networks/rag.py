@@ -1,0 +1,88 @@
+"""Retrieval and generation in one network. Imports torch: only where one is built.
+
+    question -> embedder -> best k of the index -> passages + question -> generator
+
+The index and the passages are buffers, made by the seed like the weights: they
+travel with the model, count in its digest and memory, and nothing trains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+
+
+class Found(NamedTuple):
+    """What the index has for a question, best first."""
+
+    scores: torch.Tensor  # batch × k
+    passages: torch.Tensor  # batch × k, places in the index
+
+
+class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
+    """A question embedded, its passages found, and an answer generated from both.
+
+    In training the generator alone learns. The embedder stays as it is: an index holds
+    good only for the embedder that made it, and choosing the best k has no gradient.
+    """
+
+    def __init__(
+        self,
+        embedder: Mapping[str, Any],
+        generator: Mapping[str, Any],
+        passages: int,
+        passage_tokens: int,
+        retrieved: int,
+    ) -> None:
+        """Configs of a BertModel and a GPT2LMHeadModel, and the size of the collection."""
+        super().__init__()
+        self.embedder = BertModel(BertConfig(**embedder), add_pooling_layer=False)
+        self.embedder.requires_grad_(False)
+        self.generator = GPT2LMHeadModel(GPT2Config(**generator))
+        self.retrieved = retrieved
+        width, vocabulary = embedder["hidden_size"], generator["vocab_size"]
+        index = nn.functional.normalize(torch.randn(passages, width), dim=-1)
+        self.register_buffer("index", index)
+        self.register_buffer("passages", torch.randint(vocabulary, (passages, passage_tokens)))
+
+    def train(self, mode: bool = True) -> Rag:
+        """As every module, but the embedder: dropout would make it find other passages."""
+        super().train(mode)
+        self.embedder.eval()
+        return self
+
+    @torch.no_grad()
+    def embed(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """The mean over the question's tokens, of length one."""
+        states = self.embedder(input_ids=input_ids, attention_mask=attention_mask)
+        counted = attention_mask.unsqueeze(-1).to(states.last_hidden_state.dtype)
+        mean = (states.last_hidden_state * counted).sum(1) / counted.sum(1).clamp(min=1)
+        return nn.functional.normalize(mean, dim=-1)
+
+    @torch.no_grad()
+    def retrieve(self, embedding: torch.Tensor) -> Found:
+        """Every vector of the index is compared: exact search, as FAISS's flat index does."""
+        return Found(*torch.topk(embedding @ self.index.T, self.retrieved, dim=-1))
+
+    def prompt(
+        self, found: Found, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """What the generator reads: the passages, and then the question."""
+        passages = self.passages[found.passages].flatten(1)
+        return {
+            "input_ids": torch.cat([passages, input_ids], dim=1),
+            "attention_mask": torch.cat([torch.ones_like(passages), attention_mask], dim=1),
+        }
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """One pass over passages and question; logits of the question's tokens."""
+        found = self.retrieve(self.embed(input_ids, attention_mask))
+        read = self.prompt(found, input_ids, attention_mask)
+        output = self.generator(**read, logits_to_keep=input_ids.shape[1])
+        return {"logits": output.logits, "scores": found.scores}

@@ -1,0 +1,77 @@
+"""A question answered: embedded, its passages found, an answer generated.
+
+|start  embed|retrieve|generate: prefill  token 1|…|token n|
+|<-------- time to first token ----------------->|
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from accelbench.core.case import Case
+from accelbench.runtimes.local import Mark
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
+from accelbench.runtimes.pytorch.procedures.generate import (
+    SHORT,
+    Request,
+    TokenStamps,
+    wanted,
+    write,
+)
+
+if TYPE_CHECKING:
+    from accelbench.catalog.networks.rag import Rag
+
+
+class Answer:
+    """A request of a batch of questions."""
+
+    phases: tuple[str, ...] = ("embed", "retrieve", "generate")
+
+    def __init__(self, case: Case, opened: Opened) -> None:
+        self._makes, self._new_tokens = wanted(case)
+        self._opened = opened
+        self._network = cast("Rag", opened.module)
+        self._stamps = TokenStamps(opened)
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        self._stamps.forget()
+        with torch.inference_mode(), self._opened.autocast():
+            yield
+
+    def _reader(self, read: Inputs, new_tokens: int) -> Request:
+        return Request(self._network.generator, self._makes.kind, read, new_tokens)
+
+    def step(self, inputs: Inputs) -> torch.Tensor:
+        found = self._network.retrieve(self._network.embed(**inputs))
+        request = self._reader(self._network.prompt(found, **inputs), self._new_tokens)
+        request.prefill()
+        return write(request)
+
+    def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
+        self._stamps.start()
+        embedding = self._network.embed(**inputs)
+        mark("embed")
+        found = self._network.retrieve(embedding)
+        mark("retrieve")
+        request = self._reader(self._network.prompt(found, **inputs), self._new_tokens)
+        request.prefill()
+        self._stamps.token()
+        tokens = write(request, self._stamps.token)
+        mark("generate")
+        return tokens
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
+        found = self._network.retrieve(self._network.embed(**inputs))
+        read = self._network.prompt(found, **inputs)
+        request = self._reader(read, min(self._new_tokens, SHORT))
+        logits = request.prefill()
+        return {"scores": found.scores, "logits": logits, "tokens": write(request)}
+
+    def drain(self) -> Mapping[str, Any]:
+        return self._stamps.drained()
