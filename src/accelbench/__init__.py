@@ -1,3 +1,47 @@
-"""accelbench: how fast, how large, how correct and how costly is this model on this hardware."""
+"""accelbench: how fast, how large, how correct and how costly is this model on this hardware.
+
+The names of the Benchmarking guide are here: `from accelbench import BenchmarkConfig`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from accelbench.api.config import BenchmarkConfig
+    from accelbench.api.logger import BenchmarkLogger
+    from accelbench.api.memory import reset_memory_stats
+    from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
+    from accelbench.catalog.data import create_dataloader
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "BenchmarkConfig",
+    "BenchmarkLogger",
+    "__version__",
+    "create_dataloader",
+    "reset_memory_stats",
+    "run_benchmark_suite",
+    "run_inference_benchmark",
+]
+
+#: Where each name lives. Imported when it is asked for: every command imports this
+#: package, and most of them need none of it.
+_HOMES = {
+    "BenchmarkConfig": "accelbench.api.config",
+    "BenchmarkLogger": "accelbench.api.logger",
+    "create_dataloader": "accelbench.catalog.data",
+    "reset_memory_stats": "accelbench.api.memory",
+    "run_benchmark_suite": "accelbench.api.running",
+    "run_inference_benchmark": "accelbench.api.running",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'accelbench' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""The Benchmarking guide's Python API: `from accelbench import …`."""

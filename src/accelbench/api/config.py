@@ -1,0 +1,195 @@
+"""`BenchmarkConfig`: the guide's parameters and defaults, checked, and what they mean here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Shapes
+from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.precision import parse_precision
+from accelbench.hardware.detect import known
+from accelbench.run.plan import DEFAULT_BATCH_SIZES
+
+#: The frameworks that the guide names: known words, whether or not they are installed.
+FRAMEWORKS = ("pytorch", "jax")
+SYNTHETIC = "synthetic"
+#: The guide: "Minimum: 50 iterations".
+FEWEST_ITERATIONS = 50
+
+
+@dataclass
+class BenchmarkConfig:
+    """What to measure: the guide's parameters, its defaults included.
+
+    Attributes:
+        framework: 'pytorch', 'jax' or any other runtime that is installed.
+        model_name: A name of the catalogue: 'resnet50', 'vit_b_16', 'bert' …
+        device_prefer: 'cuda', 'mps', 'cpu', 'tpu' …; None takes the best one present. A
+            device that is named and absent gives unsupported results, never another device.
+        batch_sizes: Items in one step, a result each.
+        warmup_iterations: Steps before the measured ones.
+        measurement_iterations: Measured steps; fewer than 50 are warned of in the results.
+        input_shape: (C, H, W) for images, (sequence,) for text, with the batch before it
+            or without; None takes the model's own.
+        dtype: 'float32', 'float16' or 'bfloat16'; pure, not autocast.
+        data_source: 'synthetic', or the path of real inputs, such as ImageNet-100.
+        csv_output_dir: Where the CSV goes; made where it is missing.
+        verbose: Whether progress is printed.
+    """
+
+    framework: str = "pytorch"
+    model_name: str = "resnet50"
+    device_prefer: str | None = None
+    batch_sizes: Sequence[int] = field(default_factory=lambda: list(DEFAULT_BATCH_SIZES))
+    warmup_iterations: int = 10
+    measurement_iterations: int = 50
+    input_shape: Sequence[int] | None = None
+    dtype: str = "float32"
+    data_source: str | os.PathLike[str] = SYNTHETIC
+    csv_output_dir: str | os.PathLike[str] = "results/raw"
+    verbose: bool = True
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Refuse what cannot be meant.
+
+        Said once when the config is made and again when it is run, since a
+        field can be set in between. Whether `data_source` is there is only
+        asked when it runs: a config may be written before the data is.
+
+        Raises:
+            UsageError: one sentence, and what to use instead.
+        """
+        names = (*FRAMEWORKS, *(n for n in registered(RUNTIMES) if n not in FRAMEWORKS))
+        if self.framework not in names:
+            raise UsageError(
+                f"There is no framework named {self.framework!r}.", f"Known: {', '.join(names)}."
+            )
+        spec = self.spec
+        if self.device_prefer is not None:
+            kind = str(self.device_prefer).lower().partition(":")[0]
+            if kind not in known():
+                raise UsageError(
+                    f"There is no device named {self.device_prefer!r}.",
+                    f"Known: {', '.join(known())}; None takes the best one present.",
+                )
+        _check_counts("batch_sizes", self.batch_sizes, least=1)
+        _check_count("warmup_iterations", self.warmup_iterations, least=0)
+        _check_count("measurement_iterations", self.measurement_iterations, least=1)
+        parse_precision(_text("dtype", self.dtype))
+        _text("data_source", self.data_source)
+        _text("csv_output_dir", self.csv_output_dir)
+        if self.input_shape is not None:
+            _check_fits(spec, self)
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The catalogue's model behind the name."""
+        return find(_text("model_name", self.model_name))
+
+    @property
+    def precision(self) -> str:
+        """The dtype as it is stored: fp32, fp16, bf16."""
+        return parse_precision(self.dtype)
+
+    @property
+    def shapes(self) -> Shapes:
+        """The sizes that `input_shape` says, without the batch."""
+        return _shapes(self.spec, self.input_shape, self.batch_sizes)
+
+    @property
+    def data(self) -> str | None:
+        """The full path of real inputs that are there; None for synthetic ones."""
+        if str(self.data_source) == SYNTHETIC:
+            return None
+        path = Path(self.data_source).expanduser().absolute()
+        if not path.exists():
+            raise UsageError(
+                f"There is no data at {os.fspath(self.data_source)}.",
+                "Set data_source to a path that is there, or to 'synthetic'.",
+            )
+        return str(path)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)) or not str(value):
+        raise UsageError(f"{name} takes a name, not {value!r}.")
+    return str(value)
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{name} takes a whole number of at least {least}, not {value!r}.")
+
+
+def _check_counts(name: str, values: Any, least: int) -> None:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} takes a list of whole numbers, not {values!r}.")
+    if not list(values):
+        raise UsageError(f"{name} is empty.", "Name at least one.")
+    for value in values:
+        _check_count(name, value, least)
+
+
+def _shapes(spec: ModelSpec, wanted: Sequence[int] | None, batches: Sequence[int]) -> Shapes:
+    """What a shape means for a model: an image's side, or a sequence's length."""
+    if wanted is None:
+        return Shapes(batch=1)
+    _check_counts("input_shape", wanted, least=1)
+    *before, last = sizes = tuple(wanted)
+    if len(sizes) in (3, 4):
+        channels, height = before[-2:]
+        fed = next((i.shape for i in spec.inputs if i.shape[-2:] == ("image", "image")), None)
+        if fed is None or spec.image is None:
+            raise _unfit(spec, sizes, "takes no images")
+        if fed[-3] != channels:
+            raise _unfit(spec, sizes, f"takes images of {fed[-3]} channels")
+        if height != last:
+            raise _unfit(spec, sizes, "takes square images")
+        _check_batch(sizes[:-3], sizes, batches)
+        return Shapes(batch=1, image=last)
+    if len(sizes) in (1, 2):
+        if spec.sequence is None:
+            raise _unfit(spec, sizes, "takes no sequences")
+        _check_batch(before, sizes, batches)
+        return Shapes(batch=1, sequence=last)
+    raise _unfit(spec, sizes, "takes (C, H, W) or (sequence,), with the batch before it or without")
+
+
+def _check_batch(given: Sequence[int], sizes: tuple[int, ...], batches: Sequence[int]) -> None:
+    if given and given[0] not in batches:
+        raise UsageError(
+            f"input_shape {sizes} begins with a batch of {given[0]}, which batch_sizes has not.",
+            "Leave the batch out of input_shape: batch_sizes says it.",
+        )
+
+
+def _unfit(spec: ModelSpec, sizes: tuple[int, ...], why: str) -> UsageError:
+    return UsageError(
+        f"input_shape {sizes} does not fit: {spec.id} {why}.",
+        "Leave it out to use the model's own.",
+    )
+
+
+def _check_fits(spec: ModelSpec, config: BenchmarkConfig) -> None:
+    """What the model's own limits have against the shape."""
+    shapes = config.shapes
+    try:
+        settle(spec, shapes)
+    except UsageError:
+        raise
+    except AccelbenchError as error:
+        raise UsageError(
+            f"input_shape {tuple(config.input_shape or ())} does not fit: {error.message}",
+            "Leave it out to use the model's own.",
+        ) from error

@@ -1,0 +1,289 @@
+"""`run_inference_benchmark` and `run_benchmark_suite`: the guide's calls, by the real journey.
+
+A call is one run: planned, measured in isolated workers, each result durable in
+the run's journal before it is printed. The journal is kept in the database's
+folder where a database is wanted (`db`, or the variable ACCELBENCH_DB), else in
+`csv_output_dir`: the folder that the caller named is where a crash must leave
+what was measured, and a library that makes a database unasked where a script
+happens to run would surprise.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from accelbench.api.config import FEWEST_ITERATIONS, BenchmarkConfig
+from accelbench.api.logger import BenchmarkLogger
+from accelbench.api.progress import Printed
+from accelbench.core.case import Case, Target
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.facts import new_run_id
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.words import Mode, Status
+from accelbench.exchange.guide_csv import guide_result
+from accelbench.hardware.detect import detect_all
+from accelbench.hardware.environment import environment
+from accelbench.run import journey
+from accelbench.run.axes import shapes_of
+from accelbench.run.context import DEFAULT_TIMEOUT, Settings
+from accelbench.run.journey import Found, Journey
+from accelbench.run.observer import Observer, Silence
+from accelbench.run.plan import Plan, Planned, Refusal, Request
+from accelbench.store.database import ENVIRONMENT, Database, default_path
+
+#: The guide's order, with those in between that it does not know.
+BEST_FIRST = ("cuda", "rocm", "tpu", "mps", "cpu")
+#: Journals of runs without a database, in csv_output_dir.
+JOURNALS = "journals"
+#: A fixed number of steps takes as long as it takes: batch 128 of a large network on a CPU was
+#: asked for on purpose. A minute a step tells a hang from a slow machine.
+_SLOWEST_STEP_SECONDS = 60.0
+
+
+def run_inference_benchmark(
+    config: BenchmarkConfig, *, db: str | os.PathLike[str] | None = None
+) -> list[dict[str, Any]]:
+    """Measure one model at every batch size; write the CSV.
+
+    Args:
+        config: What to measure.
+        db: A database to store the results in as well, samples included.
+
+    Returns:
+        A result a batch size, in the order of `config.batch_sizes`, under the guide's keys
+        and every column of the store. One that is not ok has a status, a reason, a message
+        and an advice, and NaN for its figures.
+
+    Raises:
+        UsageError, SurroundingsError: nothing can be measured or written; one sentence.
+        KeyboardInterrupt: after Ctrl-C, when what was measured until then is in the CSV.
+    """
+    return _run([config], db)
+
+
+def run_benchmark_suite(
+    models: Sequence[str],
+    frameworks: Sequence[str],
+    batch_sizes: Sequence[int] | None = None,
+    *,
+    db: str | os.PathLike[str] | None = None,
+    **parameters: Any,
+) -> list[dict[str, Any]]:
+    """Measure models × frameworks × batch sizes in one run; write one CSV.
+
+    Args:
+        models: Names, as `BenchmarkConfig.model_name`.
+        frameworks: Names, as `BenchmarkConfig.framework`; one that is not installed gives
+            unsupported results.
+        batch_sizes: As `BenchmarkConfig.batch_sizes`, whose default it has.
+        db: As for `run_inference_benchmark`.
+        parameters: Any other parameter of `BenchmarkConfig`.
+
+    Returns:
+        As `run_inference_benchmark`, model by model.
+    """
+    for what, names in (("models", models), ("frameworks", frameworks)):
+        if isinstance(names, str) or not list(names):
+            raise UsageError(f"{what} takes a list of names, not {names!r}.")
+    if batch_sizes is not None:
+        parameters["batch_sizes"] = batch_sizes
+    configs = [
+        BenchmarkConfig(framework=framework, model_name=model, **parameters)
+        for model in models
+        for framework in frameworks
+    ]
+    return _run(configs, db)
+
+
+def _run(
+    configs: Sequence[BenchmarkConfig], db: str | os.PathLike[str] | None
+) -> list[dict[str, Any]]:
+    """One run of configs that differ in model and framework alone."""
+    for config in configs:
+        config.check()
+    first = configs[0]
+    settings = _settings(first)
+    folder = Path(first.csv_output_dir)
+    _try_writing(folder)
+    database = _database(db)
+    found, runtimes = detect_all(), journey.installed_runtimes()
+    asked: dict[str, BenchmarkConfig] = {}
+    planned: dict[str, Planned] = {}
+    notes: list[str] = []
+    for config in configs:
+        plan = _plan(config, found, runtimes)
+        notes += plan.notes
+        for one in plan.cases:
+            planned.setdefault(one.case.case_id, one)
+            asked.setdefault(one.case.case_id, config)
+    plan = Plan(tuple(planned.values()), tuple(notes))
+    surroundings = environment()
+    observer = _observer(first, asked, planned, notes)
+    ended = journey.start(
+        Journey(plan, settings, runtimes, {"command": _said(configs)}),
+        database.journals if database else folder / JOURNALS,
+        observer,
+        surroundings,
+    )
+    if database is not None:
+        for problem in database.fill().problems:
+            observer.note(problem)
+    commit = (surroundings.get("git") or {}).get("commit")
+    results = _results(ended.rows, configs, asked, commit)
+    logger = BenchmarkLogger(folder)
+    logger.log_results(results)
+    if isinstance(observer, Printed):
+        observer.ended(len(results), str(logger.path))
+    if ended.interrupted:
+        raise KeyboardInterrupt
+    return results
+
+
+def _settings(config: BenchmarkConfig) -> Settings:
+    steps = config.warmup_iterations + config.measurement_iterations
+    return Settings(
+        run_id=new_run_id(),
+        data=config.data,
+        iterations=config.measurement_iterations,
+        warmup=config.warmup_iterations,
+        timeout=max(DEFAULT_TIMEOUT, steps * _SLOWEST_STEP_SECONDS),
+    )
+
+
+def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
+    """The cases of one config, those of a framework that is not installed included."""
+    shapes = config.shapes
+    hardware = str(config.device_prefer).lower() if config.device_prefer else ""
+    request = Request(
+        models=(config.spec,),
+        hardware=(hardware or _best(found, runtimes.get(config.framework)),),
+        runtimes=(config.framework,),
+        batch_sizes=tuple(config.batch_sizes),
+        sequence_lengths=(shapes.sequence,) if shapes.sequence else (),
+        image_sizes=(shapes.image,) if shapes.image else (),
+        precisions=(config.precision,),
+    )
+    if config.framework in runtimes:
+        return journey.plan_for(request, found, runtimes)
+    refusal = Refusal(
+        Status.UNSUPPORTED,
+        "no_runtime",
+        f"no runtime named {config.framework} is installed here",
+        f"Runtimes installed here: {', '.join(sorted(runtimes))}.",
+    )
+    name, _, ordinal = request.hardware[0].partition(":")
+    target = Target(config.framework, name, ordinal or None)
+    present = next((one for one in found.get(name, ()) if isinstance(one, Device)), None)
+    return Plan(
+        tuple(
+            Planned(
+                Case(config.spec, target, config.precision, replace(one, batch=batch)),
+                present,
+                refusal,
+            )
+            for one in shapes_of(config.spec, request, Mode.INFERENCE)
+            for batch in sorted(set(config.batch_sizes))
+        )
+    )
+
+
+def _best(found: Found, runtime: Runtime | None) -> str:
+    """The best platform that is present and that the framework runs on."""
+    for name in BEST_FIRST:
+        served = runtime is None or name in runtime.info.hardware
+        if served and any(isinstance(one, Device) for one in found.get(name, ())):
+            return name
+    return "cpu"
+
+
+def _observer(
+    config: BenchmarkConfig,
+    asked: Mapping[str, BenchmarkConfig],
+    planned: Mapping[str, Planned],
+    notes: Sequence[str],
+) -> Observer:
+    if not config.verbose:
+        return Silence()
+    printed = Printed(
+        sys.stdout,
+        names={case_id: one.model_name for case_id, one in asked.items()},
+        places={case_id: _place(one) for case_id, one in planned.items()},
+    )
+    for note in notes:
+        printed.note(note)
+    return printed
+
+
+def _place(planned: Planned) -> Device | Absent:
+    """The device; of a case that will not be tried for want of one, the reason."""
+    if planned.device is not None:
+        return planned.device
+    refusal = planned.refusal
+    hardware = planned.case.target.place
+    return (
+        Absent(hardware, refusal.message, refusal.advice) if refusal else Absent(hardware, "", "")
+    )
+
+
+def _results(
+    rows: Sequence[Mapping[str, Any]],
+    configs: Sequence[BenchmarkConfig],
+    asked: Mapping[str, BenchmarkConfig],
+    commit: str | None,
+) -> list[dict[str, Any]]:
+    """In the order that was asked for: a run measures ascending batches."""
+    numbers = {id(config): number for number, config in enumerate(configs)}
+
+    def place(row: Mapping[str, Any]) -> tuple[int, int]:
+        config = asked[row["case_id"]]
+        return numbers[id(config)], list(config.batch_sizes).index(row["batch_size"])
+
+    return [
+        guide_result(row, config.model_name, commit, _warnings(config, row))
+        for row in sorted(rows, key=place)
+        for config in (asked[row["case_id"]],)
+    ]
+
+
+def _warnings(config: BenchmarkConfig, row: Mapping[str, Any]) -> list[str]:
+    asked = config.measurement_iterations
+    if row["status"] != Status.OK or asked >= FEWEST_ITERATIONS:
+        return []
+    return [f"Measured with {asked} iterations; the guide asks for {FEWEST_ITERATIONS} or more."]
+
+
+def _said(configs: Sequence[BenchmarkConfig]) -> str:
+    """What stands where a command line would."""
+    shown = ", ".join(map(repr, configs))
+    return (
+        f"accelbench.run_inference_benchmark({shown})"
+        if len(configs) == 1
+        else (f"accelbench.run_benchmark_suite: {shown}")
+    )
+
+
+def _database(asked: str | os.PathLike[str] | None) -> Database | None:
+    if asked is None and not os.environ.get(ENVIRONMENT):
+        return None
+    database = Database(default_path(Path(asked) if asked is not None else None))
+    database.ensure()
+    return database
+
+
+def _try_writing(folder: Path) -> None:
+    """See that a file can be made in a folder, before anything is measured."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SurroundingsError(
+            f"Results cannot be written to {folder}: {error.strerror}.",
+            "Set csv_output_dir to a folder that can be written.",
+        ) from error
