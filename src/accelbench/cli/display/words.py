@@ -76,6 +76,7 @@ def marks(row: Mapping[str, Any]) -> str:
 
 def parts(row: Mapping[str, Any]) -> list[str]:
     """The times of a step's parts, where it has any."""
+    names: tuple[str, ...] = ()
     if row.get("mode") == "training":
         names = ("forward", "loss", "backward", "optimizer")
     elif row.get("new_tokens"):
@@ -84,8 +85,6 @@ def parts(row: Mapping[str, Any]) -> list[str]:
             found.append(f"each further {figure(row['tpot_ms'])} ms")
         names = ("embed", "retrieve", "generate")
         return found + _times(row, names)
-    else:
-        names = ()
     return _times(row, names)
 
 
