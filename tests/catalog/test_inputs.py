@@ -29,11 +29,20 @@ def test_values_are_what_a_model_takes(spec: ModelSpec) -> None:
         assert array.shape[0] == 3
         if tensor.constant is not None:
             assert (array == tensor.constant).all()
+        elif tensor.row is not None:
+            assert (array == np.asarray(tensor.row, array.dtype)).all()
         elif tensor.dtype == "int64":
             assert array.dtype == np.int64
-            assert array.min() >= tensor.low
-            assert array.max() < tensor.high
-            assert array.max() > tensor.high // 2  # not all from a corner of the vocabulary
+            drawn = array
+            if tensor.lead is not None:
+                assert (array[..., : tensor.lead[1]] == tensor.lead[0]).all()
+                drawn = drawn[..., tensor.lead[1] :]
+            if tensor.last is not None:
+                assert (array[..., -1] == tensor.last).all()
+                drawn = drawn[..., :-1]
+            assert drawn.min() >= tensor.low
+            assert drawn.max() < tensor.high
+            assert drawn.max() > tensor.high // 2  # not all from a corner of the vocabulary
         else:
             assert array.dtype == np.float32
             assert abs(float(array.mean())) < 0.05
