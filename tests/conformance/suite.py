@@ -8,12 +8,14 @@ model and precision, and how inputs are changed a little. Every check of
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.catalog.find import choose
+from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Absent, Device, Job, Runtime, Session
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -35,20 +37,33 @@ class Subject:
     too_large: int | None = None  # a batch that no machine holds
     batch_axis: Mapping[str, int] = field(default_factory=dict)  # of outputs; 0 otherwise
     options: Mapping[str, Any] = field(default_factory=dict)
+    new_tokens: int | None = None  # where a step is a whole request
 
     def __str__(self) -> str:
         flags = "".join(f"-{name}" for name in self.options)
+        flags += "-generating" if self.new_tokens else ""
         name = self.card.rpartition(":")[2]
         return f"{name}-{self.hardware}-{self.model}-{self.precision}{flags}"
 
     def case(self, batch: int = 2) -> Case:
         spec = choose([self.model], None, (), (), all_models=False)[0]
-        sequence = 16 if spec.sequence else None  # short: nothing here is a measurement
+        # Short: nothing here is a measurement.
+        shapes = Shapes(
+            batch,
+            sequence=16 if spec.sequence else None,
+            image=spec.image,
+            steps=2 if spec.steps else None,
+        )
+        if self.new_tokens and spec.generation is not None:
+            least = spec.generation.min_prompt + 15 if spec.generation.kind == "decoder" else None
+            shapes = dataclasses.replace(
+                shapes, sequence=None, prompt_tokens=least, new_tokens=self.new_tokens
+            )
         return Case(
             spec,
             Target(self.runtime().info.name, self.hardware),
             self.precision,
-            Shapes(batch, sequence, spec.image),
+            settle(spec, shapes),
             options=dict(self.options),
         )
 
@@ -75,21 +90,21 @@ def scripted() -> Runtime:
 
 def other_numbers(inputs: Any) -> Any:
     """Scripted inputs with other values."""
-    import dataclasses
-
     return dataclasses.replace(inputs, values=tuple(v + 1.0 for v in inputs.values))
 
 
 def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Torch inputs with other ids and other pixels; masks stay."""
+    """Torch inputs with other ids, other pixels, other sounds, other noise; masks stay."""
     changed = dict(inputs)
-    for name in ("input_ids", "pixel_values"):
+    for name in ("input_ids", "pixel_values", "input_features", "sample"):
         if name in changed:
             changed[name] = changed[name].flip(-1) + (0 if name == "input_ids" else 1)
     return changed
 
 
-def torch_subject(hardware: str, model: str, precision: str, **options: Any) -> Subject:
+def torch_subject(
+    hardware: str, model: str, precision: str, new_tokens: int | None = None, **options: Any
+) -> Subject:
     return Subject(
         runtime=PytorchRuntime,
         card="accelbench.runtimes.pytorch:PytorchRuntime",
@@ -101,6 +116,7 @@ def torch_subject(hardware: str, model: str, precision: str, **options: Any) -> 
         dtypes=lambda evidence: evidence["weight_dtypes"],
         too_large=10**9,
         options=options,
+        new_tokens=new_tokens,
     )
 
 
@@ -124,6 +140,18 @@ PYTORCH_CUDA = [
     for model in ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
     for precision in ("fp32", "fp16", "bf16", "amp-fp16", "amp-bf16")
 ]
+#: What a step is where it is no single pass: requests, images made pass by pass, retrieval.
+PROCEDURES = [
+    ("gpt2-tiny", "fp32", 3),
+    ("gpt2-tiny", "bf16", 3),
+    ("whisper-mini", "fp32", 3),
+    ("rag-tiny", "fp32", 3),
+    ("rag-tiny", "bf16", 3),
+    ("unet-tiny", "fp32", None),
+    ("unet-tiny", "bf16", None),
+]
+PYTORCH_CPU += [torch_subject("cpu", *one) for one in PROCEDURES]
+PYTORCH_CUDA += [torch_subject("cuda", *one) for one in PROCEDURES]
 COMPILED = [torch_subject("cpu", "bert-tiny", "fp32", compile=True)]
 COMPILED_CUDA = [torch_subject("cuda", "bert-tiny", "fp32", compile=True)]
 

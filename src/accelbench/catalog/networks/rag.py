@@ -55,15 +55,21 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
         self.embedder.eval()
         return self
 
-    @torch.no_grad()
+    def gradient_checkpointing_enable(
+        self, gradient_checkpointing_kwargs: dict[str, Any] | None = None
+    ) -> None:
+        """As models of transformers have it: of the part that learns."""
+        self.generator.gradient_checkpointing_enable(gradient_checkpointing_kwargs)
+
     def embed(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """The mean over the question's tokens, of length one."""
-        states = self.embedder(input_ids=input_ids, attention_mask=attention_mask)
-        counted = attention_mask.unsqueeze(-1).to(states.last_hidden_state.dtype)
-        mean = (states.last_hidden_state * counted).sum(1) / counted.sum(1).clamp(min=1)
-        return nn.functional.normalize(mean, dim=-1)
+        with torch.no_grad():
+            read = self.embedder(input_ids=input_ids, attention_mask=attention_mask)
+            states = read.last_hidden_state
+            counted = attention_mask.unsqueeze(-1).to(states.dtype)
+            mean = (states * counted).sum(1) / counted.sum(1).clamp(min=1)
+            return nn.functional.normalize(mean, dim=-1)
 
-    @torch.no_grad()
     def retrieve(self, embedding: torch.Tensor) -> Found:
         """Every vector of the index is compared: exact search, as FAISS's flat index does."""
         return Found(*torch.topk(embedding @ self.index.T, self.retrieved, dim=-1))
