@@ -247,6 +247,18 @@ class Doubtable(Protocol):
         ...
 
 
+@runtime_checkable
+class Fed(Protocol):
+    """A session that can be fed with real inputs."""
+
+    def loaded(self) -> Mapping[str, Any]:
+        """Columns about the inputs that were prepared last; empty where they were synthetic.
+
+        What was read, skipped and drawn is part of the evidence's details, under "data".
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class RuntimeInfo:
     """A runtime's card: readable without importing its engine."""

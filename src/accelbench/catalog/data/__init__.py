@@ -1,0 +1,9 @@
+"""Real inputs: images, sound and text from files, decoded and preprocessed. Decoders on use."""
+
+from __future__ import annotations
+
+from accelbench.catalog.data.dataloader import DataLoader, create_dataloader
+from accelbench.catalog.data.feed import Feed
+from accelbench.catalog.data.folder import Folder, look
+
+__all__ = ["DataLoader", "Feed", "Folder", "create_dataloader", "look"]
