@@ -29,19 +29,19 @@ class _Tower:
 
 
 def _config(
-    vision: _Tower, text: _Tower, image: int, patch: int, vocabulary: int, positions: int
+    vision: _Tower,
+    text: _Tower,
+    image: int,
+    patch: int,
+    vocabulary: int,
+    positions: int,
+    **ids: int,
 ) -> dict[str, Any]:
     return {
         "projection_dim": text.hidden,
         "logit_scale_init_value": 2.6592,
         "vision_config": vision.config(image_size=image, patch_size=patch),
-        "text_config": text.config(
-            vocab_size=vocabulary,
-            max_position_embeddings=positions,
-            # The two highest ids, as CLIP's tokenizer has them.
-            bos_token_id=vocabulary - 2,
-            eos_token_id=vocabulary - 1,
-        ),
+        "text_config": text.config(vocab_size=vocabulary, max_position_embeddings=positions, **ids),
     }
 
 
@@ -76,7 +76,17 @@ MODELS = (
         task="zero-shot-image-classification",
         size="tiny",
         builder="transformers:CLIPModel",
-        config=_config(_Tower(128, 2, 2), _Tower(128, 2, 2), 64, 8, _TINY_VOCABULARY, 32),
+        # The end of a sentence has the highest id, as in CLIP's own vocabulary.
+        config=_config(
+            _Tower(128, 2, 2),
+            _Tower(128, 2, 2),
+            image=64,
+            patch=8,
+            vocabulary=_TINY_VOCABULARY,
+            positions=32,
+            bos_token_id=_TINY_VOCABULARY - 2,
+            eos_token_id=_TINY_VOCABULARY - 1,
+        ),
         inputs=(sentence(_TINY_VOCABULARY - 1), attention_mask(), pixel_values()),
         parameters=1_388_033,
         sequence=16,
