@@ -10,16 +10,17 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Job, Runtime, Session
+from accelbench.core.protocols import Fed, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Status
 from accelbench.measure.bootstrap import Interval
-from accelbench.measure.loop import measure
+from accelbench.measure.loop import Measurement, measure
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
 from accelbench.run.selfcheck import self_check
@@ -95,6 +96,18 @@ def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
     return runtime.open(job)
 
 
+def with_inputs(session: Session, found: Measurement) -> Measurement:
+    """Add what is known of real inputs; what a reader should know of them is a warning."""
+    if not isinstance(session, Fed):
+        return found
+    notes = found.evidence.details.get("data", {}).get("notes", ())
+    return replace(
+        found,
+        metrics={**found.metrics, **session.loaded()},
+        warnings=[*found.warnings, *notes],
+    )
+
+
 def serve(channel: Channel, runtime: Runtime) -> None:
     """Do what the conductor asks until it hangs up."""
     meter = WorkerMeter()
@@ -116,7 +129,7 @@ def serve(channel: Channel, runtime: Runtime) -> None:
                 }
             elif request["do"] == "measure" and session is not None:
                 case = case_from_json(request["case"])
-                found = measure(
+                measured = measure(
                     session,
                     case,
                     rules_from_json(request["rules"]),
@@ -125,6 +138,7 @@ def serve(channel: Channel, runtime: Runtime) -> None:
                     reporter,
                     items_per_step(case.model, case.shapes, case.mode),
                 )
+                found = with_inputs(session, measured)
                 checked = None
                 if not checked_before:
                     reporter.phase("self-check")

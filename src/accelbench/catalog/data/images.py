@@ -71,7 +71,7 @@ def decode(data: bytes) -> Image.Image:
         UnreadableError: it is no picture, or broken.
     """
     image_module = need("PIL.Image", "pillow", "data", "Reading images")
-    from PIL import ImageOps
+    from PIL import ImageOps, UnidentifiedImageError
 
     try:
         image = image_module.open(BytesIO(data))
@@ -82,6 +82,8 @@ def decode(data: bytes) -> Image.Image:
         if image.mode == "P":
             image = image.convert("RGBA")  # a palette's transparency is lost without a warning
         rgb: Image.Image = image.convert("RGB")
+    except UnidentifiedImageError as error:
+        raise UnreadableError("it is no picture") from error
     except Exception as error:  # a decoder of foreign bytes raises whatever it likes
         raise UnreadableError(str(error).partition("\n")[0] or type(error).__name__) from error
     return rgb
