@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     import torch
 
 _PICKLED = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
+#: Habits of ours, not properties of the weights, and where a config of transformers keeps them.
+_HABITS = {"use_cache": "use_cache", "experts_implementation": "_experts_implementation"}
 #: Config entries that may differ from the catalogue's without making it another model.
-_FREE = {"num_labels", "use_cache"}
+_FREE = {"num_labels", *_HABITS}
 #: A hub that is there answers within a fraction of this; one that is not must not hold up a run.
 _HUB_PATIENCE_S = 5.0
 
@@ -137,8 +139,9 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
                 f"{path} holds another model than {spec.id}: {key} is {theirs} instead of {ours}.",
                 "Name the model that the folder holds.",
             )
-    if "use_cache" in spec.config:  # a habit of ours, not a property of the weights
-        config.use_cache = spec.config["use_cache"]
+    for key, attribute in _HABITS.items():
+        if key in spec.config:
+            setattr(config, attribute, spec.config[key])
     return config
 
 
