@@ -41,9 +41,21 @@ PIECES = (
 SMALL = {
     "bert": "bert-tiny",
     "bert-base-uncased": "bert-tiny",
+    "clap": "clap-tiny",
+    "clip": "clip-tiny",
+    "detr": "detr-tiny",
     "gpt2": "gpt2-tiny",
+    "llama": "llama-tiny",
+    "llava": "llava-tiny",
+    "llava-next": "llava-next-tiny",
+    "qwen2": "qwen2-tiny",
     "resnet50": "resnet-tiny",
+    "t5": "t5-tiny",
+    "vit-base": "vit-tiny",
     "vit_b_16": "vit-tiny",
+    "wav2vec2": "wav2vec2-tiny",
+    "whisper": "whisper-mini",
+    "xclip": "xclip-tiny",
 }
 QUICK = {"--iterations": "3", "--warmup": "1", "--batch-sizes": "1"}
 
@@ -113,11 +125,36 @@ def quickened(command: str) -> list[str]:
             words += [option, value]
         elif option != "--batch-sizes":
             words[words.index(option) + 1] = value
-    if "--set" in words:
+    if "--set" in words and words[words.index("--set") + 1] != "custom":
         words[words.index("--set") + 1] = "small"
     elif "--category" in words or "--all" in words:
         words += ["--set", "small"]
+    # What such a command shows is that it chooses and runs; that every small model runs is
+    # shown once, in tests/run/test_small_set.py.
+    if {"--set", "--category", "--all"} & set(words) and "--limit" not in words:
+        words += ["--limit", "3"]
     return words
+
+
+MODELS_FILE = """{
+  "bert_tiny": {
+    "name": "prajjwal1/bert-tiny", "family": "embedding", "size": "tiny", "modality": "text"
+  }
+}
+"""
+
+
+def furnish(folder: Path) -> None:
+    """The files that the documents' commands name: a models file, a few images in classes."""
+    from PIL import Image
+
+    (folder / "path" / "to").mkdir(parents=True)
+    (folder / "path" / "to" / "models.json").write_text(MODELS_FILE)
+    for number, name in enumerate(("cat", "dog")):
+        images = folder / "data" / "imagenet100" / name
+        images.mkdir(parents=True)
+        for i in range(3):
+            Image.new("RGB", (90, 70), (40 * i, 80 * number, 120)).save(images / f"{i}.png")
 
 
 # -- nothing is missing -----------------------------------------------------------------
@@ -170,7 +207,30 @@ def has_target(name: str) -> bool:
     return bool(re.search(rf"^{re.escape(name)}:", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
+def has_parameter(name: str) -> bool:
+    from dataclasses import fields
+
+    from accelbench import BenchmarkConfig
+
+    return name in {f.name for f in fields(BenchmarkConfig)}
+
+
+def has_key(name: str) -> bool:
+    from accelbench.exchange.guide_csv import COLUMNS
+
+    return name in COLUMNS
+
+
+def has_entry(name: str) -> bool:
+    from accelbench.catalog.custom import KEYS
+
+    return name in KEYS
+
+
 CHECKS = {
+    "parameter": has_parameter,
+    "key": has_key,
+    "entry": has_entry,
     "column": has_column,
     "option": lambda name: name in run_options(),
     "extra": has_extra,
@@ -253,6 +313,7 @@ def check_results(shown: str, anywhere: bool) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_works(command: str, tmp_path: Path) -> None:
     words = quickened(command)
+    furnish(tmp_path)
     if words[:2] == ["db", "status"]:  # looks at a database, so there has to be one
         database = ["--db", words[-1]] if len(words) > 2 else []
         assert accelbench(tmp_path, "db", "init", *database).returncode == 0

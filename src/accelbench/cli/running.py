@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -167,7 +168,6 @@ def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
 def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet: bool) -> None:
     """The files, the table, every path, and the JSON document."""
     from accelbench.cli.display.summary import print_summary
-    from accelbench.exchange import result_file
     from accelbench.exchange.rows import row_of
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
@@ -176,16 +176,8 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     if database is not None:
         written.append(("Database", database.path))
     written.append(("Journal", journal))
-    if places.output_dir is not None or places.output_ci is not None:
-        started = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
-        if places.output_dir is not None and not ended.interrupted:
-            folder = places.output_dir / "raw_results"
-            written += [
-                ("Result file", path) for path in result_file.write(folder, started, ended.rows)
-            ]
-        if places.output_ci is not None and not ended.interrupted:
-            result_file.write_one(places.output_ci, started, ended.rows)
-            written.append(("CI file", places.output_ci))
+    if not ended.interrupted:
+        written += _result_files(ended, places, journal)
     if as_json:
         document = {
             "run_id": ended.run_id,
@@ -206,6 +198,31 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
     for what, path in written:
         stream.write(f"{what}: {path}\n")
+
+
+def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:
+    """Write what a run leaves in --output-dir and --output-ci."""
+    from accelbench.exchange import aggregate, guide_csv, result_file
+    from accelbench.exchange.writing import write_new
+
+    if places.output_dir is None and places.output_ci is None:
+        return []
+    started = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
+    written: list[tuple[str, Path]] = []
+    folder = places.output_dir
+    if folder is not None:
+        paths = result_file.write(folder / "raw_results", started, ended.rows)
+        written += [("Result file", path) for path in paths]
+        commit = started.get("git_commit")
+        lines = [guide_csv.guide_result(row, str(row["model"]), commit) for row in ended.rows]
+        table = guide_csv.encode(lines, header=True)
+        name = guide_csv.csv_name(datetime.now(UTC))
+        written.append(("Results saved to", write_new(folder, name, table)))
+        written.append(("Aggregated", aggregate.refresh(folder)))
+    if places.output_ci is not None:
+        result_file.write_one(places.output_ci, started, ended.rows)
+        written.append(("CI file", places.output_ci))
+    return written
 
 
 def resume_hint(run_id: str, places: Places) -> str:

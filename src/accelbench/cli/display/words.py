@@ -70,7 +70,7 @@ def shapes(row: Mapping[str, Any]) -> str:
 
 def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
-    training = " training" if row.get("mode") == "training" else ""
+    training = " train" if row.get("mode") == "training" else ""
     return training + (" compiled" if row.get("compiled") else "")
 
 
