@@ -10,6 +10,7 @@ import pytest
 
 from accelbench.catalog.find import choose, every_model, find, members, names_of
 from accelbench.core.errors import UsageError
+from accelbench.core.words import Architecture, Family
 
 NAMES = {
     "bert-base": [
@@ -26,7 +27,22 @@ NAMES = {
     "resnet-tiny": ["resnet_tiny"],
     "gpt2": ["GPT-2", "gpt2", "gpt2-small", "openai-community/gpt2"],
     "gpt2-tiny": ["gpt2_tiny"],
+    "distilbert-base": ["DistilBERT", "distilbert-base-uncased"],
+    "t5-base": ["T5", "t5", "t5_base", "google-t5/t5-base"],
+    "t5-small": ["t5-small", "t5_small", "google-t5/t5-small"],
+    "llama-2-7b": ["LLaMA", "llama2", "Llama-2-7b-hf", "meta-llama/Llama-2-7b-hf"],
+    "llama-3.2-1b": ["Llama-3.2-1B", "llama_3_2_1b"],
+    "qwen2-7b": ["Qwen2", "qwen2-7b", "Qwen/Qwen2-7B"],
+    "qwen2-0.5b": ["Qwen2-0.5B"],
+    "mixtral-8x7b": ["Mixtral", "mixtral-8x7b-v0.1", "mistralai/Mixtral-8x7B-v0.1"],
+    "mamba-130m": ["Mamba", "mamba-130m-hf", "state-spaces/mamba-130m-hf"],
 }  # fmt: skip
+
+#: As the guides name them: the thirteen key models.
+KEY_MODELS = (
+    "BERT", "CLAP", "CLIP", "DETR", "LLaMA", "LLaVA", "LLaVA-Next", "Qwen2", "T5", "ViT",
+    "Wav2Vec2", "Whisper", "XCLIP",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("expected", "typed"), [(m, n) for m, ns in NAMES.items() for n in ns])
@@ -63,7 +79,7 @@ def test_a_slip_is_met_with_near_matches(typed: str, near: str) -> None:
     assert repr(typed) in raised.value.message
 
 
-@pytest.mark.parametrize("typed", ["t5-small", "clip", "", "someone/bert-base-uncased"])
+@pytest.mark.parametrize("typed", ["opt-tiny", "bert-large", "", "someone/bert-base-uncased"])
 def test_another_model_is_unknown_not_replaced(typed: str) -> None:
     with pytest.raises(UsageError):
         find(typed)
@@ -71,7 +87,7 @@ def test_another_model_is_unknown_not_replaced(typed: str) -> None:
 
 def test_unrelated_models_are_not_suggested() -> None:
     with pytest.raises(UsageError) as raised:
-        find("t5-small")
+        find("opt-tiny")
     assert "Did you mean" not in raised.value.advice
 
 
@@ -83,9 +99,19 @@ def test_small_variants_exist_and_are_smaller() -> None:
             assert small.family is spec.family
 
 
-def test_sets() -> None:
-    assert [s.id for s in members("key")] == ["bert-base", "vit-base"]
-    assert all(s.size == "tiny" for s in members("small"))
+def test_the_key_set_holds_the_thirteen_key_models_and_every_architecture() -> None:
+    named = {find(name).id for name in KEY_MODELS}
+    assert len(named) == 13
+    assert named <= {s.id for s in members("key")}
+    assert {s.architecture for s in members("key")} == set(Architecture)
+
+
+def test_the_small_set_stands_for_the_key_set() -> None:
+    small = members("small")
+    assert all(s.size == "tiny" for s in small)
+    assert {find(s.small_variant or s.id).id for s in members("key")} <= {s.id for s in small}
+    assert {s.architecture for s in small} == set(Architecture)
+    assert {s.family for s in small} == set(Family)
     with pytest.raises(UsageError, match="Known sets: key, small"):
         members("huge")
 
@@ -99,17 +125,27 @@ def test_choose_by_names_keeps_their_order_and_each_once() -> None:
 
 
 def test_choose_by_category_takes_families_and_modalities() -> None:
-    vision = ["vit-base", "vit-tiny", "resnet-50", "resnet-tiny"]
-    assert ids(categories=["vision"]) == vision
-    assert ids(categories=["text"]) == ["bert-base", "bert-tiny", "gpt2", "gpt2-tiny"]
-    assert ids(categories=["text-generation"]) == ["gpt2", "gpt2-tiny"]
-    assert ids(categories=["vision"], set_name="small") == ["vit-tiny", "resnet-tiny"]
-    assert ids(categories=["vision", "embedding"], set_name="key") == ["bert-base", "vit-base"]
+    everything = every_model()
+    assert ids(categories=["vision"]) == [
+        s.id for s in everything if s.family == "vision" or "vision" in s.modalities
+    ]
+    assert {"vit-base", "clip-base", "detr-resnet-50"} <= set(ids(categories=["vision"]))
+    assert ids(categories=["text"]) == [s.id for s in everything if "text" in s.modalities]
+    writers = ids(categories=["text-generation"])
+    assert {"gpt2", "t5-base", "mamba-tiny"} <= set(writers)
+    assert "bert-base" not in writers
+    small = ids(categories=["vision"], set_name="small")
+    assert small[:2] == ["vit-tiny", "resnet-tiny"]
+    assert "bert-tiny" not in small
+    both = ids(categories=["vision", "embedding"], set_name="key")
+    assert both[:2] == ["bert-base", "vit-base"]
+    assert "llama-2-7b" not in both
 
 
 def test_choose_specific_picks_out_of_the_set_by_either_name() -> None:
     assert ids(set_name="small", specific=["bert"]) == ["bert-tiny"]
     assert ids(set_name="small", specific=["bert-tiny"]) == ["bert-tiny"]
+    assert ids(set_name="small", specific=["bert", "t5"]) == ["bert-tiny", "t5-tiny"]
     assert ids(set_name="key", specific=["bert", "vit"]) == ["bert-base", "vit-base"]
 
 
@@ -125,7 +161,7 @@ def test_choose_all_and_limit() -> None:
         {"all_models": True, "limit": 0},
         {"categories": ["visoin"]},
         {"models": ["bert"], "categories": ["vision"]},
-        {"categories": ["audio"]},  # a family without a model so far
+        {"models": ["gpt2"], "categories": ["audio"]},
     ],
 )
 def test_choosing_nothing_is_said(asked: dict[str, object]) -> None:

@@ -124,7 +124,7 @@ def _key(name: str) -> str:
 def _near(key: str) -> list[str]:
     """Names to suggest: a slip of the fingers, or a rougher likeness that begins the same.
 
-    Likeness alone would suggest gpt2-small to who asked for t5-small.
+    Likeness alone would suggest gpt2-tiny to who asked for opt-tiny.
     """
     close = difflib.get_close_matches(key, list(_names()), n=8, cutoff=0.6)
     return [
