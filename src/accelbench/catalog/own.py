@@ -1,0 +1,227 @@
+"""A model of the user's own: any class of transformers with a config, fed with what it reads.
+
+How many weights it has, what it reads and how long that may be is asked of
+transformers itself, on the meta device, in a process that ends afterwards
+(`python -m accelbench.catalog.own`): whoever conducts a run imports no engine.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+from accelbench.catalog.parts import attention_mask, pixel_values, token_ids
+from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
+from accelbench.core.identity import plain
+from accelbench.core.model import Generation, InputSpec, ModelSpec
+from accelbench.core.serial import model_from_json
+from accelbench.core.words import Architecture, Family
+
+#: Of a config.json, what says where it comes from, not what the model is.
+_ORIGIN = {"architectures", "model_type", "transformers_version", "torch_dtype", "dtype"}
+_ORIGIN |= {"_name_or_path", "_commit_hash"}
+_PROMPT, _NEW, _SEQUENCE, _SECONDS, _RATE, _IMAGE = 128, 32, 128, 10, 16_000, 224
+#: Importing transformers and laying out a large model took 8 s on a busy two-core machine.
+_PATIENCE_SECONDS = 300.0
+#: What a class is for, by how its name ends; a model without a head gives features.
+_TASKS = {
+    "ForCausalLM": "text-generation",
+    "LMHeadModel": "text-generation",
+    "ForConditionalGeneration": "text2text-generation",
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+    "ForMaskedLM": "fill-mask",
+    "ForImageClassification": "image-classification",
+    "ForCTC": "automatic-speech-recognition",
+    "ForAudioClassification": "audio-classification",
+}
+
+
+@dataclass(frozen=True)
+class Own:
+    """A model as its owner describes it."""
+
+    id: str
+    model_class: str  # of transformers: "BertModel"
+    config: Mapping[str, Any]
+    family: Family
+    size: str
+    modalities: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+
+
+def refusal(config: Mapping[str, Any]) -> str | None:
+    """Why a config cannot be measured by what transformers brings; None where it can."""
+    if "auto_map" in config:
+        return "it comes with Python code of its own, which is not run from here"
+    if "quantization_config" in config:
+        return "it is quantised, and would be measured as if it were not"
+    return None
+
+
+def describe(models: Sequence[Own]) -> list[ModelSpec | str]:
+    """The spec of each model, or the sentence that says why there is none.
+
+    Raises:
+        MissingExtraError: torch or transformers is not installed.
+        SurroundingsError: transformers cannot be asked.
+    """
+    for package in ("torch", "transformers"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "torch", "Describing a model of your own")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "accelbench.catalog.own"],
+            input=json.dumps([plain(one) for one in models]),
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SurroundingsError(
+            f"Describing the models took more than {_PATIENCE_SECONDS:.0f} s.", "Try again."
+        ) from error
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise SurroundingsError(
+            f"Describing the models failed: {last}", "Check that torch and transformers import."
+        )
+    answers = json.loads(done.stdout.splitlines()[-1])
+    return [one if isinstance(one, str) else model_from_json(one) for one in answers]
+
+
+# -- in the process that ends afterwards
+
+
+def spec_of(own: Own) -> ModelSpec:
+    """Ask transformers. Raises AccelbenchError, or whatever its classes make of the config."""
+    from accelbench.catalog.build import parameter_count, skeleton, transformers_class
+
+    config = {k: v for k, v in own.config.items() if k not in _ORIGIN}
+    bare = ModelSpec(
+        id=own.id,
+        family=own.family,
+        architecture=Architecture.ENCODER_ONLY,
+        modalities=own.modalities,
+        task=next((t for end, t in _TASKS.items() if own.model_class.endswith(end)), "")
+        or "feature-extraction",
+        size=own.size,
+        builder=f"transformers:{own.model_class}",
+        config=config,
+        inputs=(),
+        parameters=0,
+        aliases=own.aliases,
+        sets=("custom",),
+    )
+    model_class = transformers_class(bare)
+    if not getattr(model_class, "config_class", None):
+        raise AccelbenchError(f"{own.model_class} is no model class of transformers.")
+    module = skeleton(bare)
+    counted = replace(bare, parameters=parameter_count(module))
+    reads = model_class.main_input_name
+    also = [one for one in ("vision_config", "audio_config") if hasattr(module.config, one)]
+    if reads == "input_ids" and also:
+        raise AccelbenchError(
+            f"{own.model_class} reads more than text (it has a {also[0]}); models of one's own"
+            " can read one kind of input."
+        )
+    if reads == "input_ids":
+        return _text(counted, module)
+    if reads == "pixel_values":
+        return _vision(counted, module.config)
+    if reads == "input_values":
+        return _sound(counted)
+    raise AccelbenchError(
+        f"{own.model_class} reads {reads}; models of one's own can read input_ids, pixel_values"
+        " or input_values."
+    )
+
+
+def _text(spec: ModelSpec, module: Any) -> ModelSpec:
+    import inspect
+
+    config = module.config
+    text = config.get_text_config()
+    longest = getattr(text, "max_position_embeddings", None)
+    longest = longest if isinstance(longest, int) and longest > 0 else None
+    words = token_ids(int(text.vocab_size))
+    takes_mask = "attention_mask" in inspect.signature(module.forward).parameters
+    inputs: tuple[InputSpec, ...] = (words, attention_mask()) if takes_mask else (words,)
+    sequence = min(_SEQUENCE, longest or _SEQUENCE)
+    writes = module.can_generate()
+    kind = "encoder-decoder" if config.is_encoder_decoder else "decoder"
+    prompt_inputs = inputs
+    if config.is_encoder_decoder:
+        start = getattr(config, "decoder_start_token_id", None) or 0
+        begin = InputSpec("decoder_input_ids", ("batch", 1), "int64", constant=start)
+        prompt_inputs = (*inputs, begin)
+        inputs = (*inputs, token_ids(int(text.vocab_size), "decoder_input_ids"))
+    new = min(_NEW, max(1, (longest or 4 * _NEW) // 4))
+    prompt = min(_PROMPT, (longest or _PROMPT + new) - new)
+    return replace(
+        spec,
+        architecture=_architecture(config.is_encoder_decoder, writes),
+        # One forward pass keeps no keys and values; generation asks for the cache itself.
+        config={**spec.config, **({"use_cache": False} if hasattr(text, "use_cache") else {})},
+        inputs=inputs,
+        item="sequences",
+        sequence=sequence,
+        max_sequence=longest,
+        generation=Generation(prompt_inputs, prompt, new, longest, kind=kind)
+        if writes and prompt > 0
+        else None,
+    )
+
+
+def _architecture(encoder_decoder: bool, writes: bool) -> Architecture:
+    if encoder_decoder:
+        return Architecture.ENCODER_DECODER
+    return Architecture.DECODER_ONLY if writes else Architecture.ENCODER_ONLY
+
+
+def _vision(spec: ModelSpec, config: Any) -> ModelSpec:
+    side = getattr(config, "image_size", None) or _IMAGE
+    if isinstance(side, (list, tuple)):
+        if len(set(side)) != 1:
+            raise AccelbenchError(f"It takes images of {side}; only square ones can be fed.")
+        side = side[0]
+    return replace(
+        spec,
+        architecture=Architecture.VISION,
+        inputs=(pixel_values(int(getattr(config, "num_channels", 3))),),
+        item="images",
+        image=int(side),
+    )
+
+
+def _sound(spec: ModelSpec) -> ModelSpec:
+    return replace(
+        spec,
+        architecture=Architecture.SPEECH,
+        inputs=(InputSpec("input_values", ("batch", "samples")),),
+        audio=_SECONDS,
+        sampling_rate=_RATE,
+    )
+
+
+def _answer(body: Mapping[str, Any]) -> Any:
+    fields = {**body, "family": Family(body["family"])}
+    fields |= {name: tuple(body[name]) for name in ("modalities", "aliases")}
+    try:
+        return plain(spec_of(Own(**fields)))
+    except AccelbenchError as error:
+        return error.message
+    except Exception as error:
+        said = " ".join(str(error).split()) or "no message"
+        return f"transformers cannot build it: {type(error).__name__}: {said[:300]}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n" + json.dumps([_answer(one) for one in json.load(sys.stdin)]) + "\n")

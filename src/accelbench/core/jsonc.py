@@ -1,0 +1,141 @@
+"""JSON that people write: with comments, and with the line of every key for error messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+#: A string (kept), or a comment; what is neither is passed over a character at a time.
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
+
+
+class JsonError(ValueError):
+    """What is wrong with a text, and on which line."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.line = line
+        self.message = message
+
+
+class Object(dict[str, Any]):
+    """A JSON object that knows the line it begins on and that of each of its keys."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
+        self.lines: dict[str, int] = {}
+
+
+def parse(text: str) -> Any:
+    """The value of a text; every object in it is an `Object`.
+
+    Raises:
+        JsonError: it is no JSON, a key is there twice, or a comment does not end.
+    """
+    return _Reader(without_comments(text)).whole()
+
+
+def without_comments(text: str) -> str:
+    """The text with // and /* */ comments blanked: everything else stays on its line and column."""
+
+    def blank(found: re.Match[str]) -> str:
+        part = found[0]
+        if part.startswith('"'):
+            return part
+        if part == "/*":
+            raise JsonError(_line(text, found.start()), "a comment that begins here does not end")
+        return re.sub(r"[^\n]", " ", part)
+
+    return _STRING_OR_COMMENT.sub(blank, text)
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+class _Reader:
+    """Objects and lists by hand, for the lines; everything else by the standard decoder."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._decoder = json.JSONDecoder(parse_constant=_no_number)
+
+    def whole(self) -> Any:
+        if not self._next():
+            raise JsonError(1, "there is nothing in it")
+        try:
+            value = self._value()
+        except RecursionError:
+            raise self._wrong("it is nested too deeply") from None
+        if self._next():
+            raise self._wrong(f"nothing was expected after the end, not {self._next()!r}")
+        return value
+
+    def _value(self) -> Any:
+        begins = self._next()
+        if begins == "{":
+            return self._object()
+        if begins == "[":
+            return self._list()
+        return self._plain()
+
+    def _object(self) -> Object:
+        made = Object(self._here())
+        self._at += 1
+        while self._next() != "}":
+            if made:
+                self._take(",", "a comma between two keys, or the object's end")
+            if self._next() != '"':
+                raise self._wrong("a key in double quotes was expected")
+            line = self._here()
+            key = self._plain()
+            if key in made:
+                raise JsonError(line, f"the key {key!r} is there twice")
+            self._take(":", f"a colon after {key!r}")
+            made.lines[key] = line
+            made[key] = self._value()
+        self._at += 1
+        return made
+
+    def _list(self) -> list[Any]:
+        made: list[Any] = []
+        self._at += 1
+        while self._next() != "]":
+            if made:
+                self._take(",", "a comma between two values, or the list's end")
+            made.append(self._value())
+        self._at += 1
+        return made
+
+    def _plain(self) -> Any:
+        try:
+            value, self._at = self._decoder.raw_decode(self._text, self._at)
+        except json.JSONDecodeError as error:
+            raise JsonError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
+        except ValueError as error:
+            raise self._wrong(str(error)) from error
+        return value
+
+    def _next(self) -> str:
+        """The next character that is no white space; empty at the end."""
+        while self._text[self._at : self._at + 1].isspace():
+            self._at += 1
+        return self._text[self._at : self._at + 1]
+
+    def _take(self, sign: str, what: str) -> None:
+        if self._next() != sign:
+            raise self._wrong(f"{what} was expected")
+        self._at += 1
+
+    def _here(self) -> int:
+        return _line(self._text, self._at)
+
+    def _wrong(self, message: str) -> JsonError:
+        return JsonError(self._here(), message)
