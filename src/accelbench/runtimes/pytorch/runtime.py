@@ -19,6 +19,8 @@ from accelbench.core.words import Mode
 
 _HARDWARE = ("cpu", "cuda", "rocm", "mps")
 _OPTIONS = frozenset({"compile", "threads"})
+_TRAINING_OPTIONS = frozenset({"optimizer", "gradient_checkpointing", "pure"})
+_OPTIMIZERS = ("adamw", "sgd")
 
 
 class PytorchRuntime:
@@ -75,21 +77,19 @@ class PytorchRuntime:
                 message=f"the pytorch runtime does not run {case.precision}",
                 advice=f"It runs {', '.join(self.info.precisions)}.",
             )
-        if case.mode is not Mode.INFERENCE:
-            return Support(
-                ok=False,
-                reason="mode",
-                message=f"the pytorch runtime does not measure {case.mode.value}",
-                advice="Use --mode inference.",
-            )
-        unknown = set(case.options) - _OPTIONS
+        trains = case.mode is Mode.TRAINING
+        options = _OPTIONS | _TRAINING_OPTIONS if trains else _OPTIONS
+        unknown = set(case.options) - options
         if unknown:
             return Support(
                 ok=False,
                 reason="option",
-                message=f"the pytorch runtime has no option {', '.join(sorted(unknown))}",
-                advice=f"It has {', '.join(sorted(_OPTIONS))}.",
+                message=f"the pytorch runtime has no option {', '.join(sorted(unknown))}"
+                f" in {case.mode.value}",
+                advice=f"It has {', '.join(sorted(options))}.",
             )
+        if trains:
+            return _trains(case)
         return _generates(case) if case.generates else SUPPORTED
 
     def clock(self) -> Clock:
@@ -99,6 +99,32 @@ class PytorchRuntime:
         from accelbench.runtimes.pytorch.session import PytorchSession
 
         return PytorchSession(job, self.clock())
+
+
+def _trains(case: Case) -> Support:
+    if case.model.training is None:
+        return Support(
+            ok=False,
+            reason="no_training",
+            message=f"the catalogue does not say how {case.model.id} is trained",
+            advice="Use --mode inference.",
+        )
+    optimizer = case.options.get("optimizer", "adamw")
+    if optimizer not in _OPTIMIZERS:
+        return Support(
+            ok=False,
+            reason="option",
+            message=f"the pytorch runtime does not train with the optimizer {optimizer}",
+            advice=f"It trains with {' or '.join(_OPTIMIZERS)}.",
+        )
+    if case.options.get("pure") and case.precision not in ("fp16", "bf16"):
+        return Support(
+            ok=False,
+            reason="option",
+            message=f"pure training is of half-precision weights, and {case.precision} has none",
+            advice="Use --precision bf16 or fp16, or leave out --pure.",
+        )
+    return SUPPORTED
 
 
 def _generates(case: Case) -> Support:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -63,6 +63,15 @@ class Procedure(Protocol):
         ...
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """A procedure that has something to say beside its figures."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """For the evidence, as JSON holds it."""
+        ...
+
+
 def named_tensors(output: Any) -> dict[str, torch.Tensor]:
     """Every tensor of a model's output by name, whatever shape the output has."""
     if isinstance(output, torch.Tensor):
@@ -76,10 +85,13 @@ def named_tensors(output: Any) -> dict[str, torch.Tensor]:
 
 def make(case: Case, opened: Opened) -> Procedure:
     """The procedure of a case."""
-    from accelbench.runtimes.pytorch.procedures import forward, generate
+    from accelbench.runtimes.pytorch.procedures import denoise, forward, generate, rag, train
 
     makers: dict[str, Callable[[Case, Opened], Procedure]] = {
         "forward": forward.Forward,
         "generate": generate.Generate,
+        "denoise": denoise.Denoise,
+        "rag": rag.Answer if case.generates else forward.Forward,
+        "train": train.Train,
     }
     return makers[case.procedure](case, opened)

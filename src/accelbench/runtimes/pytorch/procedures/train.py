@@ -1,0 +1,202 @@
+"""One training step: forward, loss, backward, optimizer.
+
+A procedure is a fresh start — the initial weights, a new optimizer, the seed set
+anew — so step k of every launch of one seed on one device begins from the same
+bits. The host waits for the device nowhere: losses stay on it until they are
+drained. Two things make it wait all the same, as in every training loop: fp16's
+loss scaler, which must know whether a gradient overflowed before it lets the
+optimizer step, and losses that need the host (`catalog.losses` says which).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+import torch
+
+from accelbench.catalog.losses import named
+from accelbench.core.case import Case
+from accelbench.core.errors import UnsupportedError
+from accelbench.runtimes.local import Mark
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened, named_tensors
+
+#: Constant, without warm-up or decay: what is measured is ten to a few thousand steps on
+#: one batch. With these the loss of every small model of the catalogue falls in ten steps,
+#: by both optimizers (tests hold it).
+LEARNING_RATES = {"adamw": 1e-3, "sgd": 1e-2}
+MOMENTUM = 0.9
+
+#: Modules whose weights a training step has changed.
+_trained: WeakSet[torch.nn.Module] = WeakSet()
+
+
+class Train:
+    """A model in training mode with its loss and its optimizer."""
+
+    phases: tuple[str, ...] = ("forward", "loss", "backward", "optimizer")
+
+    def __init__(self, case: Case, opened: Opened) -> None:
+        how = case.model.training
+        assert how is not None  # the runtime's card has refused it otherwise
+        self._case = case
+        self._opened = opened
+        self._module = opened.module
+        self._loss_name = how.loss
+        self._loss = named(how.loss)
+        self._labels = frozenset(label.name for label in how.labels)
+        self._losses: list[torch.Tensor] = []
+        if self._module in _trained:
+            self._module.load_state_dict(opened.rebuild())
+            _trained.discard(self._module)
+        self._checkpointed = _checkpoint(case, self._module)
+        self._module.train()
+        self._weights = [p for p in self._module.parameters() if p.requires_grad]
+        self._optimizer = _optimizer(case, self._weights)
+        # What narrows its gradients to fp16 loses the small ones unless the loss is scaled up.
+        # Pure half training is asked for to see what happens without.
+        scaled = case.precision.endswith("fp16") and not case.options.get("pure")
+        self._scaler = torch.amp.GradScaler(opened.place.device.type, enabled=scaled)
+        _seed(opened.job.seed)
+
+    def around(self) -> AbstractContextManager[Any]:
+        """Nothing: autocast is entered anew by every step, whose weights are others.
+
+        What autocast has narrowed it keeps until it is left.
+        """
+        return nullcontext()
+
+    def step(self, inputs: Inputs) -> Any:
+        return self.split(inputs, _unmarked)
+
+    def split(self, inputs: Inputs, mark: Mark) -> Any:
+        with self._opened.autocast():
+            outputs = self._opened.run(**self._fed(inputs))
+        mark("forward")
+        loss = self._loss(outputs, inputs)
+        self._losses.append(loss.detach())
+        mark("loss")
+        self._scaler.scale(loss).backward()
+        mark("backward")
+        _trained.add(self._module)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        # Freed here and not before the next step: between steps nothing but the weights
+        # and the optimizer's own state is left.
+        self._optimizer.zero_grad(set_to_none=True)
+        mark("optimizer")
+
+    def _fed(self, inputs: Inputs) -> dict[str, torch.Tensor]:
+        return {name: t for name, t in inputs.items() if name not in self._labels}
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
+        """A forward pass in evaluation mode, as the weights are now; the training is not disturbed.
+
+        Of the module itself: what torch.compile made of it would be compiled once more.
+        """
+        with torch.no_grad(), _chances_kept(self._opened), self._opened.autocast():
+            self._module.eval()
+            try:
+                return named_tensors(self._module(**self._fed(inputs)))
+            finally:
+                self._module.train()
+
+    def drain(self) -> Mapping[str, Any]:
+        losses, self._losses = self._losses, []
+        return {"losses": torch.stack(losses).float().tolist() if losses else ()}
+
+    def facts(self) -> dict[str, Any]:
+        """What was trained and how, for the evidence."""
+        group = self._optimizer.param_groups[0]
+        scaler = self._scaler
+        return {
+            "training": {
+                "loss": self._loss_name,
+                "optimizer": type(self._optimizer).__name__,
+                "learning_rate": group["lr"],
+                "optimizer_kernels": _kernels(self._weights),
+                "loss_scale": scaler.get_scale() if scaler.is_enabled() else None,
+                "checkpointed_modules": self._checkpointed,
+                "trained_parameters": sum(p.numel() for p in self._weights),
+            }
+        }
+
+
+def _unmarked(_phase: str) -> None:
+    """Nobody asks when the phases of this step end."""
+
+
+def _optimizer(case: Case, weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    """Of torch's own making, with its own choice between fused, foreach and plain kernels."""
+    name = str(case.options.get("optimizer", "adamw"))
+    rate = LEARNING_RATES[name]
+    if name == "sgd":
+        return torch.optim.SGD(weights, lr=rate, momentum=MOMENTUM)
+    return torch.optim.AdamW(weights, lr=rate)
+
+
+def _kernels(weights: list[torch.nn.Parameter]) -> str:
+    """What torch's optimizers choose for these weights where nobody chose for them."""
+    choose: Callable[..., tuple[bool, bool]] | None = getattr(
+        torch.optim.optimizer, "_default_to_fused_or_foreach", None
+    )
+    if choose is None:
+        return "torch's default"
+    fused, foreach = choose(weights, differentiable=False)
+    return "fused" if fused else "foreach" if foreach else "plain"
+
+
+def _checkpoint(case: Case, module: torch.nn.Module) -> int:
+    """Have results recomputed in the backward pass, where that is asked for; in how many modules.
+
+    Raises:
+        UnsupportedError: the model has no place where it could.
+    """
+    if not case.options.get("gradient_checkpointing"):
+        return 0
+    enable = getattr(module, "gradient_checkpointing_enable", None)
+    enable_diffusers = getattr(module, "enable_gradient_checkpointing", None)
+    try:
+        if enable is not None:
+            enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        elif enable_diffusers is not None:
+            enable_diffusers()
+    except ValueError as error:  # so both libraries say of a model that has none
+        raise _not_checkpointed(case) from error
+    count = sum(bool(getattr(m, "gradient_checkpointing", False)) for m in module.modules())
+    if not count:
+        raise _not_checkpointed(case)
+    return count
+
+
+def _not_checkpointed(case: Case) -> UnsupportedError:
+    return UnsupportedError(
+        "gradient_checkpointing",
+        f"{case.model.id} has no gradient checkpointing",
+        "Leave out the option gradient_checkpointing, or use a smaller batch.",
+    )
+
+
+def _seed(seed: int) -> None:
+    """Everything that a step draws from: dropout, and what models mask by NumPy and Python."""
+    torch.manual_seed(seed)  # of every device
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
+@contextmanager
+def _chances_kept(opened: Opened) -> Iterator[None]:
+    """What is drawn within is drawn again afterwards."""
+    device = opened.place.device
+    numbers, python = np.random.get_state(), random.getstate()
+    own = [] if device.type == "cpu" else [device]
+    try:
+        with torch.random.fork_rng(devices=own, device_type=device.type if own else "cuda"):
+            yield
+    finally:
+        np.random.set_state(numbers)
+        random.setstate(python)
