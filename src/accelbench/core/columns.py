@@ -157,7 +157,6 @@ COLUMNS: tuple[Column, ...] = (
     _ms("embed_ms", "embedding the question of a rag request, from a pass of its own"),
     _ms("retrieve_ms", "finding the passages of a rag request, from a pass of its own"),
     _ms("generate_ms", "writing the answer of a rag request, from a pass of its own"),
-    _ms("denoise_ms", "all passes of the denoiser, from a pass of its own"),
     _ms("data_load_ms", "reading, decoding and preprocessing one batch of real inputs", "data ms"),
     _ms("forward_ms", "forward pass, from a pass of its own", "fwd ms"),
     _ms("loss_ms", "loss, from a pass of its own", "loss ms"),

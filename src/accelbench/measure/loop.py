@@ -268,7 +268,7 @@ def _side_passes(
     averages = meter.averages(work)
     # Read after that pass: the peak is then of every step whose average is given.
     columns: dict[str, Any] = {**meter.peaks(), **averages}
-    if len(session.phases) > 1:
+    if tuple(session.phases) != ("step",):  # a request of one token is a prefill and nothing else
         listener.phase("phases")
         split = session.sample(inputs, steps, Timing.PHASES)
         for phase, times in split.phase_ns.items():

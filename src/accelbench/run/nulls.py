@@ -51,7 +51,6 @@ _ALWAYS = {
     "outputs_digest": "the outputs were looked at with the first case of the worker",
     "audio_seconds": "the model takes no sound",
     "denoising_steps": "nothing is denoised",
-    "denoise_ms": "nothing is denoised",
     "image_size": "the model takes no image",
     "sequence_length": "the model reads no sequence of its own",
     "latency_ci_low_ms": "too few samples for an interval",
