@@ -37,10 +37,15 @@ def decode(data: bytes, seconds: int, rate: int) -> Array:
             own_rate = int(file.samplerate)
             read = file.read(seconds * own_rate, dtype="float32", always_2d=True)
     except Exception as error:  # a decoder of foreign bytes raises whatever it likes
-        raise UnreadableError(str(error).partition("\n")[0] or type(error).__name__) from error
+        raise UnreadableError(_said(error)) from error
     if not len(read):
         raise UnreadableError("it holds no sound")
     return resampled(read.mean(axis=1), own_rate, rate)[: seconds * rate]
+
+
+def _said(error: Exception) -> str:
+    """libsndfile's words, without the address of what it was to open."""
+    return str(error).partition("\n")[0].rpartition(": ")[2] or type(error).__name__
 
 
 def resampled(wave: Array, rate: int, wanted: int) -> Array:

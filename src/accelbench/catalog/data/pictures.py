@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -127,6 +128,12 @@ def _view(spec: ModelSpec, fed: Fed) -> _View:
     )
 
 
+def _counted(name: str) -> list[tuple[int, str]]:
+    """A name as people count: frame 10 comes after frame 9."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
 def _items(
     entries: Sequence[Entry], frames: int | None, notes: list[str]
 ) -> list[tuple[Entry, ...]]:
@@ -134,7 +141,7 @@ def _items(
     if frames is None:
         return [(entry,) for entry in entries]
     items: list[tuple[Entry, ...]] = []
-    by_folder = sorted(entries, key=lambda e: (e.folder, e.name))
+    by_folder = sorted(entries, key=lambda e: (e.folder, _counted(e.name)))
     for _, group in itertools.groupby(by_folder, key=lambda e: e.folder):
         members = list(group)
         if len(members) < frames:

@@ -1,0 +1,132 @@
+"""Pictures: every mode comes out as upright RGB, resized and normalised as published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_makers import picture
+from PIL import Image
+
+from accelbench.catalog.data import images
+from accelbench.catalog.data.images import Preprocessing, best_grid, decode, fitted, normalised
+from accelbench.catalog.data.rows import UnreadableError
+from accelbench.catalog.find import every_model, find
+
+PLAIN = Preprocessing((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+
+def middle(image: Image.Image) -> tuple[int, ...]:
+    found = image.getpixel((image.width // 2, image.height // 2))
+    assert isinstance(found, tuple)
+    return tuple(int(value) for value in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("a.png", "RGB"), ("a.png", "RGBA"), ("a.png", "P"), ("a.jpg", "CMYK"), ("a.webp", "RGB")],
+)
+def test_every_mode_becomes_rgb(tmp_path: Path, name: str, mode: str) -> None:
+    image = decode(picture(tmp_path / name, (204, 51, 0), mode=mode).read_bytes())
+    assert image.mode == "RGB"
+    assert np.abs(np.subtract(middle(image), (204, 51, 0))).max() <= 8  # JPEG and WebP lose some
+
+
+def test_grey_has_three_equal_channels(tmp_path: Path) -> None:
+    image = decode(picture(tmp_path / "a.png", (90, 90, 90), mode="L").read_bytes())
+    assert middle(image) == (90, 90, 90)
+
+
+def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path) -> None:
+    path = tmp_path / "deep.png"
+    Image.fromarray(np.full((8, 8), 128 << 8, np.uint16)).save(path)
+    assert middle(decode(path.read_bytes())) == (128, 128, 128)
+
+
+def test_exif_turns_a_picture_upright(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees
+    path = picture(tmp_path / "a.jpg", size=(40, 20), exif=exif)
+    assert decode(path.read_bytes()).size == (20, 40)
+
+
+@pytest.mark.parametrize("data", [b"", b"no picture at all"])
+def test_what_is_no_picture_says_so_without_an_address(data: bytes) -> None:
+    with pytest.raises(UnreadableError) as raised:
+        decode(data)
+    assert str(raised.value) == "it is no picture"
+
+
+def test_half_a_picture_is_unreadable(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "a.jpg")
+    data = (tmp_path / "a.jpg").read_bytes()
+    with pytest.raises(UnreadableError):
+        decode(data[: len(data) // 2])
+
+
+def test_the_middle_is_cut_out() -> None:
+    """A picture of three stripes, twice as wide as high: the outer ones are lost."""
+    pixels = np.zeros((100, 200, 3), np.uint8)
+    pixels[:, 50:150] = 255
+    found = normalised(fitted(Image.fromarray(pixels), 50, 50, PLAIN), PLAIN)
+    assert found.shape == (3, 50, 50)
+    assert found[:, :, 2:-2].min() > 0.95
+
+
+def test_the_margin_leaves_a_border_out() -> None:
+    """256 / 224 of the size: an eighth of each side is cut away, half of it at either end."""
+    pixels = np.zeros((256, 256, 3), np.uint8)
+    pixels[16:240, 16:240] = 255
+    how = Preprocessing(PLAIN.mean, PLAIN.std, margin=256 / 224)
+    assert normalised(fitted(Image.fromarray(pixels), 224, 224, how), how).min() == 1.0
+
+
+@pytest.mark.parametrize("size", [(7, 1000), (1000, 7), (1, 1)])
+def test_odd_proportions_still_fill_the_target(size: tuple[int, int]) -> None:
+    assert fitted(Image.new("RGB", size), 24, 16, PLAIN).size == (16, 24)
+
+
+@pytest.mark.parametrize(
+    ("model", "red"),
+    [
+        ("resnet-50", (1 - 0.485) / 0.229),
+        ("detr", (1 - 0.485) / 0.229),
+        ("vit-base", 1.0),
+        ("clip-base", (1 - 0.48145466) / 0.26862954),
+        ("llava-next", (1 - 0.48145466) / 0.26862954),
+        ("xclip-base", (1 - 0.485) / 0.229),
+        ("vit-gpt2", 1.0),
+    ],
+)
+def test_published_normalisation(model: str, red: float) -> None:
+    how = images.preprocessing(find(model))
+    assert how is not None
+    made = normalised(Image.new("RGB", (4, 4), (255, 0, 0)), how)
+    assert made.dtype == np.float32
+    assert made[0] == pytest.approx(red, rel=1e-6)
+
+
+def test_every_model_that_takes_pictures_has_a_published_way() -> None:
+    taking = [m for m in every_model() if any(t.name == "pixel_values" for t in m.inputs)]
+    assert taking
+    assert [m.id for m in taking if images.preprocessing(m) is None] == []
+
+
+def test_llava_next_chooses_its_grid_as_published() -> None:
+    grids = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+    assert best_grid((336, 336), grids) == (336, 672)  # nothing gained by a larger one
+    assert best_grid((1000, 300), grids) == (1008, 336)
+    assert best_grid((640, 640), grids) == (672, 672)
+
+
+def test_tiles_are_the_whole_then_the_grid_padded_with_black() -> None:
+    tiles = images.tiled(Image.new("RGB", (50, 70), (255, 255, 255)), (32, 32), (32, 64), 32, PLAIN)
+    assert [t.shape for t in tiles] == [(3, 32, 32)] * 3
+    assert tiles[0].min() == 1.0
+    # The picture stands in the middle of the two tiles: half of each is black.
+    assert tiles[1][:, :, :16].max() == 0.0
+    assert tiles[1][:, :, 16:].min() == 1.0
+    assert tiles[2][:, :, :16].min() == 1.0
+    assert tiles[2][:, :, 16:].max() == 0.0
