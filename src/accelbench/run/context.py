@@ -12,6 +12,7 @@ from accelbench.core.protocols import Runtime
 from accelbench.run.budget import Budget
 from accelbench.run.observer import Observer
 from accelbench.run.plan import Estimate, Free, Planned
+from accelbench.run.reference import References
 from accelbench.run.repeats import Repeats
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.workshop import Workshop
@@ -69,3 +70,4 @@ class Context:
     conditions: Mapping[str, Any]  # versions and such, the same for the whole run
     tally: Tally = field(default_factory=Tally)
     repeats: Repeats = field(default_factory=Repeats)
+    references: References = field(default_factory=References)

@@ -14,9 +14,10 @@ from typing import Any
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
-from accelbench.core.serial import case_to_json, device_to_json
+from accelbench.core.serial import case_to_json
 from accelbench.core.words import Provenance, Status
 from accelbench.run import lifeline
+from accelbench.run.asking import open_request
 from accelbench.run.context import Context
 from accelbench.run.devicewatch import DeviceWatch
 from accelbench.run.observer import Progress
@@ -76,6 +77,7 @@ class GroupLaunch:
         context.observer.case_started(planned.case, self._asked.launch, number, self._total)
         refused = self._refused(planned)
         if refused is None and self._worker is None:
+            context.references.gather(context, self._cases)
             self._warm_up_template(planned)
         started_at = utc_now()
         self._watch = DeviceWatch.of(planned.device)
@@ -231,7 +233,9 @@ class GroupLaunch:
         request = {"do": "measure", "case": case, "rules": self._rules}
         answer = self._ask(request, "measuring")
         self._cpu_seconds = answer["cpu_seconds"]
-        return Outcome(Status.OK, measurement=answer, opened=self._opened)
+        converged, why_not = self._context.references.judge(planned.case, answer["metrics"])
+        answer["metrics"] |= converged
+        return Outcome(Status.OK, measurement=answer, opened=self._opened, null_reasons=why_not)
 
     def _open(self, planned: Planned) -> None:
         settings = self._settings
@@ -249,16 +253,7 @@ class GroupLaunch:
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
-        job = {
-            "case": case_to_json(planned.case),
-            "device": device_to_json(device),
-            "seed": settings.seed,
-            "threads": settings.threads,
-            "weights": settings.weights,
-            "data": settings.data,
-            "trust_remote_code": settings.trust_remote_code,
-        }
-        self._opened = self._ask({"do": "open", "job": job}, "loading")
+        self._opened = self._ask(open_request(settings, planned.case, device), "loading")
         self._cpu_seconds = self._opened["cpu_seconds"]
 
     def _ask(self, request: Mapping[str, Any], doing: str) -> dict[str, Any]:

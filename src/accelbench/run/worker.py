@@ -1,8 +1,9 @@
 """The worker: opens one model and measures the cases it is given, smallest batch first.
 
-It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}, and
-ends when the conductor hangs up. Between blocks it reports and waits for
-"go": what the conductor then draws or writes disturbs no sample.
+It answers {"do": "open", "job"}, {"do": "measure", "case", "rules"} and, without
+timing anything, {"do": "losses", "case", "steps"}, and ends when the conductor
+hangs up. Between blocks it reports and waits for "go": what the conductor then
+draws or writes disturbs no sample.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Fed, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, device_from_json
-from accelbench.core.words import Status
+from accelbench.core.words import Status, Timing
 from accelbench.measure.bootstrap import Interval
 from accelbench.measure.loop import Measurement, measure
+from accelbench.measure.losses import LossLog
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
 from accelbench.run.selfcheck import self_check
@@ -152,6 +154,11 @@ def serve(channel: Channel, runtime: Runtime) -> None:
                     "samples": {k: list(v) for k, v in found.samples.items()},
                     "cpu_seconds": cpu_seconds(),
                 }
+            elif request["do"] == "losses" and session is not None:
+                case = case_from_json(request["case"])
+                log = LossLog(session)
+                log.session.sample(log.session.prepare(case), request["steps"], Timing.EACH)
+                answer = {"losses": log.losses}
             else:
                 raise ValueError(f"a worker cannot {request['do']}")
             channel.send({"event": "done", **answer})

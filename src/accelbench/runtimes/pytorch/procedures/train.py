@@ -11,7 +11,7 @@ optimizer step, and losses that need the host (`catalog.losses` says which).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from weakref import WeakSet
@@ -141,10 +141,9 @@ def _optimizer(case: Case, weights: list[torch.nn.Parameter]) -> torch.optim.Opt
 
 def _kernels(weights: list[torch.nn.Parameter]) -> str:
     """What torch's optimizers choose for these weights where nobody chose for them."""
-    choose: Callable[..., tuple[bool, bool]] | None = getattr(
-        torch.optim.optimizer, "_default_to_fused_or_foreach", None
-    )
-    if choose is None:
+    try:
+        from torch.optim.optimizer import _default_to_fused_or_foreach as choose
+    except ImportError:  # it is torch's own affair, and may move
         return "torch's default"
     fused, foreach = choose(weights, differentiable=False)
     return "fused" if fused else "foreach" if foreach else "plain"
