@@ -1,0 +1,29 @@
+"""What `from accelbench import …` gives, and what it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import accelbench
+
+
+def test_every_name_is_there_and_is_listed() -> None:
+    for name in accelbench.__all__:
+        assert getattr(accelbench, name) is not None
+        assert name in dir(accelbench)
+
+
+def test_another_name_is_an_error_as_everywhere() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'benchmark'"):
+        _ = accelbench.benchmark
+
+
+def test_the_api_imports_no_engine_and_no_pandas() -> None:
+    code = (
+        "import sys; from accelbench import *;"
+        "sys.exit(bool({'torch', 'transformers', 'jax', 'pandas', 'duckdb'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
