@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError
 from accelbench.core.identity import plain
@@ -120,6 +121,9 @@ def serve(channel: Channel, runtime: Runtime) -> None:
         request = channel.receive()
         try:
             if request["do"] == "open":
+                if request["job"].get("data") and session is None:
+                    ready_decoders()
+                    meter = WorkerMeter()  # the decoders are not of the model's memory
                 session = open_session(runtime, request)
                 checked_before = False
                 meter.watch(session)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,6 +88,17 @@ class Walk:
         if len(taken) < size:
             return None
         return {name: np.stack([row[name] for row in taken]) for name in taken[0]}
+
+
+def ready_decoders() -> None:
+    """Import what is installed of the decoders.
+
+    scipy.signal alone takes 20 MB: imported while a model is at work, they would
+    be counted as its memory. What is missing is told of where it is needed.
+    """
+    for module in ("PIL.Image", "soundfile", "scipy.signal", "tokenizers"):
+        with suppress(ModuleNotFoundError):
+            import_module(module)
 
 
 def need(module: str, package: str, extra: str, needed_for: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from accelbench.catalog.build import Built, built
+from accelbench.catalog.data import Feed
 from accelbench.catalog.inputs import make_inputs, tensors
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
@@ -19,7 +20,7 @@ from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Mode, Timing
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.pytorch.places import Place, place_for
-from accelbench.runtimes.pytorch.procedures import Opened, Procedure, make
+from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Telling, make
 from accelbench.runtimes.pytorch.procedures.forward import Forward
 
 _DTYPES = {
@@ -123,6 +124,7 @@ class PytorchSession:
         )
         self._use(make(case, self._opened))
         self._output_facts: dict[str, Any] = {}
+        self._feed = Feed(job.data, job.seed, job.weights, clock.now_ns) if job.data else None
 
     def _use(self, procedure: Procedure) -> None:
         self._procedure = procedure
@@ -152,6 +154,9 @@ class PytorchSession:
         return built(self._spec, job.seed, job.weights, job.trust_remote_code, self._dtype)
 
     def _load(self, module: torch.nn.Module) -> torch.nn.Module:
+        if self._narrow is not None and hasattr(module, "set_experts_implementation"):
+            # Autocast does not reach the grouped products of experts: they would stay in fp32.
+            module.set_experts_implementation("eager")
         return module.to(device=self._place.device, dtype=self._dtype).eval()
 
     def _initial(self) -> Mapping[str, torch.Tensor]:
@@ -174,8 +179,7 @@ class PytorchSession:
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, torch.Tensor]:
         with memory_errors():
             self._use(make(case, self._opened))
-            wanted = self._job.seed if seed is None else seed
-            arrays = make_inputs(case.model, case.shapes, wanted, case.mode)
+            arrays = self._arrays(case, self._job.seed if seed is None else seed)
             floats = {
                 i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"
             }
@@ -185,6 +189,18 @@ class PytorchSession:
                 )
                 for name, array in arrays.items()
             }
+
+    def _arrays(self, case: Case, seed: int) -> Mapping[str, Any]:
+        """Real inputs where the job has them; those of another seed are drawn all the same.
+
+        They are asked for to see whether inputs matter, and a folder may hold no others.
+        """
+        if self._feed is not None and seed == self._job.seed:
+            return self._feed.batch(case)
+        return make_inputs(case.model, case.shapes, seed, case.mode)
+
+    def loaded(self) -> Mapping[str, Any]:
+        return {} if self._feed is None else self._feed.columns()
 
     def compile(self, inputs: Any) -> int | None:
         """torch.compile works at the first call; that call's block carries its time."""
@@ -249,6 +265,8 @@ class PytorchSession:
                 "weight_dtypes": dtypes,
                 "autocast": None if self._narrow is None else str(self._narrow)[6:],
                 **self._output_facts,
+                **({} if self._feed is None else {"data": self._feed.details()}),
+                **(self._procedure.facts() if isinstance(self._procedure, Telling) else {}),
                 **self._place.facts(),
             },
         )
