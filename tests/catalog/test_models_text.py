@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from accelbench.catalog.build import build, parameter_count, skeleton
+from accelbench.catalog.build import build
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import input_shapes, make_inputs, settle
 from accelbench.catalog.losses import named
@@ -23,6 +24,7 @@ from accelbench.catalog.models import (
     qwen2,
     t5,
 )
+from accelbench.catalog.narrow import weights_digest
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import ModelSpec
@@ -74,18 +76,23 @@ CARDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small products: threads that wait for each other cost more than they bring."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def drawn(spec: ModelSpec, shapes: Shapes, mode: Mode = Mode.INFERENCE) -> dict[str, torch.Tensor]:
     return {k: torch.from_numpy(v) for k, v in make_inputs(spec, shapes, 0, mode).items()}
 
 
 def test_the_published_sizes_are_those_of_the_catalogue() -> None:
+    """That the built models have them, test_build holds for the whole catalogue."""
     ours = {spec.id: spec.parameters for spec in MODELS if spec.size != "tiny"}
     assert ours == PUBLISHED
-
-
-@pytest.mark.parametrize("spec", MODELS, ids=lambda s: s.id)
-def test_the_built_model_has_them_exactly(spec: ModelSpec) -> None:
-    assert parameter_count(skeleton(spec)) == spec.parameters
 
 
 @pytest.mark.parametrize(("name", "card"), CARDS.items(), ids=CARDS)
@@ -99,6 +106,20 @@ def test_published_weights_are_taken_for_the_model(name: str, card: dict[str, An
     assert getattr(config, "use_cache", False) is False
     wanted = spec.config.get("experts_implementation")
     assert config._experts_implementation == wanted
+
+
+@pytest.mark.parametrize("name", ["t5-tiny", "mixtral-tiny", "mamba-tiny"])
+def test_weights_come_back_from_a_folder(name: str, tmp_path: Path) -> None:
+    """Ties, packed experts and all; with our habits, not those of the folder's config."""
+    spec = find(name)
+    saved = build(spec, 4)
+    saved.config.use_cache = True
+    saved.save_pretrained(tmp_path)
+    loaded = build(spec, 0, weights=str(tmp_path))
+    assert weights_digest(loaded) == weights_digest(saved)
+    assert loaded.config.use_cache is False
+    if "experts_implementation" in spec.config:
+        assert loaded.config._experts_implementation == "grouped_mm"
 
 
 def test_sets_sizes_and_families() -> None:
@@ -129,7 +150,7 @@ def test_a_spec_survives_the_way_to_a_worker(spec: ModelSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", TINY, ids=lambda s: s.id)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_a_forward_pass(spec: ModelSpec, dtype: torch.dtype) -> None:
     module = build(spec, 0).to(dtype)
     with torch.inference_mode():
