@@ -16,7 +16,7 @@ def _config(
 ) -> dict[str, Any]:
     return {
         # ResNet as transformers builds it; the usual backbone comes with another package, timm.
-        # DETR's own code freezes its batch norms, its stem and its first stage.
+        # Its batch norms are frozen: fixed numbers, as DETR has them.
         "backbone_config": {
             "model_type": "resnet",
             "num_channels": 3,
@@ -58,6 +58,7 @@ def _training(objects: int) -> Training:
             InputSpec("class_labels", ("batch", objects), "int64", 0, _CLASSES),
             InputSpec("boxes", ("batch", objects, 4), "float32", row=(0.5, 0.5, 0.25, 0.25)),
         ),
+        builder="accelbench.catalog.networks.detr:trainable",
     )
 
 
