@@ -13,7 +13,6 @@ import pytest
 from accelbench import BenchmarkLogger
 from accelbench.core.errors import MissingExtraError, StoreError, UsageError
 from accelbench.exchange.guide_csv import COLUMNS, guide_result
-from accelbench.store.fit import fit
 
 NAME = "benchmark_results_20250101_120000.csv"
 
@@ -119,10 +118,3 @@ def test_reading_without_pandas_names_the_extra(
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"accelbench\[frames\]"):
         logger.read_results()
-
-
-def test_a_result_of_the_store_keeps_what_the_guide_renames() -> None:
-    body = fit({"model": "resnet-50", "precision": "amp-bf16", "input_shape": "{}"}).row
-    made = guide_result(body, "resnet50", None, ["beside"])
-    assert (made["dtype"], made["precision"]) == ("amp_bfloat16", "amp-bf16")
-    assert (made["input_shape"], made["warnings"]) == ((), ["beside"])

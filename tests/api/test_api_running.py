@@ -225,7 +225,9 @@ def test_data_that_is_not_there_is_told_before_anything_is_written(machine: Mach
     assert not list(Path().iterdir())
 
 
-def test_ctrl_c_keeps_what_was_measured(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_what_was_measured(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     begin = running.journey.start
 
     def interrupted(planned: Any, folder: Any, observer: Any, surroundings: Any) -> Any:
@@ -240,7 +242,10 @@ def test_ctrl_c_keeps_what_was_measured(machine: Machine, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(running.journey, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(batch_sizes=[1, 8, 32])
+        run(batch_sizes=[1, 8, 32], verbose=True)
+    said = capsys.readouterr().out
+    assert "Total configurations: 1\n" in said
+    assert "Complete" not in said
     assert [row["batch_size"] for row in the_csv()] == ["1"]
 
 

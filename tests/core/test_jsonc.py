@@ -25,6 +25,23 @@ def test_plain_json_means_what_it_means_elsewhere(value: object, indent: int | N
     assert parse(json.dumps(value, ensure_ascii=False)) == value
 
 
+@given(st.text(alphabet='{}[]",:/*\\ \n\xa0a1-.e\ufeff') | st.text())
+def test_any_text_is_either_json_or_told_with_a_line(text: str) -> None:
+    found = parsed(text)
+    if isinstance(found, JsonError):
+        assert 1 <= found.line <= text.count("\n") + 1
+    else:
+        assert found == json.loads(without_comments(text))
+
+
+def parsed(text: str) -> object:
+    """The value, or the error: any other kind of error ends the test."""
+    try:
+        return parse(text)
+    except JsonError as error:
+        return error
+
+
 def test_comments_are_blanked_and_everything_stays_in_its_place() -> None:
     text = '{ // one\n "a": /* two\n lines */ 1, "b//": "/* no */" }\n// end'
     blanked = without_comments(text)

@@ -85,6 +85,6 @@ def test_the_rooms_that_every_command_needs_import_nothing_heavy(room: str) -> N
     assert not imported_by(IMPORT.format(names=modules_of(room))) & HEAVY
 
 
-@pytest.mark.parametrize("room", ["store", "exchange", "measure", "run"])
+@pytest.mark.parametrize("room", ["store", "exchange", "measure", "run", "api"])
 def test_conducting_a_run_imports_no_engine(room: str) -> None:
     assert not imported_by(IMPORT.format(names=modules_of(room))) & ENGINES

@@ -65,12 +65,11 @@ class Printed:
             self.say(*_figure_lines(row))
         self.say("")
 
-    def ended(self, results: int, path: str) -> None:
+    def ended(self, results: int, path: str, interrupted: bool) -> None:
         """The last block."""
+        title = "Interrupted" if interrupted else "Benchmark Suite Complete"
         self.say(
-            _LINE,
-            "Benchmark Suite Complete",
-            _LINE,
+            *(_LINE, title, _LINE),
             f"Total configurations: {results}",
             f"Results saved to: {path}",
         )

@@ -139,7 +139,7 @@ def _run(
     logger = BenchmarkLogger(folder)
     logger.log_results(results)
     if isinstance(observer, Printed):
-        observer.ended(len(results), str(logger.path))
+        observer.ended(len(results), str(logger.path), ended.interrupted)
     if ended.interrupted:
         raise KeyboardInterrupt
     return results

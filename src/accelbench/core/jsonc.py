@@ -9,6 +9,9 @@ from typing import Any
 #: A string (kept), or a comment; what is neither is passed over a character at a time.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
 
+#: What JSON takes for white space: less than Unicode does.
+_BLANK = {" ", "\t", "\n", "\r"}
+
 
 class JsonError(ValueError):
     """What is wrong with a text, and on which line."""
@@ -125,7 +128,7 @@ class _Reader:
 
     def _next(self) -> str:
         """The next character that is no white space; empty at the end."""
-        while self._text[self._at : self._at + 1].isspace():
+        while self._text[self._at : self._at + 1] in _BLANK:
             self._at += 1
         return self._text[self._at : self._at + 1]
 

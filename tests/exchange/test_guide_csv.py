@@ -1,0 +1,87 @@
+"""The guide's names for our columns, and its CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from bodies import NASTY, body
+
+from accelbench.core.columns import BY_NAME
+from accelbench.exchange.guide_csv import (
+    BESIDE,
+    COLUMNS,
+    FIGURES,
+    csv_name,
+    encode,
+    guide_result,
+    header_of,
+)
+
+SHAPES = '{"input_ids": [2, 16], "attention_mask": [2, 16]}'
+
+
+def test_every_name_beside_the_guides_is_a_column() -> None:
+    assert set(FIGURES.values()) <= BY_NAME.keys()
+    assert set(BESIDE) - BY_NAME.keys() == {"model_id"}
+    assert len(COLUMNS) == len(set(COLUMNS))
+
+
+def test_a_figure_that_is_known_is_the_stores() -> None:
+    made = guide_result(body(1, throughput=7, memory_peak_mb=3.5, compile_ms=0.25), "BERT", "abc")
+    assert (made["throughput_ips"], made["memory_mb"]) == (7.0, 3.5)
+    assert (made["compilation_time_ms"], made["latency_mean_ms"]) == (0.25, 1.1)
+    assert (made["throughput"], made["memory_peak_mb"]) == (7.0, 3.5)
+
+
+def test_a_figure_that_is_not_known_is_nan_here_and_none_where_it_is_the_stores() -> None:
+    made = guide_result(body(0, latency_p50_ms=None), "BERT", None)
+    assert math.isnan(made["latency_p50_ms"])
+    assert math.isnan(made["throughput_ips"])
+    assert made["throughput"] is None
+
+
+def test_the_shape_is_the_first_inputs_and_all_are_there() -> None:
+    made = guide_result(body(0, input_shape=SHAPES), "BERT", None)
+    assert made["input_shape"] == (2, 16)
+    assert made["input_shapes"] == {"input_ids": (2, 16), "attention_mask": (2, 16)}
+    assert guide_result(body(0), "BERT", None)["input_shape"] == ()
+
+
+@pytest.mark.parametrize(
+    ("stored", "long"), [("fp16", "float16"), ("amp-bf16", "amp_bfloat16"), ("fp6", "fp6")]
+)
+def test_the_dtype_is_the_long_form(stored: str, long: str) -> None:
+    made = guide_result(body(0, precision=stored), "BERT", None)
+    assert (made["dtype"], made["precision"]) == (long, stored)
+
+
+def test_warnings_are_the_results_own_and_those_beside_it() -> None:
+    assert guide_result(body(0, warnings=["own"]), "BERT", None, ["beside"])["warnings"] == [
+        "own",
+        "beside",
+    ]
+
+
+def test_a_line_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
+    results = [guide_result(body(i, message=text), text, None) for i, text in enumerate(NASTY)]
+    text = encode(results[:1], header=True).decode() + encode(results[1:], header=False).decode()
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["message"] for row in rows] == list(NASTY)
+    assert [row["model"] for row in rows] == list(NASTY)
+    assert [float(row["latency_mean_ms"]) for row in rows] == [
+        made["latency_mean_ms"] for made in results
+    ]
+    assert {row["latency_p50_ms"] for row in rows} == {""}
+    assert header_of(text.splitlines()[0]) == COLUMNS
+
+
+def test_names_are_in_utc() -> None:
+    there = timezone(timedelta(hours=5))
+    assert csv_name(datetime(2025, 1, 1, 17, tzinfo=there)) == (
+        "benchmark_results_20250101_120000.csv"
+    )
+    assert header_of("") == ()
