@@ -11,6 +11,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,18 +132,44 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
             "Name the model that the folder holds.",
         )
     config = config_class.from_dict(raw)
-    for key, ours in spec.config.items():
-        theirs = getattr(config, key, None)
-        if key not in _FREE and theirs != ours:
-            raise CaseError(
-                "weights_mismatch",
-                f"{path} holds another model than {spec.id}: {key} is {theirs} instead of {ours}.",
-                "Name the model that the folder holds.",
-            )
-    for key, attribute in _HABITS.items():
-        if key in spec.config:
-            setattr(config, attribute, spec.config[key])
+    for key, theirs, ours in _differences(config, spec.config):
+        raise CaseError(
+            "weights_mismatch",
+            f"{path} holds another model than {spec.id}: {key} is {theirs} instead of {ours}.",
+            "Name the model that the folder holds.",
+        )
+    _take_habits(config, spec.config)
     return config
+
+
+def _differences(theirs: Any, ours: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """What a config says otherwise than ours: its own entries, then those of its parts."""
+    for key, wanted in ours.items():
+        found = getattr(theirs, key, None)
+        if key not in _FREE and not _is_part(found, wanted) and found != wanted:
+            yield key, found, wanted
+    for key, part, wanted in _parts(theirs, ours):
+        yield from ((f"{key}.{inner}", a, b) for inner, a, b in _differences(part, wanted))
+
+
+def _take_habits(config: Any, ours: Mapping[str, Any]) -> None:
+    for key, attribute in _HABITS.items():
+        if key in ours:
+            setattr(config, attribute, ours[key])
+    for _, part, wanted in _parts(config, ours):
+        _take_habits(part, wanted)
+
+
+def _parts(config: Any, ours: Mapping[str, Any]) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
+    """The configs within a config: of what it sees with, of what it writes with."""
+    for key, wanted in ours.items():
+        part = getattr(config, key, None)
+        if _is_part(part, wanted):
+            yield key, part, wanted
+
+
+def _is_part(found: Any, wanted: Any) -> bool:
+    return isinstance(wanted, Mapping) and hasattr(found, "model_type")
 
 
 def _check_complete(path: Path, told: Any) -> None:
