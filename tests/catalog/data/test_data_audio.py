@@ -41,6 +41,17 @@ def test_wav2vec2_takes_zero_mean_and_variance_one_then_silence() -> None:
     assert not made[8000:].any()
 
 
+def test_wav2vec2s_own_extractor_gives_the_same() -> None:
+    from transformers import Wav2Vec2FeatureExtractor
+
+    wave = np.random.default_rng(0).normal(1, 3, 9000).astype(np.float32)
+    theirs = Wav2Vec2FeatureExtractor()(
+        wave, sampling_rate=16_000, padding="max_length", max_length=16_000,
+        return_attention_mask=True, return_tensors="np",
+    )["input_values"][0]  # fmt: skip
+    assert np.allclose(audio.normalised(wave, 16_000), theirs, atol=1e-6)
+
+
 def test_broken_and_empty_sound(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError) as raised:
         audio.decode(b"RIFF and nothing else", 1, 16_000)

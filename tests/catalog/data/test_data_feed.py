@@ -16,7 +16,7 @@ from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedErro
 from accelbench.core.words import Mode
 
 
-def feed(path: Path, seed: int = 0, step_ns: int = 1_000_000) -> Feed:
+def feed(path: Path, seed: int = 0, step_ns: int = 10**9) -> Feed:
     """With a clock that moves on by a step at every look."""
     return Feed(str(path), seed, "random", itertools.count(0, step_ns).__next__)
 

@@ -130,3 +130,55 @@ def test_tiles_are_the_whole_then_the_grid_padded_with_black() -> None:
     assert tiles[1][:, :, 16:].min() == 1.0
     assert tiles[2][:, :, :16].min() == 1.0
     assert tiles[2][:, :, 16:].max() == 0.0
+
+
+def noise(height: int, width: int) -> Image.Image:
+    rng = np.random.default_rng(0)
+    return Image.fromarray(rng.integers(0, 255, (height, width, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("model", "processor", "how"),
+    [
+        ("clip-base", "CLIPImageProcessorPil", {}),
+        (
+            "resnet-50",  # whose published config names ConvNeXT's processor
+            "ConvNextImageProcessorPil",
+            {
+                "size": {"shortest_edge": 224},
+                "crop_pct": 224 / 256,
+                "resample": 3,
+                "image_mean": [0.485, 0.456, 0.406],
+                "image_std": [0.229, 0.224, 0.225],
+            },
+        ),
+    ],
+)
+def test_pixels_are_those_of_transformers_own_processor(
+    model: str, processor: str, how: dict[str, object]
+) -> None:
+    import transformers
+
+    image = noise(333, 500)
+    theirs = getattr(transformers, processor)(**how)(image, return_tensors="np")["pixel_values"][0]
+    ours = images.preprocessing(find(model))
+    assert ours is not None
+    assert np.allclose(normalised(fitted(image, 224, 224, ours), ours), theirs, atol=1e-6)
+
+
+def test_tiles_are_those_of_transformers_own_processor() -> None:
+    from transformers.models.llava_next.image_processing_pil_llava_next import (
+        LlavaNextImageProcessorPil,
+    )
+
+    spec, image = find("llava-next"), noise(336, 336)
+    grids = spec.config["image_grid_pinpoints"]
+    side = {"height": 336, "width": 336}
+    own = LlavaNextImageProcessorPil(
+        size={"shortest_edge": 336}, crop_size=side, image_grid_pinpoints=grids
+    )
+    theirs = own(image, return_tensors="np")["pixel_values"][0]
+    how = images.preprocessing(spec)
+    assert how is not None
+    ours = images.tiled(image, (336, 336), best_grid((336, 336), grids), 336, how)
+    assert np.allclose(np.stack(ours), theirs, atol=1e-6)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from data_makers import SENTENCES, a_case, pictures, texts, tones
+from data_makers import SENTENCES, a_case, picture, pictures, texts, tones
 
 from accelbench.catalog.data import Feed
 from accelbench.catalog.data.captions import letters
@@ -23,7 +23,7 @@ def ticks() -> int:
     return next(_TICKS)
 
 
-_TICKS: Iterator[int] = iter(range(0, 10**15, 10**6))
+_TICKS: Iterator[int] = iter(range(0, 10**15, 10**9))
 
 
 def feed(path: Path, seed: int = 0, weights: str = "random") -> Feed:
@@ -209,3 +209,21 @@ def test_without_transcripts_labels_are_drawn_and_it_is_said(tmp_path: Path) -> 
     fed.batch(a_case("wav2vec2-tiny", 2, Mode.TRAINING))
     assert "labels" in fed.details()["drawn"]
     assert any("not every sound has a .txt" in note for note in fed.details()["notes"])
+
+
+def test_a_book_of_one_line_has_many_places_and_no_broken_character(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("漢字 " * 20_000, encoding="utf-8")
+    fed = feed(tmp_path)
+    rows = fed.batch(a_case("bert-tiny", 4, sequence=32))["input_ids"]
+    assert fed.details()["inputs"] > 20
+    assert rows.shape == (4, 32)
+    assert fed.details()["skipped_count"] == 0
+
+
+def test_pictures_without_classes_have_drawn_captions_and_say_so(tmp_path: Path) -> None:
+    pictures(tmp_path / "all")
+    picture(tmp_path / "loose.png")
+    fed = feed(tmp_path)
+    fed.batch(a_case("clip-tiny", 2))
+    assert fed.details()["drawn"] == ["input_ids"]
+    assert any("The texts are drawn" in note for note in fed.details()["notes"])

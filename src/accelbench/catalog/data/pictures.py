@@ -54,9 +54,7 @@ class PictureReader:
             self.notes.append(f"Nothing is published for {spec.id}: normalised as for ImageNet.")
         self._items = _items(folder.images, self._view.frames, self.notes)
         self.count = len(self._items)
-        self._captions = captions if captions and self.classes else None
-        if captions and not self.classes:
-            self.notes.append("The texts are drawn: the images do not all lie in class folders.")
+        self._captions = captions
         labels = fed.get("labels")
         self._labels: dict[str, int] = {}
         if labels is not None and len(labels[1]) == 1:

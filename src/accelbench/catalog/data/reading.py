@@ -62,14 +62,15 @@ def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> R
     folder = library.folder
     if "pixel_values" in fed:
         _demand(folder, spec, "images", bool(folder.images))
-        words = [f"a photo of a {folder.title(c)}" for c in classes_of(folder.images)]
+        words = [f"a photo of a {folder.title(c)}" for c in classes_of(folder.images)] or None
         captions = _captions(library, spec, fed, "images", words)
         return _noted(PictureReader(folder, spec, fed, captions[0]), captions[1])
     if fed.keys() & SOUND_INPUTS:
         _demand(folder, spec, "sound", bool(folder.sounds))
-        captions = _captions(library, spec, fed, "sound", Written(folder).all())
+        written = Written(folder)
+        captions = _captions(library, spec, fed, "sound", written.all() if written.known else None)
         seconds = shapes.audio or 0
-        return _noted(SoundReader(folder, spec, fed, seconds, captions[0]), captions[1])
+        return _noted(SoundReader(folder, spec, fed, seconds, written, captions[0]), captions[1])
     if "input_ids" in fed and len(fed["input_ids"][1]) == 2:
         _demand(folder, spec, "text", bool(folder.texts))
         corpus = library.text()
@@ -83,13 +84,16 @@ def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> R
 
 
 def _captions(
-    library: Library, spec: ModelSpec, fed: Fed, what: str, words: list[str]
+    library: Library, spec: ModelSpec, fed: Fed, what: str, words: Iterable[str] | None
 ) -> tuple[Captions | None, list[str]]:
+    """What makes captions of words, and what is to be said of it; None where there is no need."""
     ids = captioned(fed)
     if ids is None:
         return None, []
+    if words is None:
+        return None, [f"The texts are drawn: the {what} come without any."]
     encoder = library.encoder(what, words, spec, ids)
-    return Captions(spec, fed, encoder), [encoder.note] if words else []
+    return Captions(spec, fed, encoder), [encoder.note]
 
 
 def _noted(reader: Reader, notes: list[str]) -> Reader:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,15 +43,11 @@ class Written:
         except (OSError, ValueError) as error:
             raise UnreadableError(f"its transcript: {error}") from error
 
-    def all(self) -> list[str]:
+    def all(self) -> Iterator[str]:
         """Every text that can be read."""
-        texts = []
-        for entry in self._folder.sounds if self.known else ():
-            try:
-                texts.append(self.of(entry))
-            except UnreadableError:  # skipped, and counted, when its turn comes
-                continue
-        return texts
+        for entry in self._folder.sounds:
+            with suppress(UnreadableError):  # skipped, and counted, when its turn comes
+                yield self.of(entry)
 
 
 def _transcript(entry: Entry) -> Path:
@@ -61,13 +58,19 @@ class SoundReader:
     """One item is one file of sound."""
 
     def __init__(
-        self, folder: Folder, spec: ModelSpec, fed: Fed, seconds: int, captions: Captions | None
+        self,
+        folder: Folder,
+        spec: ModelSpec,
+        fed: Fed,
+        seconds: int,
+        written: Written,
+        captions: Captions | None,
     ) -> None:
         self.notes: list[str] = []
         self.classes = classes_of(folder.sounds)
         self._entries = folder.sounds
         self.count = len(self._entries)
-        self._written = Written(folder)
+        self._written = written
         self._name = "input_values" if "input_values" in fed else "input_features"
         if spec.sampling_rate is None:
             raise UnsupportedError(
@@ -76,9 +79,7 @@ class SoundReader:
             )  # fmt: skip
         self._seconds, self._rate = seconds, spec.sampling_rate
         self._features = audio.features(spec, fed[self._name][1][1:], seconds, self._rate)
-        self._captions = captions if self._written.known else None
-        if captions is not None and self._captions is None:
-            self.notes.append("The texts are drawn: not every sound has a .txt beside it.")
+        self._captions = captions
         self._labels: dict[str, int] = {}
         self._letters = 0
         if "labels" in fed:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.data.captions import Fed, mask, padded, start_id
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 #: What is indexed at most; a sample of a corpus is as good as the whole for timing.
 _MOST_BYTES = 16 * 2**20
+#: A book may be one line; places to begin at are then this far apart.
+_LONGEST = 4096
+_CONTINUED = re.compile(b"[\x80-\xbf]")  # a byte of UTF-8 that begins no character
 #: Read at once towards a row: about four characters a token, in most languages and tokenizers.
 _CHARACTERS_A_TOKEN = 4
 
@@ -60,7 +65,7 @@ class Corpus:
         found: list[Place] = []
         try:
             with entry.path.open("rb") as file:
-                for count, line in enumerate(file, start=1):
+                for count, line in enumerate(_lines(entry, file), start=1):
                     if _said(entry, line, count).strip():
                         found.append(Place(number, read))
                     read += len(line)
@@ -93,7 +98,7 @@ class Corpus:
             try:
                 with entry.path.open("rb") as file:
                     file.seek(offset)
-                    for line in file:
+                    for line in _lines(entry, file):
                         saw(line)
                         yield _said(entry, line)
                         if not rounds and entry.path.suffix.lower() == ".jsonl":
@@ -108,8 +113,19 @@ class Corpus:
         """Everything once, from the first line on: what a tokenizer is learned from."""
         for entry in self.entries:
             with entry.path.open("rb") as file:
-                for line in file:
+                for line in _lines(entry, file):
                     yield _said(entry, line)
+
+
+def _lines(entry: Entry, file: BufferedReader) -> Iterator[bytes]:
+    """A file's lines; a very long one of plain text in parts, cut between two characters."""
+    if entry.path.suffix.lower() == ".jsonl":
+        yield from file
+        return
+    while line := file.readline(_LONGEST):
+        while line[-1:] != b"\n" and _CONTINUED.match(file.peek(1)[:1]):
+            line += file.read(1)
+        yield line
 
 
 def _said(entry: Entry, line: bytes, count: int | None = None) -> str:
