@@ -333,6 +333,36 @@ def test_several_phases_are_split_in_a_pass_of_their_own() -> None:
     assert found.sampling["phase:forward"] == {"timing": "phases"}
 
 
+@pytest.mark.parametrize(
+    ("phases", "whole_steps"), [(("step",), 0), (("forward", "backward"), 1), (("prefill",), 1)]
+)
+def test_average_memory_of_a_slow_step_is_of_a_whole_one(
+    phases: tuple[str, ...], whole_steps: int
+) -> None:
+    """What is looked at is a forward pass: it is the step only where a step is no more."""
+    case = case_of()
+    seen: list[int] = []
+
+    class Parted(Session):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            block = super().sample(inputs, n, Timing.EACH)
+            return replace(block, timing=timing)
+
+    class Metered(Notes):
+        def averages(self, work: Callable[[], object]) -> Mapping[str, Any]:
+            before = len(session.blocks)
+            work()
+            seen.extend(block.steps for block in session.blocks[before:])
+            return {}
+
+    clock = VirtualClock()
+    session = Parted(case, {"step_ns": 100 * MS}, clock)
+    session.phases = phases
+    notes = Metered()
+    measure(session, case, fixed(1, 5), clock, notes, notes)
+    assert sum(seen) == whole_steps
+
+
 def test_a_device_with_event_timers_reports_them_beside() -> None:
     case = case_of()
 

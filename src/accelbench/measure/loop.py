@@ -257,10 +257,13 @@ def _side_passes(
     # Times are medians: of at least three steps, but one where a step takes a second.
     least = SIDE_PASS_STEPS if steady.step_ns * SIDE_PASS_STEPS < 1e9 else 1
     steps = max(least, fitting)
+    parted = tuple(session.phases) != ("step",)  # a request of one token is a prefill alone
+    # What is looked at is a step's forward pass: where a step is more, whole ones come before.
+    before = fitting if parted else fitting - 1
 
     def work() -> None:
-        if fitting > 1:
-            session.sample(inputs, fitting - 1, Timing.EACH)
+        if before:
+            session.sample(inputs, before, Timing.EACH)
         session.inspect(inputs)
 
     samples: dict[str, Sequence[int]] = {}
@@ -268,7 +271,7 @@ def _side_passes(
     averages = meter.averages(work)
     # Read after that pass: the peak is then of every step whose average is given.
     columns: dict[str, Any] = {**meter.peaks(), **averages}
-    if tuple(session.phases) != ("step",):  # a request of one token is a prefill and nothing else
+    if parted:
         listener.phase("phases")
         split = session.sample(inputs, steps, Timing.PHASES)
         for phase, times in split.phase_ns.items():
