@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
+from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Fed, Job, Runtime, Session
@@ -26,7 +27,7 @@ from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
-from accelbench.run.selfcheck import self_check
+from accelbench.run.selfcheck import SelfCheck, self_check
 from accelbench.run.wire import Channel
 
 
@@ -111,61 +112,89 @@ def with_inputs(session: Session, found: Measurement) -> Measurement:
     )
 
 
+class Bench:
+    """One worker's model, and what the conductor may ask of it."""
+
+    def __init__(self, runtime: Runtime, reporter: Reporter) -> None:
+        self._runtime = runtime
+        self._reporter = reporter
+        self._meter = WorkerMeter()
+        self._session: Session | None = None
+        self._checked = False
+        self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "open": self._open,
+            "measure": self._measure,
+            "losses": self._losses,
+        }
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what is asked; every error is left to the caller."""
+        return self._asks[request["do"]](request)
+
+    def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if request["job"].get("data") and self._session is None:
+            ready_decoders()
+            self._meter = WorkerMeter()  # the decoders are not of the model's memory
+        session = self._session = open_session(self._runtime, request)
+        self._checked = False
+        self._meter.watch(session)
+        return {
+            "timings": dict(session.timings),
+            "weights_digest": session.weights_digest,
+            "threads": session.evidence().details.get("threads"),
+            "cpu_seconds": cpu_seconds(),
+        }
+
+    def _measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        session, case = self._opened(), case_from_json(request["case"])
+        measured = measure(
+            session,
+            case,
+            rules_from_json(request["rules"]),
+            self._runtime.clock(),
+            self._meter,
+            self._reporter,
+            items_per_step(case.model, case.shapes, case.mode),
+        )
+        found = with_inputs(session, measured)
+        checked = self._self_check(session, case)
+        return {
+            **plain(found),
+            "self_check": plain(checked),
+            "warnings": [*found.warnings, *(checked.warnings() if checked else ())],
+            "samples": {name: list(values) for name, values in found.samples.items()},
+            "cpu_seconds": cpu_seconds(),
+        }
+
+    def _self_check(self, session: Session, case: Case) -> SelfCheck | None:
+        """Once a worker: what holds at the smallest batch holds for the model."""
+        if self._checked:
+            return None
+        self._reporter.phase("self-check")
+        checked = self_check(session, case)
+        checked.refuse(case.model.id)
+        self._checked = True
+        return checked
+
+    def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        log = LossLog(self._opened())
+        inputs = log.session.prepare(case_from_json(request["case"]))
+        log.session.sample(inputs, request["steps"], Timing.EACH)
+        return {"losses": log.losses}
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            raise ValueError("nothing is open")
+        return self._session
+
+
 def serve(channel: Channel, runtime: Runtime) -> None:
     """Do what the conductor asks until it hangs up."""
-    meter = WorkerMeter()
-    reporter = Reporter(channel)
-    session: Session | None = None
-    checked_before = False
+    bench = Bench(runtime, Reporter(channel))
     while True:
         request = channel.receive()
         try:
-            if request["do"] == "open":
-                if request["job"].get("data") and session is None:
-                    ready_decoders()
-                    meter = WorkerMeter()  # the decoders are not of the model's memory
-                session = open_session(runtime, request)
-                checked_before = False
-                meter.watch(session)
-                answer: dict[str, Any] = {
-                    "timings": dict(session.timings),
-                    "weights_digest": session.weights_digest,
-                    "threads": session.evidence().details.get("threads"),
-                    "cpu_seconds": cpu_seconds(),
-                }
-            elif request["do"] == "measure" and session is not None:
-                case = case_from_json(request["case"])
-                measured = measure(
-                    session,
-                    case,
-                    rules_from_json(request["rules"]),
-                    runtime.clock(),
-                    meter,
-                    reporter,
-                    items_per_step(case.model, case.shapes, case.mode),
-                )
-                found = with_inputs(session, measured)
-                checked = None
-                if not checked_before:
-                    reporter.phase("self-check")
-                    checked = self_check(session, case)
-                    checked.refuse(case.model.id)
-                    checked_before = True
-                answer = {
-                    **plain(found),
-                    "self_check": plain(checked),
-                    "warnings": [*found.warnings, *(checked.warnings() if checked else ())],
-                    "samples": {k: list(v) for k, v in found.samples.items()},
-                    "cpu_seconds": cpu_seconds(),
-                }
-            elif request["do"] == "losses" and session is not None:
-                case = case_from_json(request["case"])
-                log = LossLog(session)
-                log.session.sample(log.session.prepare(case), request["steps"], Timing.EACH)
-                answer = {"losses": log.losses}
-            else:
-                raise ValueError(f"a worker cannot {request['do']}")
-            channel.send({"event": "done", **answer})
+            channel.send({"event": "done", **bench.answer(request)})
         except Exception as error:
             trace = traceback.format_exc()
             sys.stderr.write(trace)

@@ -58,10 +58,10 @@ def shapes(row: Mapping[str, Any]) -> str:
     """The size beside the batch: of text, sound or image, the first that there is."""
     if row.get("new_tokens"):
         return f"{row['prompt_tokens']}+{row['new_tokens']} tok"
-    if row.get("sequence_length"):
-        return f"seq {row['sequence_length']}"
     if row.get("audio_seconds"):
         return f"{row['audio_seconds']} s"
+    if row.get("sequence_length"):
+        return f"seq {row['sequence_length']}"
     if row.get("image_size"):
         steps = f" × {row['denoising_steps']}" if row.get("denoising_steps") else ""
         return f"{row['image_size']}px{steps}"
