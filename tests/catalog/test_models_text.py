@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from accelbench.catalog.build import build
 from accelbench.catalog.find import find
@@ -26,7 +27,7 @@ from accelbench.catalog.models import (
 )
 from accelbench.catalog.narrow import weights_digest
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.errors import UnsupportedError
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.model import ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.core.words import Architecture, Family, Mode
@@ -120,6 +121,25 @@ def test_weights_come_back_from_a_folder(name: str, tmp_path: Path) -> None:
     assert loaded.config.use_cache is False
     if "experts_implementation" in spec.config:
         assert loaded.config._experts_implementation == "grouped_mm"
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "distilbert-tiny"])
+def test_an_encoder_of_a_folder_gets_a_new_head_for_its_training(name: str, tmp_path: Path) -> None:
+    spec = find(name)
+    saved = build(spec, 4)
+    saved.save_pretrained(tmp_path)
+    one, again = (build(spec.trained, 0, weights=str(tmp_path)) for _ in range(2))
+    assert weights_digest(one) == weights_digest(again)
+    for key, value in saved.state_dict().items():
+        assert torch.equal(one.base_model.state_dict()[key], value), key
+    assert one.classifier.weight.std() > 0
+
+    body = load_file(tmp_path / "model.safetensors")
+    body.pop("embeddings.LayerNorm.weight")
+    save_file(body, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CaseError, match="lacks 1 of the model's weights") as raised:
+        build(spec.trained, 0, weights=str(tmp_path))
+    assert raised.value.reason == "weights_incomplete"
 
 
 def test_sets_sizes_and_families() -> None:

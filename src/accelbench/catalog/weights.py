@@ -12,6 +12,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,14 +53,30 @@ def from_folder(
         return _with_its_own_code(path, raw)
     config = _matching_config(spec, model_class.config_class, raw, path)
     try:
-        module, told = model_class.from_pretrained(
-            path, config=config, dtype="float32", use_safetensors=True,
-            local_files_only=True, output_loading_info=True,
-        )  # fmt: skip
+        with _seeded():
+            module, told = model_class.from_pretrained(
+                path, config=config, dtype="float32", use_safetensors=True,
+                local_files_only=True, output_loading_info=True,
+            )  # fmt: skip
     except Exception as error:
         raise _unreadable(path, error) from error
-    _check_complete(path, told)
+    _check_complete(path, told, module.base_model_prefix if _has_new_head(spec) else "")
     return _fp32(module)
+
+
+def _has_new_head(spec: ModelSpec) -> bool:
+    """Whether the model is one as it is trained, with a head that nobody trained before."""
+    return spec.training is not None and spec.training.builder == spec.builder
+
+
+@contextmanager
+def _seeded() -> Iterator[None]:
+    """What the files lack, a head to be trained, is drawn the same every time."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(0)
+        yield
 
 
 def _with_its_own_code(path: Path, raw: dict[str, Any]) -> torch.nn.Module:
@@ -172,9 +189,13 @@ def _is_part(found: Any, wanted: Any) -> bool:
     return isinstance(wanted, Mapping) and hasattr(found, "model_type")
 
 
-def _check_complete(path: Path, told: Any) -> None:
-    """A weight that the files lack would silently be random: refuse it."""
-    lacking = sorted(str(key) for key in told["missing_keys"])
+def _check_complete(path: Path, told: Any, body: str = "") -> None:
+    """A weight that the files lack would silently be random: refuse it.
+
+    Of a model that gets a new head for its training, only the body must be there.
+    """
+    missing = (str(key) for key in told["missing_keys"])
+    lacking = sorted(key for key in missing if not body or key.startswith(f"{body}."))
     lacking += sorted(str(key) for key in told["mismatched_keys"])
     if lacking:
         raise CaseError(
