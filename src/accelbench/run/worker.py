@@ -17,7 +17,7 @@ from typing import Any
 from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
-from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError
+from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Fed, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, device_from_json
@@ -136,6 +136,12 @@ class Bench:
             ready_decoders()
             self._meter = WorkerMeter()  # the decoders are not of the model's memory
         session = self._session = open_session(self._runtime, request)
+        if request["job"].get("data") and not isinstance(session, Fed):
+            raise UnsupportedError(
+                "no_real_inputs",
+                f"the runtime {self._runtime.info.name} is not fed with real inputs",
+                "Leave out --data.",
+            )
         self._checked = False
         self._meter.watch(session)
         return {
