@@ -95,9 +95,9 @@ def _published(
 _MINI_VOCABULARY, _MINI_END, _MINI_START = 4096, 4094, 4095
 
 MODELS = (
-    # The card says 74 M. The fixed positions of the encoder count too, as everywhere here.
+    # The card says 74 M; its weights are 72.6 M, 0.8 M of them the encoder's fixed positions.
     _published("whisper-base", "base", 512, 6, 8, 72_593_920, aliases=("whisper",), sets=("key",)),
-    # The card says 39 M.
+    # The card says 39 M; its weights are 37.8 M.
     _published("whisper-tiny", "tiny", 384, 4, 6, 37_760_640),
     ModelSpec(
         # A size of our own, for 3 s of sound; whisper-tiny is a published one.
