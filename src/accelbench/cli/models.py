@@ -65,6 +65,11 @@ def card(spec: ModelSpec) -> dict[str, Any]:
         "sequence_length": spec.sequence,
         "max_sequence_length": spec.max_sequence,
         "image_size": spec.image,
+        "audio_seconds": spec.audio,
+        "denoising_steps": spec.steps,
+        "prompt_tokens": spec.generation.prompt_tokens if spec.generation else None,
+        "new_tokens": spec.generation.new_tokens if spec.generation else None,
+        "loss": spec.training.loss if spec.training else None,
         "inputs": [{"name": i.name, "shape": list(i.shape), "dtype": i.dtype} for i in spec.inputs],
         "sets": list(spec.sets),
         "aliases": list(spec.aliases),
@@ -112,7 +117,9 @@ def _print_table(specs: tuple[ModelSpec, ...]) -> None:
 
 def _in_full(spec: ModelSpec) -> str:
     counted = _for_one_item(spec)
-    sizes = {"sequence": spec.sequence, "image": spec.image}
+    sizes = {"sequence": spec.sequence, "image": spec.image, "seconds": spec.audio}
+    sizes["denoising steps"] = spec.steps
+    makes = spec.generation
     rows = {
         "family": spec.family.value,
         "architecture": spec.architecture.value,
@@ -123,6 +130,8 @@ def _in_full(spec: ModelSpec) -> str:
         "fp32 MB": _megabytes(counted),
         "GFLOP": f"{_gflop(counted)} for one of its {spec.item} at the default size",
         "default size": ", ".join(f"{k} {v}" for k, v in sizes.items() if v is not None),
+        "a request": f"{makes.prompt_tokens} + {makes.new_tokens} tokens" if makes else "",
+        "trained on": spec.training.loss.replace("_", " ") if spec.training else "",
         "max sequence": "" if spec.max_sequence is None else str(spec.max_sequence),
         "inputs": ", ".join(f"{i.name} ({' × '.join(map(str, i.shape))})" for i in spec.inputs),
         "sets": ", ".join(spec.sets),
