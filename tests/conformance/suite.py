@@ -18,6 +18,7 @@ from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Absent, Device, Job, Runtime, Session
+from accelbench.core.words import Mode
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
@@ -38,10 +39,12 @@ class Subject:
     batch_axis: Mapping[str, int] = field(default_factory=dict)  # of outputs; 0 otherwise
     options: Mapping[str, Any] = field(default_factory=dict)
     new_tokens: int | None = None  # where a step is a whole request
+    mode: Mode = Mode.INFERENCE
 
     def __str__(self) -> str:
         flags = "".join(f"-{name}" for name in self.options)
         flags += "-generating" if self.new_tokens else ""
+        flags += "-training" if self.mode is Mode.TRAINING else ""
         name = self.card.rpartition(":")[2]
         return f"{name}-{self.hardware}-{self.model}-{self.precision}{flags}"
 
@@ -64,6 +67,7 @@ class Subject:
             Target(self.runtime().info.name, self.hardware),
             self.precision,
             settle(spec, shapes),
+            self.mode,
             options=dict(self.options),
         )
 
@@ -103,7 +107,12 @@ def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def torch_subject(
-    hardware: str, model: str, precision: str, new_tokens: int | None = None, **options: Any
+    hardware: str,
+    model: str,
+    precision: str,
+    new_tokens: int | None = None,
+    mode: Mode = Mode.INFERENCE,
+    **options: Any,
 ) -> Subject:
     return Subject(
         runtime=PytorchRuntime,
@@ -117,6 +126,7 @@ def torch_subject(
         too_large=10**9,
         options=options,
         new_tokens=new_tokens,
+        mode=mode,
     )
 
 
@@ -152,6 +162,16 @@ PROCEDURES = [
 ]
 PYTORCH_CPU += [torch_subject("cpu", *one) for one in PROCEDURES]
 PYTORCH_CUDA += [torch_subject("cuda", *one) for one in PROCEDURES]
+PYTORCH_CPU += [
+    torch_subject("cpu", model, precision, mode=Mode.TRAINING)
+    for model in ("bert-tiny", "vit-tiny")
+    for precision in ("fp32", "bf16", "fp16")
+]
+PYTORCH_CUDA += [
+    torch_subject("cuda", model, precision, mode=Mode.TRAINING)
+    for model in ("bert-tiny", "vit-tiny")
+    for precision in ("fp32", "bf16", "fp16")
+]
 COMPILED = [torch_subject("cpu", "bert-tiny", "fp32", compile=True)]
 COMPILED_CUDA = [torch_subject("cuda", "bert-tiny", "fp32", compile=True)]
 

@@ -127,9 +127,10 @@ class TestCard:
 
     def test_what_is_not_offered_is_refused(self, subject: Subject) -> None:
         runtime = subject.runtime()
+        untrained = dataclasses.replace(subject.case().model, training=None)
         for case in (
             dataclasses.replace(subject.case(), precision="int8"),
-            dataclasses.replace(subject.case(), mode=Mode.TRAINING),
+            dataclasses.replace(subject.case(), mode=Mode.TRAINING, model=untrained),
             dataclasses.replace(subject.case(), options={"no-such-option": 1}),
         ):
             support = runtime.supports(case, subject.device())
@@ -223,7 +224,10 @@ class TestSession:
         assert evidence.engine
         json.dumps(dict(evidence.details), allow_nan=False)  # it must reach the journal
         if subject.dtypes is not None:
-            assert subject.dtypes(evidence.details) == DTYPES[subject.precision]
+            # Training keeps whole weights, whatever it calculates in.
+            trains = subject.mode is Mode.TRAINING
+            expected = DTYPES["fp32" if trains else subject.precision]
+            assert subject.dtypes(evidence.details) == expected
 
     def test_memory_counters_are_counters_or_absent(self, subject: Subject) -> None:
         with subject.opened() as (session, case):

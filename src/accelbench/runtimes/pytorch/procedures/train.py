@@ -62,6 +62,7 @@ class Train:
         self._module.train()
         self._weights = [p for p in self._module.parameters() if p.requires_grad]
         self._optimizer = _optimizer(case, how.loss, self._weights)
+        self._optimizer.zero_grad(set_to_none=True)  # of a step that did not come to its end
         # What narrows its gradients to fp16 loses the small ones unless the loss is scaled up.
         # Pure half training is asked for to see what happens without.
         scaled = case.precision.endswith("fp16") and not case.options.get("pure")
