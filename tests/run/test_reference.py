@@ -1,0 +1,346 @@
+"""Convergence: what a case's falling loss is held against, and why it sometimes is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from scripted_runs import CPU, Scripted, Watcher, models
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.model import AnalyticCost
+from accelbench.core.protocols import SUPPORTED, Device, Support
+from accelbench.core.serial import case_from_json
+from accelbench.core.words import Mode, Status
+from accelbench.run.budget import Budget
+from accelbench.run.context import Context, Settings
+from accelbench.run.observer import Silence
+from accelbench.run.plan import Planned, Refusal
+from accelbench.run.reference import STEPS, Curve, References, convergence, is_own, reference_of
+from accelbench.run.wire import ClosedError
+from accelbench.runtimes.pytorch import PytorchRuntime
+
+FALLING = [2.0 - 0.1 * i for i in range(STEPS)]  # by 0.9
+CUDA = Device("cuda", "a card")
+
+
+def case_of(
+    precision: str = "bf16",
+    runtime: str = "pytorch",
+    hardware: str = "cpu",
+    batch: int = 2,
+    mode: Mode = Mode.TRAINING,
+    **options: Any,
+) -> Case:
+    shapes = Shapes(batch, 16)
+    model = models("bert-tiny")[0]
+    return Case(model, Target(runtime, hardware), precision, shapes, mode, options=options)
+
+
+class Channel:
+    """A worker's end that answers as it is told to."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self._shop.asked.append(dict(message))
+
+    def receive(self, timeout: float | None = None) -> dict[str, Any]:
+        answer = self._shop.answer(self._shop.asked[-1])
+        if isinstance(answer, Exception):
+            raise answer
+        return {"event": "done", **answer}
+
+
+class Worker:
+    def __init__(self, shop: Workshop) -> None:
+        self.channel = Channel(shop)
+        self._shop = shop
+
+    def end(self) -> None:
+        self._shop.open_workers -= 1
+
+
+@dataclass
+class Workshop:
+    """Makes such workers, and counts them."""
+
+    answer: Callable[[Mapping[str, Any]], Any]
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    open_workers: int = 0
+    fails: Exception | None = None
+
+    def worker(self, runtime: Any, threads: int | None) -> Worker:
+        if self.fails is not None:
+            raise self.fails
+        self.made.append(runtime.info.name)
+        self.open_workers += 1
+        return Worker(self)
+
+
+class Card:
+    """A runtime that is only asked what it supports."""
+
+    info = PytorchRuntime.info
+
+    def __init__(self, support: Support = SUPPORTED) -> None:
+        self._support = support
+
+    def supports(self, case: Case, device: Device) -> Support:
+        return self._support
+
+
+def falls(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {"losses": FALLING} if request["do"] == "losses" else {}
+
+
+def context_of(shop: Workshop, **changed: Any) -> Context:
+    fields: dict[str, Any] = {
+        "settings": Settings("run", seed=5, threads=1, weights="random", data="pictures"),
+        "workshop": shop,
+        "runtimes": {"pytorch": Card()},
+        "append": lambda _: None,
+        "observer": Silence(),
+        "budget": Budget(None, 1),
+        "surroundings": None,
+        "estimate": lambda _: 2**20,
+        "free": lambda _: 2**30,
+        "cost": lambda _: None,
+        "conditions": {},
+    }
+    return Context(**{**fields, **changed})
+
+
+def gathered(
+    cases: Sequence[Case], shop: Workshop | None = None, **changed: Any
+) -> tuple[References, Workshop]:
+    shop = shop or Workshop(falls)
+    context = context_of(shop, **changed)
+    context.references.gather(context, [Planned(case, CPU) for case in cases])
+    assert shop.open_workers == 0
+    return context.references, shop
+
+
+def why_not(cases: Sequence[Case], shop: Workshop | None = None, **changed: Any) -> str:
+    """The reason that the first of some cases has no convergence."""
+    references, _ = gathered(cases, shop, **changed)
+    found, why = references.judge(cases[0], {"loss_per_step": FALLING})
+    assert not found
+    assert set(why) == {"convergence", "convergence_steps"}
+    return why["convergence"]
+
+
+class TestFigure:
+    def test_as_far_is_one_half_as_far_a_half_and_rising_negative(self) -> None:
+        reference = Curve(FALLING)
+        half = [2.0 - 0.05 * i for i in range(STEPS)]
+        assert convergence(FALLING, reference) == (1.0, "")
+        assert convergence(half, reference)[0] == pytest.approx(0.5)
+        assert convergence(FALLING[::-1], reference)[0] == pytest.approx(-1.0)
+
+    def test_only_the_first_steps_count(self) -> None:
+        assert convergence([*FALLING, 99.0], Curve([*FALLING, -99.0])) == (1.0, "")
+
+    @pytest.mark.parametrize(
+        ("losses", "reference", "part"),
+        [
+            ([], Curve(FALLING), "tells no losses"),
+            (FALLING[:-1], Curve(FALLING), "9 training steps"),
+            (FALLING, Curve(why="it rained"), "it rained"),
+            (FALLING, Curve([0.0] * STEPS), "does not fall"),
+            (FALLING, Curve(FALLING[::-1]), "does not fall"),
+        ],
+    )
+    def test_without_a_figure_there_is_a_reason(
+        self, losses: Sequence[float], reference: Curve, part: str
+    ) -> None:
+        found, why = convergence(losses, reference)
+        assert found is None
+        assert part in why
+
+
+class TestWhatIsCompared:
+    @pytest.mark.parametrize("options", [{}, {"threads": 2}, {"optimizer": "sgd"}])
+    def test_fp32_on_the_cpu_is_its_own_reference(self, options: dict[str, Any]) -> None:
+        case = case_of("fp32", **options)
+        assert is_own(case)
+        references, shop = gathered([case])
+        assert references.judge(case, {"loss_per_step": FALLING}) == (
+            {"convergence": 1.0, "convergence_steps": STEPS},
+            {},
+        )
+        assert not shop.made
+
+    @pytest.mark.parametrize(
+        "case",
+        [
+            case_of("bf16"),
+            case_of("fp32", hardware="cuda"),
+            case_of("fp32", runtime="jax"),
+            case_of("fp32", compile=True),
+            case_of("fp32", gradient_checkpointing=True),
+        ],
+        ids=str,
+    )
+    def test_everything_else_is_held_against_it(self, case: Case) -> None:
+        assert not is_own(case)
+        assert reference_of(case).case_id == case_of("fp32").case_id
+        assert is_own(reference_of(case))
+
+    def test_another_optimizer_batch_or_model_is_another_reference(self) -> None:
+        others = [case_of(), case_of(optimizer="sgd"), case_of(batch=4)]
+        others.append(replace(case_of(), model=models("distilbert-tiny")[0]))
+        assert len({reference_of(case).case_id for case in others}) == 4
+
+    def test_inference_has_none_and_needs_no_reason(self) -> None:
+        case = case_of(mode=Mode.INFERENCE)
+        references, shop = gathered([case])
+        assert references.judge(case, {}) == ({}, {})
+        assert not shop.made
+
+
+class TestCurve:
+    def test_it_is_trained_with_the_settings_of_the_run(self) -> None:
+        case = case_of("bf16", hardware="cuda", optimizer="sgd", gradient_checkpointing=True)
+        references, shop = gathered([case])
+        opened, trained = shop.asked
+        job = opened["job"]
+        assert opened["do"] == "open"
+        assert job["device"]["hardware"] == "cpu"
+        assert (job["seed"], job["threads"], job["weights"]) == (5, 1, "random")
+        assert job["data"] == "pictures"
+        assert (trained["do"], trained["steps"]) == ("losses", STEPS)
+        for said in (job["case"], trained["case"]):
+            assert case_from_json(said).case_id == case_of("fp32", optimizer="sgd").case_id
+        half = {"loss_per_step": [2.0 - 0.05 * i for i in range(STEPS + 3)]}
+        columns, why = references.judge(case, half)
+        assert columns == {"convergence": pytest.approx(0.5), "convergence_steps": STEPS}
+        assert not why
+
+    def test_it_is_trained_once_for_every_precision_and_launch(self) -> None:
+        shop = Workshop(falls)
+        context = context_of(shop)
+        cases = [case_of("bf16"), case_of("fp16"), case_of("fp32", hardware="cuda")]
+        for _ in range(2):
+            context.references.gather(context, [Planned(case, CPU) for case in cases])
+        assert len(shop.made) == 1
+
+    def test_every_batch_has_its_own(self) -> None:
+        _, shop = gathered([case_of(batch=1), case_of(batch=4)])
+        assert len(shop.made) == 2
+
+    def test_what_will_not_be_measured_needs_none(self) -> None:
+        shop = Workshop(falls)
+        context = context_of(shop)
+        refusal = Refusal(Status.UNSUPPORTED, "precision", "no", "")
+        context.references.gather(context, [Planned(case_of(), CPU, refusal)])
+        assert not shop.made
+
+
+def flops(value: float) -> Callable[[Planned], AnalyticCost]:
+    return lambda _: AnalyticCost(value, 0.0, 0.0, 0.0, 0.0)
+
+
+class TestWhyNot:
+    def test_the_runtime_is_missing(self) -> None:
+        assert "pytorch is not installed" in why_not([case_of()], runtimes={})
+
+    def test_the_runtime_cannot(self) -> None:
+        card = Card(Support(ok=False, reason="no_training", message="nobody trains this"))
+        assert "nobody trains this" in why_not([case_of()], runtimes={"pytorch": card})
+
+    def test_it_would_not_fit(self) -> None:
+        shop = Workshop(falls)
+        why = why_not([case_of()], shop, estimate=lambda _: 3 * 2**30)
+        assert "3.0 GiB" in why
+        assert "1.0 GiB is free" in why
+        assert not shop.made
+
+    def test_where_nothing_was_counted_its_weights_alone_may_not_fit(self) -> None:
+        why = why_not([case_of()], estimate=lambda _: None, free=lambda _: 2**20)
+        assert "GiB is free" in why
+
+    def test_it_would_take_too_long(self) -> None:
+        shop = Workshop(falls)
+        # 10 steps of 2e11 operations at 2e10 a second.
+        assert "100 s, and 60 s" in why_not([case_of()], shop, cost=flops(2e11))
+        assert not shop.made
+        gathered([case_of()], shop, cost=flops(1e11))
+        assert shop.made
+
+    def test_a_budget_leaves_less_time(self) -> None:
+        budget = Budget(40.0, 1, now=lambda: 0.0)
+        assert "20 s, and 10 s" in why_not([case_of()], cost=flops(4e10), budget=budget)
+
+    def test_uncounted_operations_are_guessed_from_the_weights(self) -> None:
+        large = replace(case_of(), model=models("bert-base")[0], shapes=Shapes(128, 512))
+        assert "would take" in why_not([large])
+
+    @pytest.mark.parametrize(
+        ("answer", "part"),
+        [
+            ({"event": "error", "message": "the loss of step 3 is nan"}, "step 3 is nan"),
+            (ClosedError("end of file"), "ended in the middle"),
+            (TimeoutError(), "not finished after 240 s"),
+        ],
+    )
+    @pytest.mark.parametrize("when", ["open", "losses"])
+    def test_whatever_happens_to_its_worker(self, when: str, answer: Any, part: str) -> None:
+        shop = Workshop(lambda request: answer if request["do"] == when else falls(request))
+        assert part in why_not([case_of()], shop)
+
+    @pytest.mark.parametrize(
+        "error", [SurroundingsError("no engine"), ClosedError(), TimeoutError()]
+    )
+    def test_its_worker_does_not_start(self, error: Exception) -> None:
+        assert "did not start" in why_not([case_of()], Workshop(falls, fails=error))
+
+    def test_a_reason_is_remembered_as_a_curve_is(self) -> None:
+        shop = Workshop(lambda _: ClosedError("end of file"))
+        context = context_of(shop)
+        for _ in range(3):
+            context.references.gather(context, [Planned(case_of(), CPU)])
+        assert len(shop.made) == 1
+
+
+def test_a_run_on_another_runtime_says_why_it_has_no_convergence(scripted: Scripted) -> None:
+    """The scripted runtime tells no losses, and no pytorch is among this run's runtimes."""
+    planned = scripted.journey(batches=[1])
+    cases = tuple(
+        replace(one, case=replace(one.case, mode=Mode.TRAINING)) for one in planned.plan.cases
+    )
+    planned = replace(planned, plan=replace(planned.plan, cases=cases))
+    (row,) = scripted.start(planned, Watcher()).rows
+    assert row["status"] == "ok"
+    assert row.get("convergence") is None
+    assert row["nulls"]["convergence"] == "the runtime tells no losses"
+
+
+def test_a_real_case_is_held_against_a_real_reference(tmp_path: Any) -> None:
+    """Two workers of the engine: fp32 trains unmeasured, then bf16 is measured."""
+    from accelbench.core.facts import new_run_id
+    from accelbench.run import journey
+    from accelbench.run.journey import Journey
+    from accelbench.run.plan import Plan
+
+    plan = Plan((Planned(case_of("bf16"), CPU),))
+    settings = Settings(new_run_id(), threads=1, iterations=10, warmup=2)
+    runtimes: dict[str, Any] = {"pytorch": PytorchRuntime()}
+    phases: list[str] = []
+    watcher = Watcher(lambda progress: phases.append(progress.phase))
+    (row,) = journey.start(Journey(plan, settings, runtimes), tmp_path, watcher, {}).rows
+    assert row["status"] == "ok", row["message"]
+    assert phases[0] == "reference"
+    assert row["convergence_steps"] == STEPS
+    # The same bits but for the rounding: not exactly as far, and nearly.
+    assert 0.9 < row["convergence"] < 1.1
+    assert row["convergence"] != 1.0
+    assert row["loss_first"] == row["loss_per_step"][0]
+    assert len(row["loss_per_step"]) >= 13
+    for phase in ("forward", "loss", "backward", "optimizer"):
+        assert cast("float", row[f"{phase}_ms"]) > 0
