@@ -1,226 +1,353 @@
-"""From counts to `costs.json`: exact polynomials in batch and sequence (or image).
+"""From counts to `costs.json`: exact polynomials in batch and sequence (or image, or sound).
 
     python -m accelbench.catalog.analytic --write    counts every model, writes the file
     python -m accelbench.catalog.analytic            says which entries are out of date
 
+Each model has the passes that it can do: a forward pass; a request's prefill, its
+first decode step and what each further one adds; forward and backward of a
+training step, and the same with results recomputed.
+
 A transformer's cost is linear in the batch and quadratic in the sequence; a
 convolutional network's is quadratic in the image side, in steps of its total
-stride. Coefficients come from three counted lengths and two batches, and must
-give whole numbers and reproduce other lengths and another batch exactly;
-otherwise nothing is written. The peak is the largest of several polynomials:
-one for each moment of the pass that no other moment dominates.
+stride, and of the fourth degree where it attends to its pixels. Coefficients come
+from counted lengths and two batches, and must give whole numbers and reproduce
+other lengths and another batch exactly. Where no such rule holds (a scan,
+windows), the pass is counted at the model's default sizes alone, linear in the
+batch. The peak is the largest of several polynomials: one for each moment of the
+pass that no other moment dominates.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from accelbench.catalog.build import skeleton
-from accelbench.catalog.cost import COSTS_FILE, value
+from accelbench.catalog.cost import COSTS_FILE
 from accelbench.catalog.find import every_model
-from accelbench.catalog.inputs import input_shapes
+from accelbench.catalog.polynomials import InexactError, through, undominated, value
 from accelbench.core.case import Shapes
 from accelbench.core.errors import EXIT_NO, SurroundingsError
 from accelbench.core.model import ModelSpec
+from accelbench.core.words import Architecture
 
 if TYPE_CHECKING:
-    import torch
-
     from accelbench.catalog.counting import Count
 
-_BATCHES, _OTHER_BATCH = (1, 2), 3
+#: Batches to fit through, and one to check. With a batch of one torch leaves out copies and
+#: sums that change nothing: where that shows, a batch of one has polynomials of its own.
+#: A batch whose items are compared with each other costs its square: a third batch shows it.
+_FROM_ONE, _FROM_TWO, _SQUARED, _ALONE = ((1, 2), 3), ((2, 3), 4), ((2, 3, 4), 5), ((1,), 1)
+_Batches = tuple[tuple[int, ...], int]
 _QUANTITIES = ("flops", "bytes_moved", "activation_bytes")
-#: Total stride of the catalogue's convolutional networks: at its multiples no side is rounded.
-_STRIDE = 32
+_PEAK = "peak_activation_bytes"
+#: What the peak of a training step may be off by between the points that were counted.
+_SLACK = 0.05
+_KINDS = (("fp32", False), ("half", True))
+
+#: One kind of pass at a batch and a length: a list of one, or of a decode step and the next.
+_At = Callable[[int, int], "Count"]
 
 
-def count(spec: ModelSpec, shapes: Shapes, half: bool = False) -> Count:
-    """Count one forward pass of a model at these shapes.
+@dataclass(frozen=True)
+class Rule:
+    """Along which size a pass is to be fitted, in which steps, at which lengths."""
 
-    Args:
-        spec: the model.
-        shapes: the sizes; defaults are filled in.
-        half: count it in a 16-bit type instead of fp32.
+    along: str | None
+    step: int
+    lengths: tuple[int, ...]
+    others: tuple[int, ...]
+
+    def shapes(self, batch: int, length: int) -> Shapes:
+        """The shapes at a point."""
+        sizes = {} if self.along is None else {self.along: length * self.step}
+        return replace(Shapes(batch), **sizes)
+
+
+#: By how much the lengths that are fitted are longer than the shortest possible: short ones,
+#: since what holds exactly holds for any, but none of one or two places, which torch and
+#: losses that compare neighbours treat apart.
+_SPREAD = (3, 5, 10)
+_DEFAULT_SIZES = Rule(None, 1, (0,), (0,))
+
+
+def rules(spec: ModelSpec, kind: str) -> Iterator[Rule]:
+    """What may hold for a pass of a model, the most general first."""
+    if spec.architecture is not Architecture.STATE_SPACE:  # its scan pads to powers of two
+        if kind == "request":
+            yield from _along_prompt(spec)
+        elif spec.sequence is not None:
+            yield from _along_sequence(spec, kind)
+        elif spec.image is not None and "image_size" not in spec.config:
+            yield from _along_image(spec, kind)
+        elif spec.audio is not None and not spec.fixed_audio:
+            yield Rule("audio", 1, (1, 2, 4), (3, spec.audio))
+    yield _DEFAULT_SIZES
+
+
+def _along_prompt(spec: ModelSpec) -> Iterator[Rule]:
+    makes = spec.generation
+    assert makes is not None
+    least, longest = makes.min_prompt, (makes.max_tokens or 2**30) - 4  # room for steps
+    if longest >= least + _SPREAD[-1]:
+        lengths = tuple(least + more for more in _SPREAD)
+        yield Rule("prompt_tokens", 1, lengths, (least + 2, min(makes.prompt_tokens, longest)))
+
+
+def _along_sequence(spec: ModelSpec, kind: str) -> Iterator[Rule]:
+    assert spec.sequence is not None
+    least = max((one.lead[1] + 1 for one in spec.inputs if one.lead), default=1)
+    longest = spec.max_sequence or 2 * spec.sequence
+    if longest >= least + _SPREAD[-1]:
+        lengths = tuple(least + more for more in _SPREAD)
+        others = (least + 2, spec.sequence)
+        yield Rule("sequence", 1, lengths, others if kind == "training" else (*others, longest))
+
+
+def _along_image(spec: ModelSpec, kind: str) -> Iterator[Rule]:
+    """In steps of the total stride of networks that convolve: at its multiples no side is
+    rounded; of one such step a batch norm that learns has nothing to go by. Where pixels attend to each other it takes five sizes, which a backward pass
+    is not counted at.
     """
-    return _count(spec, _in_type(skeleton(spec), half), shapes, half)
-
-
-def _count(spec: ModelSpec, module: torch.nn.Module, shapes: Shapes, half: bool) -> Count:
-    import torch
-
-    from accelbench.catalog.counting import count_forward
-
-    types = {
-        "float": torch.bfloat16 if half else torch.float32,
-        "float32": torch.float32,
-        "int64": torch.int64,
-        "bool": torch.bool,
-    }
-    sizes = input_shapes(spec, shapes)
-    inputs = {
-        tensor.name: torch.empty(sizes[tensor.name], dtype=types[tensor.dtype], device="meta")
-        for tensor in spec.inputs
-    }
-    return count_forward(module, inputs)
-
-
-def _in_type(module: torch.nn.Module, half: bool) -> torch.nn.Module:
-    return module.bfloat16() if half else module
+    attends = spec.architecture is Architecture.DIFFUSION or "detection" in spec.task
+    if not attends:
+        yield Rule("image", 32, (2, 3, 5), (4, 7))
+    elif kind == "forward":
+        yield Rule("image", 64, (1, 2, 3, 4, 5), (7,))
 
 
 def entry(spec: ModelSpec) -> dict[str, Any]:
     """What `costs.json` holds for a model.
 
     Raises:
-        SurroundingsError: no exact rule was found.
+        SurroundingsError: not even at the default sizes does a rule hold.
     """
-    along, step, lengths, others = _lengths(spec)
-    made: dict[str, Any] = {
-        "config": spec.config_digest, "along": along, "step": step, "weight_bytes": {},
-    }  # fmt: skip
-    for kind, half in (("fp32", False), ("half", True)):
-        module = _in_type(skeleton(spec), half)
-        made["weight_bytes"][kind] = _stored_bytes(module)
-
-        def at(batch: int, length: int, module: Any = module, half: bool = half) -> Count:
-            sizes = {} if along is None else {along: length * step}
-            return _count(spec, module, Shapes(batch, **sizes), half)
-
-        made[kind] = _fit(spec.id, at, lengths, others)
+    made: dict[str, Any] = {"config": spec.config_digest}
+    made["forward"] = _first_exact(spec, "forward", _forward)
+    if spec.generation is not None:
+        made["request"] = _first_exact(spec, "request", _request)
+    if spec.training is not None:
+        made["training"] = {
+            "config": spec.trained.config_digest, **_first_exact(spec, "training", _training)
+        }  # fmt: skip
     return made
 
 
-def _lengths(spec: ModelSpec) -> tuple[str | None, int, Sequence[int], Sequence[int]]:
-    """Along which size the cost varies, its unit, the lengths to fit, the lengths to check."""
-    if spec.sequence is not None:
-        longest = spec.max_sequence or 2 * spec.sequence
-        others = {1, 2, spec.sequence, longest}
-        return "sequence", 1, (16, 48, 80), sorted(others)
-    if spec.image is not None and "image_size" not in spec.config:
-        return "image", _STRIDE, (2, 3, 5), (1, 4, 7)
-    return None, 1, (0,), ()
-
-
-def _stored_bytes(module: torch.nn.Module) -> int:
-    """Parameters and buffers, what is tied once."""
-    tensors = {id(t): t for t in (*module.parameters(), *module.buffers())}
-    return sum(tensor.nbytes for tensor in tensors.values())
-
-
-def _fit(
-    model: str, at: Callable[[int, int], Count], lengths: Sequence[int], others: Sequence[int]
+def _first_exact(
+    spec: ModelSpec, kind: str, fit: Callable[[ModelSpec, Rule], dict[str, Any]]
 ) -> dict[str, Any]:
-    counts = {(b, x): at(b, x) for b in _BATCHES for x in lengths}
+    why = ""
+    for rule in rules(spec, kind):
+        try:
+            return {"along": rule.along, "step": rule.step, **fit(spec, rule)}
+        except InexactError as error:
+            why = str(error)
+    raise SurroundingsError(
+        f"No exact cost rule was found for {spec.id} ({kind}): {why}.",
+        "Give its spec sizes for which one holds.",
+    )
+
+
+def _forward(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
+    from accelbench.catalog.passes import Passes
+
+    made = {}
+    for kind, half in _KINDS:
+        passes = Passes(spec, half)
+        at = cache(lambda b, x, p=passes: p.forward(rule.shapes(b, x)))
+        fitted = _exact(lambda batches, at=at: fit(at, rule, batches))  # type: ignore[misc]
+        made[kind] = {"weight_bytes": passes.stored_bytes(), **fitted}
+    return made
+
+
+def _request(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
+    """Prefill, the first decode step, and by how much each step is more than the one before."""
+    from accelbench.catalog.passes import Passes
+
+    makes = spec.generation
+    assert makes is not None
+    steps = 3
+    made: dict[str, Any] = {}
+    for kind, half in _KINDS:
+        passes = Passes(spec, half)
+
+        @cache
+        def seen(batch: int, length: int, passes: Passes = passes) -> list[Count]:
+            shapes = rule.shapes(batch, length)
+            prompt = shapes.prompt_tokens or makes.prompt_tokens
+            shapes = replace(shapes, prompt_tokens=prompt, new_tokens=steps + 1)
+            return passes.request(shapes, steps)
+
+        def fitted(batches: _Batches, seen: Callable[..., list[Count]] = seen) -> dict[str, Any]:
+            prefill = fit(lambda b, x: seen(b, x)[0], rule, batches)
+            first, second, third = (
+                fit(lambda b, x, which=which: seen(b, x)[which], rule, batches, apart=True)  # type: ignore[misc]
+                for which in range(1, steps + 1)
+            )
+            growth = _difference(second, first)
+            if _difference(third, second) != growth:
+                raise InexactError("a step is not by as much more than the last as that one was")
+            return {"prefill": prefill, "decode": _together(first, growth)}
+
+        made[kind] = _exact(fitted)
+    return made
+
+
+def _exact(fitted: Callable[[_Batches], dict[str, Any]], *, trains: bool = False) -> dict[str, Any]:
+    """Of all batches, or of two and more with one apart, as sums over a batch always are."""
+    if not trains:
+        try:
+            return fitted(_FROM_ONE)
+        except InexactError:
+            pass
+    alone = fitted(_ALONE)
+    try:
+        return {**fitted(_FROM_TWO), "alone": alone}
+    except InexactError:
+        return {**fitted(_SQUARED), "alone": alone}
+
+
+def _training(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
+    from accelbench.catalog.passes import TrainingPasses
+
+    passes = TrainingPasses(spec)
+    at = cache(lambda b, x: passes.step(rule.shapes(b, x)))
+    trained, largest = passes.trained_weights()
+    made = {
+        "trained": trained,
+        "largest": largest,
+        "fp32": {
+            "weight_bytes": passes.stored_bytes(),
+            **_exact(lambda batches: fit(at, rule, batches, peak_slack=_SLACK), trains=True),
+        },
+    }
+    try:
+        saving = TrainingPasses(spec, checkpointed=True)
+    except ValueError:  # it has no gradient checkpointing
+        return made
+    # Of this pass the default sizes tell enough: in which proportion results are not kept.
+    sizes = _DEFAULT_SIZES
+    once = cache(lambda b: saving.step(sizes.shapes(b, 0)))
+    fitted = _exact(lambda batches: fit(lambda b, _: once(b), sizes, batches, peak_slack=_SLACK))
+    made["checkpointed"] = {name: fitted[name] for name in ("flops", _PEAK)}
+    return made
+
+
+def fit(
+    at: _At, rule: Rule, batches: _Batches, *, apart: bool = False, peak_slack: float = 0.0
+) -> dict[str, Any]:
+    """Polynomials of every quantity along a rule.
+
+    Args:
+        at: counts at a batch and a length.
+        rule: where.
+        batches: to fit through, and one to check.
+        apart: leave the peak's moments as they come, to be put together with others.
+
+    Raises:
+        InexactError: they do not reproduce other points.
+    """
+    fitted_to, other = batches
+    counts = {(b, x): at(b, x) for b in fitted_to for x in rule.lengths}
 
     def polynomial(read: Callable[[Count], int]) -> list[list[int]]:
-        return _through(lengths, {point: read(c) for point, c in counts.items()}, model)
+        points = {point: read(c) for point, c in counts.items()}
+        return through(fitted_to, rule.lengths, points)
 
     fitted: dict[str, Any] = {
         name: polynomial(lambda c, name=name: int(getattr(c, name)))  # type: ignore[misc]
         for name in _QUANTITIES
     }
     moments = {len(c.live_bytes) for c in counts.values()}
-    if len(moments) != 1:
-        raise _inexact(model, "the operations of the pass differ from shape to shape")
-    peaks = [
-        polynomial(lambda c, moment=moment: c.live_bytes[moment])  # type: ignore[misc]
-        for moment in range(moments.pop())
-    ]
-    fitted["peak_activation_bytes"] = _undominated(peaks)
-    for length in others or lengths:
-        _check(model, fitted, at(_OTHER_BATCH, length), _OTHER_BATCH, length)
+    if len(moments) == 1:
+        peaks = [
+            polynomial(lambda c, moment=moment: c.live_bytes[moment])  # type: ignore[misc]
+            for moment in range(moments.pop())
+        ]
+    else:  # the pass loops along the length: as many operations as there are places
+        peaks = [polynomial(lambda c: c.peak_activation_bytes)]
+    fitted[_PEAK] = peaks if apart else undominated(peaks)
+    for length in rule.others:
+        _check(fitted, at(other, length), other, length, peak_slack)
     return fitted
 
 
-def _through(
-    lengths: Sequence[int], points: Mapping[tuple[int, int], int], model: str
-) -> list[list[int]]:
-    """The polynomial, linear in batch, of least degree in length, through all points."""
-    one, two = (_lagrange(lengths, [points[b, x] for x in lengths]) for b in _BATCHES)
-    slope = [q - p for p, q in zip(one, two, strict=True)]
-    rows = [[p - s for p, s in zip(one, slope, strict=True)], slope]
-    if any(c.denominator != 1 for row in rows for c in row):
-        raise _inexact(model, "a coefficient is no whole number")
-    return [[int(c) for c in row] for row in rows]
-
-
-def _lagrange(xs: Sequence[int], ys: Sequence[int]) -> list[Fraction]:
-    """Coefficients, lowest power first, of the polynomial through the points."""
-    total = [Fraction(0)] * len(xs)
-    for i, (xi, yi) in enumerate(zip(xs, ys, strict=True)):
-        basis = [Fraction(yi)]
-        for j, xj in enumerate(xs):
-            if j != i:  # times (x - xj) / (xi - xj)
-                shifted = [Fraction(0), *basis]
-                scaled = [-xj * c for c in basis] + [Fraction(0)]
-                basis = [(a + b) / (xi - xj) for a, b in zip(shifted, scaled, strict=True)]
-        total = [a + b for a, b in zip(total, basis, strict=True)]
-    return total
-
-
-def _undominated(polynomials: list[list[list[int]]]) -> list[list[list[int]]]:
-    """Those that can be the largest for some batch and length of one or more."""
-    flat = {tuple(c for row in p for c in row) for p in polynomials}
-
-    def dominated(one: tuple[int, ...]) -> bool:
-        return any(all(a <= b for a, b in zip(one, o, strict=True)) for o in flat if o != one)
-
-    kept = [one for one in sorted(flat, reverse=True) if not dominated(one)]
-    width = len(polynomials[0][0])
-    return [[list(k[:width]), list(k[width:])] for k in kept]
-
-
-def _check(model: str, fitted: Mapping[str, Any], seen: Count, batch: int, length: int) -> None:
+def _check(
+    fitted: Mapping[str, Any], seen: Count, batch: int, length: int, peak_slack: float
+) -> None:
     said = {name: value(fitted[name], batch, length) for name in _QUANTITIES}
-    said["peak_activation_bytes"] = max(
-        value(peak, batch, length) for peak in fitted["peak_activation_bytes"]
-    )
+    said[_PEAK] = max(value(peak, batch, length) for peak in fitted[_PEAK])
     for name, figure in said.items():
-        if figure != getattr(seen, name):
-            raise _inexact(
-                model,
-                f"{name} at batch {batch}, length {length} is {getattr(seen, name)}, not {figure}",
+        # Gradients come in another order where sizes differ, and so the peak is not exact.
+        slack = figure * peak_slack if name == _PEAK else 0
+        if abs(figure - getattr(seen, name)) > slack:
+            raise InexactError(
+                f"{name} at batch {batch}, length {length} is {getattr(seen, name)}, not {figure}"
             )
 
 
-def _inexact(model: str, why: str) -> SurroundingsError:
-    return SurroundingsError(
-        f"No exact cost rule was found for {model}: {why}.",
-        "Give its spec sizes for which one holds.",
-    )
+def _difference(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    def minus(a: Any, b: Any) -> Any:
+        if isinstance(a, list):
+            return [minus(p, q) for p, q in zip(a, b, strict=True)]
+        return a - b
+
+    if len(later[_PEAK]) != len(earlier[_PEAK]):
+        raise InexactError("the operations of a step differ from the last one's")
+    return {name: minus(later[name], earlier[name]) for name in (*_QUANTITIES, _PEAK)}
+
+
+def _together(first: Mapping[str, Any], growth: Mapping[str, Any]) -> dict[str, Any]:
+    """Each quantity as its polynomial at the first step and what a further step adds."""
+    made: dict[str, Any] = {name: [first[name], growth[name]] for name in _QUANTITIES}
+    moments = [[*a, *b] for a, b in zip(first[_PEAK], growth[_PEAK], strict=True)]
+    kept = undominated(moments)
+    made[_PEAK] = [[moment[:2], moment[2:]] for moment in kept]
+    return made
 
 
 def render(entries: Mapping[str, Any]) -> str:
     """The text of `costs.json`: one line a quantity, so that a change reads well."""
-    models = []
-    for name, made in sorted(entries.items()):
-        lines = []
-        for key, what in made.items():
-            if key in ("fp32", "half"):
-                inner = ",\n".join(f"   {json.dumps(k)}: {json.dumps(v)}" for k, v in what.items())
-                lines.append(f"  {json.dumps(key)}: {{\n{inner}\n  }}")
-            else:
-                lines.append(f"  {json.dumps(key)}: {json.dumps(what)}")
-        models.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
-    return "{\n" + ",\n".join(models) + "\n}\n"
+    return _said(dict(sorted(entries.items())), 0) + "\n"
+
+
+def _said(what: Any, depth: int) -> str:
+    if not isinstance(what, dict):
+        return json.dumps(what)
+    margin = " " * (depth + 1)
+    lines = [f"{margin}{json.dumps(key)}: {_said(inner, depth + 1)}" for key, inner in what.items()]
+    return "{\n" + ",\n".join(lines) + "\n" + " " * depth + "}"
+
+
+def _entry_of(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
+    import torch
+
+    torch.set_num_threads(1)
+    return spec.id, entry(spec)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write `costs.json`, or say which entries are out of date."""
     parser = argparse.ArgumentParser(prog="python -m accelbench.catalog.analytic")
     parser.add_argument("--write", action="store_true", help="write costs.json")
+    parser.add_argument("models", nargs="*", help="count these anew; all, where none is named")
     asked = parser.parse_args(arguments)
-    text = render({spec.id: entry(spec) for spec in every_model()})
+    old = COSTS_FILE.read_text(encoding="utf-8") if COSTS_FILE.is_file() else "{}"
+    wanted = [spec for spec in every_model() if not asked.models or spec.id in asked.models]
+    known = {spec.id for spec in every_model()}
+    kept = {name: made for name, made in json.loads(old).items() if name in known}
+    with ProcessPoolExecutor(max_workers=min(len(wanted), os.cpu_count() or 1)) as pool:
+        text = render({**kept, **dict(pool.map(_entry_of, wanted))})
     if asked.write:
         COSTS_FILE.write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{COSTS_FILE}: {len(every_model())} models\n")
+        sys.stdout.write(f"{COSTS_FILE}: {len(wanted)} models\n")
         return 0
-    old = COSTS_FILE.read_text(encoding="utf-8") if COSTS_FILE.is_file() else ""
     if old == text:
         sys.stdout.write("costs.json is up to date\n")
         return 0

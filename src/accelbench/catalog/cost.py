@@ -1,23 +1,25 @@
 """What a step costs on paper, from counts kept as data: no model is built, no torch imported.
 
-`costs.json` holds polynomials in batch and sequence (or image) that
-`accelbench.catalog.analytic` found to reproduce torch's own shapes exactly. A
-model without an entry, or whose config is not the one counted, has no cost:
-None, never a guess.
+`costs.json` holds polynomials in batch and sequence (or prompt, image, sound) that
+`accelbench.catalog.analytic` found to reproduce torch's own shapes. A model
+without an entry, or whose config is not the one counted, has no cost: None, never
+a guess. Some passes were counted at the model's default sizes alone: at others
+they have none either.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.inputs import input_bytes, settle
+from accelbench.catalog.inputs import settle
+from accelbench.catalog.polynomials import value
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
-from accelbench.core.precision import bytes_per_weight
 from accelbench.core.words import Mode
 
 COSTS_FILE = Path(__file__).with_name("costs.json")
@@ -26,95 +28,159 @@ COSTS_FILE = Path(__file__).with_name("costs.json")
 #: quantiser: their bytes are not known from either.
 _KINDS = {"fp32": "fp32", "fp16": "half", "bf16": "half"}
 
-#: polynomial[i][j] belongs to batch**i × length**j.
-Polynomial = Sequence[Sequence[int]]
+#: AdamW for each weight: decay (1), both moments (3 and 4), the root with its correction
+#: and epsilon (3), the step (3); it reads weight, gradient and moments and writes all but
+#: the gradient, in fp32.
+_ADAMW_FLOPS, _ADAMW_BYTES = 14, 28
+
+_QUANTITIES = ("flops", "bytes_moved", "activation_bytes", "peak_activation_bytes")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One pass of a model at one batch and length, to be read."""
+
+    counted: Mapping[str, Any]  # of the pass, all kinds
+    batch: int
+    length: int
+
+    def of(self, kind: str) -> Mapping[str, Any]:
+        """The polynomials of a kind, at this batch."""
+        found: Mapping[str, Any] = self.counted[kind]
+        return {**found, **found.get("alone", {})} if self.batch == 1 else found
+
+    def read(self, polynomials: Mapping[str, Any]) -> dict[str, int]:
+        """Every quantity of one pass."""
+        found = {
+            name: value(polynomials[name], self.batch, self.length)
+            for name in _QUANTITIES
+            if name in polynomials and name != "peak_activation_bytes"
+        }
+        peaks = polynomials["peak_activation_bytes"]
+        return {
+            **found,
+            "peak_activation_bytes": max(value(p, self.batch, self.length) for p in peaks),
+        }
 
 
 def cost(
     spec: ModelSpec, shapes: Shapes, precision: str, mode: str = Mode.INFERENCE
 ) -> AnalyticCost | None:
-    """The analytic cost of one step, exact by the rules of `counting`.
+    """The analytic cost of one step, by the rules of `rules`.
 
-    Returns None where it has not been counted: a model without an entry, an
-    image size between those the rule holds for, autocast, int8, and training.
+    A step is a forward pass, a whole request where tokens are made, every pass of
+    the denoiser for an image (its scheduler left out: a few operations a latent
+    value), or a training step: forward, loss, backward and AdamW.
+
+    Returns None where it has not been counted: a model without an entry, sizes
+    between those the rule holds for, autocast, int8, and training in other than
+    fp32, which is autocast.
 
     Raises:
         UsageError, UnsupportedError: the model cannot take these shapes.
     """
     kind = _KINDS.get(precision)
-    found = _entry_and_point(spec, shapes)
-    if kind is None or found is None or mode != Mode.INFERENCE:
+    if kind is None:
         return None
-    entry, batch, length = found
-    counted = entry[kind]
-    peaks = counted["peak_activation_bytes"]
-    return AnalyticCost(
-        flops=value(counted["flops"], batch, length),
-        bytes_moved=value(counted["bytes_moved"], batch, length),
-        activation_bytes=value(counted["activation_bytes"], batch, length),
-        peak_activation_bytes=max(value(peak, batch, length) for peak in peaks),
-        weight_bytes=entry["weight_bytes"][kind],
+    settled = settle(spec, shapes)
+    if mode == Mode.TRAINING:
+        return _training(spec, settled) if kind == "fp32" else None
+    entry = entry_of(spec)
+    quantities = (
+        request(spec, settled, kind) if settled.new_tokens else _passes(spec, settled, kind)
     )
+    if entry is None or quantities is None:
+        return None
+    return AnalyticCost(**quantities, weight_bytes=entry["forward"][kind]["weight_bytes"])
 
 
 def flops(spec: ModelSpec, shapes: Shapes) -> float | None:
-    """Operations of one forward pass: the same at every precision, autocast and int8 too."""
+    """Operations of one step of inference: the same at every precision."""
     counted = cost(spec, shapes, "fp32")
     return None if counted is None else counted.flops
 
 
-def memory_estimate_bytes(
-    spec: ModelSpec, shapes: Shapes, precision: str, mode: str = Mode.INFERENCE
-) -> int | None:
-    """Bytes that weights, results alive at once and inputs take; None where not counted.
+def _passes(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | None:
+    """A forward pass; of a denoiser as many as there are steps."""
+    found = point(spec, settled, "forward")
+    if found is None:
+        return None
+    quantities = found.read(found.of(kind))
+    times = settled.steps or 1 if spec.procedure == "denoise" else 1
+    peak = quantities.pop("peak_activation_bytes")
+    return {**{n: times * q for n, q in quantities.items()}, "peak_activation_bytes": peak}
 
-    What the engine itself holds (code, workspaces, a caching allocator's rounding) comes
-    on top: a case whose estimate exceeds what is free cannot fit; one below it may.
-    Autocast keeps a half copy of the weights beside fp32 ones and is taken to keep
-    fp32 results. Training is AdamW's: weights, gradients and two moments, and
-    every result kept for the backward pass.
 
-    Raises:
-        UsageError, UnsupportedError: the model cannot take these shapes.
+def request(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | None:
+    """A prefill and a decode step for each token after the first.
+
+    Step k takes what the first takes and k - 1 times what each adds to the one
+    before: a token more is looked at and kept. What is kept is among what is alive.
     """
-    kind = _KINDS.get(precision, "fp32")
-    counted = cost(spec, shapes, kind if kind == "fp32" else "bf16")
-    if counted is None:
+    found = point(spec, settled, "request")
+    if found is None or settled.new_tokens is None:
         return None
-    weights = counted.weight_bytes
-    if precision == "int8":
-        weights = spec.parameters * bytes_per_weight(precision)
-    elif precision.startswith("amp-"):
-        weights += spec.parameters * 2
-    results = counted.peak_activation_bytes
-    if mode == Mode.TRAINING:
-        weights, results = 4 * weights, counted.activation_bytes
-    floats = 2 if kind == "half" else 4
-    return int(weights + results + input_bytes(spec, shapes, floats))
-
-
-def value(polynomial: Polynomial, batch: int, length: int) -> int:
-    """Evaluate a polynomial in batch and length, in exact integers."""
-    return sum(
-        coefficient * batch**i * length**j
-        for i, row in enumerate(polynomial)
-        for j, coefficient in enumerate(row)
+    counted = found.of(kind)
+    total = found.read(counted["prefill"])
+    steps = settled.new_tokens - 1
+    decode = counted["decode"]
+    for name in _QUANTITIES[:3]:
+        first, growth = (value(p, found.batch, found.length) for p in decode[name])
+        total[name] += steps * first + steps * (steps - 1) // 2 * growth
+    last = max(
+        value(first, found.batch, found.length)
+        + (steps - 1) * value(growth, found.batch, found.length)
+        for first, growth in decode["peak_activation_bytes"]
     )
+    peak = max(total["peak_activation_bytes"], last if steps else 0)
+    return {**total, "peak_activation_bytes": peak}
 
 
-def _entry_and_point(spec: ModelSpec, shapes: Shapes) -> tuple[dict[str, Any], int, int] | None:
-    """The counts of this very config, and where to evaluate them."""
-    settled = settle(spec, shapes)
+def _training(spec: ModelSpec, settled: Shapes) -> AnalyticCost | None:
+    found = point(spec, settled, "training")
+    if found is None:
+        return None
+    quantities = found.read(found.of("fp32"))
+    trained = found.counted["trained"]
+    quantities["flops"] += _ADAMW_FLOPS * trained
+    quantities["bytes_moved"] += _ADAMW_BYTES * trained
+    return AnalyticCost(**quantities, weight_bytes=found.counted["fp32"]["weight_bytes"])
+
+
+def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:
+    """The counts of this very config."""
     entry = _costs().get(spec.id)
-    if entry is None or entry["config"] != spec.config_digest:
+    return None if entry is None or entry["config"] != spec.config_digest else entry
+
+
+def point(spec: ModelSpec, settled: Shapes, kind: str) -> Point | None:
+    """Where to read a pass: forward, request or training. None where it was not counted.
+
+    Every size but the one along which the pass was fitted must be the model's default.
+    """
+    entry = entry_of(spec)
+    if entry is None or kind not in entry:
         return None
-    along, step = entry["along"], entry["step"]
+    counted = entry[kind]
+    if kind == "training" and counted["config"] != spec.trained.config_digest:
+        return None
+    along, step = counted["along"], counted["step"]
+    for name, default in _defaults(spec, kind).items():
+        if name != along and getattr(settled, name) != default:
+            return None
     if along is None:
-        return entry, settled.batch, 0
+        return Point(counted, settled.batch, 0)
     size = getattr(settled, along)
-    if size is None or size % step:
-        return None
-    return entry, settled.batch, size // step
+    return None if size % step else Point(counted, settled.batch, size // step)
+
+
+def _defaults(spec: ModelSpec, kind: str) -> dict[str, int | None]:
+    """The sizes that a pass depends on."""
+    sizes: dict[str, int | None] = {"image": spec.image, "audio": spec.audio}
+    if kind == "request":
+        makes = spec.generation
+        return {**sizes, "prompt_tokens": None if makes is None else makes.prompt_tokens}
+    return {**sizes, "sequence": spec.sequence}
 
 
 @cache

@@ -1,64 +1,46 @@
-"""Counting one forward pass on torch's meta device: nothing is computed, no memory is taken.
+"""Counting passes of a model on torch's meta device: nothing is computed, no memory is taken.
 
 Every operation that reaches torch's dispatcher is seen with the shapes of its
-tensors. The rules:
+tensors; `rules` says what each takes. Attention is seen whole, as its two
+products in full, causal or not, and a softmax: its scores are never stored, and
+its backward pass calculates them once more, as every device's kernel does. Where
+the kernels of the CPU cannot do so (dropout within attention, a learned bias on
+the scores), it is seen in its parts.
 
-- multiply and add count apart; a product (m, k) × (k, n) is 2·m·k·n, a bias
-  included (k products and k sums for each of m·n results);
-- a convolution is 2 × results × kernel size × input channels a group, padding
-  included; attention is its two products in full, causal or not, and a softmax;
-- an elementwise operation is one per floating result; normalisations and softmax
-  are the few per element stated in `_PER_ELEMENT`; moving data is none;
-- an operation that no rule knows is refused, never taken for free.
+What is alive is known from the storages themselves: results, what is saved for
+the backward pass, and gradients as they come.
 
 Imports torch: import this module only where something is counted.
 """
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-_Args = tuple[Any, ...]
+from accelbench.catalog.rules import (
+    PRODUCTS,
+    SOFTMAX,
+    Args,
+    UnknownOperationError,
+    grouped_result,
+    operations,
+)
 
-#: Operations for each element of the input. Layer norm: mean, difference, square,
-#: their mean, scale, weight, bias. Batch norm at inference: scale and shift.
-#: Softmax: difference to the largest, exponential, sum, quotient.
-_PER_ELEMENT = {
-    "native_layer_norm": 7,
-    "native_group_norm": 7,
-    "native_batch_norm": 2,
-    "_native_batch_norm_legit_no_training": 2,
-    "cudnn_batch_norm": 2,
-    "_softmax": 4,
-    "_log_softmax": 4,
-    "mean": 1,
-    "sum": 1,
-    "amax": 1,
-    "cumsum": 1,
-}
-_SOFTMAX = _PER_ELEMENT["_softmax"]
-
-#: Data is moved, made or compared; nothing is calculated with floating-point numbers.
-_FREE = {
-    "clone", "_to_copy", "copy_", "cat", "stack", "gather", "index", "index_select", "embedding",
-    "new_empty", "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "new_zeros", "ones",
-    "ones_like", "new_ones", "full", "full_like", "arange", "scalar_tensor", "where", "masked_fill",
-    "all", "any", "constant_pad_nd", "max_pool2d_with_indices", "repeat", "fill_", "zero_",
-    "_unsafe_view",
-}  # fmt: skip
+__all__ = ["Count", "Counter", "UnknownOperationError", "count_forward", "count_training"]
 
 
 @dataclass
 class Count:
-    """What one forward pass takes."""
+    """What one pass takes."""
 
     matmul_flops: int = 0
     other_flops: int = 0
@@ -83,64 +65,103 @@ class Count:
         return max(self.live_bytes, default=0)
 
 
-class UnknownOperationError(Exception):
-    """An operation that no rule counts."""
-
-
 def count_forward(module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> Count:
     """Count `module(**inputs)`; module and inputs are on the meta device.
 
     Raises:
-        UnknownOperationError: name it in one of the tables above.
+        UnknownOperationError: name it in one of the tables of `rules`.
     """
-    counter = _Counter(module, inputs)
+    counter = Counter(module, inputs.values())
     # inference_mode would show composite operations whole: no_grad has them in parts.
-    with torch.no_grad(), _WholeAttention(counter), counter:
+    with torch.no_grad(), counter.counting():
         result = module(**inputs)
     del result
     return counter.count
 
 
-class _Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
-    def __init__(self, module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:
+def count_training(
+    module: torch.nn.Module,
+    inputs: Mapping[str, torch.Tensor],
+    labels: Mapping[str, torch.Tensor],
+    loss: Callable[[Any], torch.Tensor],
+) -> Count:
+    """Count forward, loss and backward; gradients are among what is alive.
+
+    Args:
+        module: on the meta device, in training mode.
+        inputs: what the module takes.
+        labels: what the loss takes beside its outputs: their bytes.
+        loss: of the module's outputs.
+    """
+    counter = Counter(module, (*inputs.values(), *labels.values()))
+    try:
+        with counter.counting():
+            found = loss(module(**inputs))
+            found.backward()
+            del found
+    finally:
+        module.zero_grad(set_to_none=True)
+    return counter.count
+
+
+class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
+    """Counts one pass after another; what one leaves alive, the next begins with."""
+
+    def __init__(self, module: torch.nn.Module, inputs: Iterable[torch.Tensor]) -> None:
         super().__init__()
-        self.count = Count(input_bytes=sum(t.nbytes for t in inputs.values()))
-        own = [*module.parameters(), *module.buffers()]
-        self._weights = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in own}
-        given = [*own, *inputs.values()]
-        self._given = {t.untyped_storage()._cdata for t in given}
-        self._kept = (module, inputs)  # their storages' addresses must stay theirs
+        given = tuple(inputs)
+        self._own = [*module.parameters(), *module.buffers()]
+        self._given = {_key(t) for t in (*self._own, *given)}
+        self._kept = [module, given]  # their storages' addresses must stay theirs
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
         self._live = 0
+        self.count = Count()
+        self.begin(given)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: _Args = (), kwargs: Any = None
-    ) -> Any:
-        name = func._schema.name.removeprefix("aten::")
+    def begin(self, inputs: Iterable[torch.Tensor]) -> None:
+        """A new pass, with these inputs: weights are read anew."""
+        given = tuple(inputs)
+        self._kept.append(given)
+        self._given.update(_key(t) for t in given)
+        self._unread = {_key(t): t.untyped_storage().nbytes() for t in self._own}
+        self.count = Count(input_bytes=sum(t.nbytes for t in given))
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """What runs within is counted."""
+        # What the collector of cycles would free, and when, is chance: real workers have it
+        # off too while they are timed.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with _whole_attention(self), self:
+                yield
+        finally:
+            if collecting:
+                gc.enable()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Args = (), kwargs: Any = None) -> Any:
+        name = func._schema.name.rpartition("::")[2]
         if name == "_local_scalar_dense":
             return _answer(args[0]) if args[0].is_meta else func(*args)
-        result = func(*args, **(kwargs or {}))
-        if not func.is_view:
+        if name == "_grouped_mm" and args[0].is_meta:  # torch's own shapes are of bf16 alone
+            result = grouped_result(*args, **(kwargs or {}))
+        else:
+            result = func(*args, **(kwargs or {}))
+        if not func.is_view and name != "detach":
             self._read_weights(name, args, result)
             # At inference the kernels leave the batch's statistics empty; meta tensors do not.
-            self._keep_books(result[0] if name == "native_batch_norm" else result)
+            bare = name == "native_batch_norm" and not args[5]
+            self._keep_books(result[0] if bare else result)
             self._add_flops(func, name, args, result)
         return result
 
-    def _add_flops(self, func: Any, name: str, args: _Args, result: Any) -> None:
-        product = _PRODUCTS.get(name)
+    def _add_flops(self, func: Any, name: str, args: Args, result: Any) -> None:
+        product = PRODUCTS.get(name)
         if product is not None:
             self.count.matmul_flops += product(args, result)
-        elif name in _PER_ELEMENT:
-            if args[0].is_floating_point():
-                self.count.other_flops += _PER_ELEMENT[name] * int(args[0].numel())
-        elif name in _FREE:
-            pass
-        elif torch.Tag.pointwise in func.tags:
-            if result.is_floating_point():
-                self.count.other_flops += int(result.numel())
         else:
-            raise UnknownOperationError(f"no rule counts {func}")
+            self.count.other_flops += operations(func, name, args, result)
 
     def attention(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, masked: bool
@@ -148,51 +169,97 @@ class _Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
         """Both products, mask and softmax of one fused attention; its scores are never stored."""
         scores = math.prod(query.shape[:-1]) * int(key.shape[-2])
         self.count.matmul_flops += 2 * scores * (int(query.shape[-1]) + int(value.shape[-1]))
-        self.count.other_flops += (_SOFTMAX + masked) * scores
+        self.count.other_flops += (SOFTMAX + masked) * scores
 
-    def _read_weights(self, name: str, args: _Args, result: Any) -> None:
+    def attention_backward(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> None:
+        """Scores once more, and the gradients of the scores, of query, key and value."""
+        scores = math.prod(query.shape[:-1]) * int(key.shape[-2])
+        self.count.matmul_flops += (
+            2 * scores * (3 * int(query.shape[-1]) + 2 * int(value.shape[-1]))
+        )
+        self.count.other_flops += 2 * SOFTMAX * scores
+
+    def _read_weights(self, name: str, args: Args, result: Any) -> None:
         if name == "embedding":  # reads the rows it returns, not the table
             self.count.weight_bytes_read += result.nbytes
             return
         for tensor in _tensors(args):  # a view of a weight has the weight's storage
-            self.count.weight_bytes_read += self._weights.pop(tensor.untyped_storage()._cdata, 0)
+            self.count.weight_bytes_read += self._unread.pop(_key(tensor), 0)
 
     def _keep_books(self, result: Any) -> None:
+        """Only what makes something new can raise what is alive: then the dead are looked for."""
+        made = []
         for tensor in _tensors((result,)):
             storage = tensor.untyped_storage()
-            key = storage._cdata
-            ours = key in self._alive and not self._alive[key][0].expired()
-            if not ours and key not in self._given and storage.nbytes():
-                self._forget_dead()
-                self._alive[key] = (StorageWeakRef(storage), storage.nbytes())
-                self._live += storage.nbytes()
-                self.count.activation_bytes += storage.nbytes()
-        self._forget_dead()
-        self.count.live_bytes.append(self._live)
+            key, size = storage._cdata, storage.nbytes()
+            if key in self._given or not size:
+                continue
+            known = self._alive.get(key)
+            if known is not None:
+                if not known[0].expired():
+                    continue
+                self._live -= known[1]  # another storage at the address of one that died
+            self._alive[key] = (StorageWeakRef(storage), size)
+            made.append(size)
+        if made:
+            self._live += sum(made)
+            self.count.activation_bytes += sum(made)
+            self._forget_dead()
+            self.count.live_bytes.append(self._live)
 
     def _forget_dead(self) -> None:
-        for key in [k for k, (ref, _) in self._alive.items() if ref.expired()]:
+        expired = torch.UntypedStorage._expired
+        for key in [k for k, (ref, _) in self._alive.items() if expired(ref.cdata)]:
             self._live -= self._alive.pop(key)[1]
 
 
-class _WholeAttention(TorchFunctionMode):  # type: ignore[misc]  # mypy skips torch
-    """Sees attention as the one operation that every device's kernel is."""
+@contextmanager
+def _whole_attention(counter: Counter) -> Iterator[None]:
+    """Has attention seen as the one operation that every device's kernel is.
 
-    def __init__(self, counter: _Counter) -> None:
-        super().__init__()
-        self._counter = counter
+    By its name and not by a mode of torch's: autograd leaves those while it goes back, and
+    what is recomputed there would be seen in its parts.
+    """
+    functional = torch.nn.functional
+    plain = functional.scaled_dot_product_attention
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: _Args = (), kwargs: Any = None
-    ) -> Any:
-        if func is not torch.nn.functional.scaled_dot_product_attention:
-            return func(*args, **(kwargs or {}))
-        query, key, value = args[:3]
-        mask = args[3] if len(args) > 3 else (kwargs or {}).get("attn_mask")
-        self._counter.attention(query, key, value, mask is not None)
+    def whole(
+        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+        *rest: Any, **named: Any,
+    ) -> Any:  # fmt: skip
+        if dropout_p or (attn_mask is not None and attn_mask.requires_grad):
+            return plain(query, key, value, attn_mask, dropout_p, *rest, **named)
+        return _Attention.apply(counter, query, key, value, attn_mask is not None)
+
+    functional.scaled_dot_product_attention = whole
+    try:
+        yield
+    finally:
+        functional.scaled_dot_product_attention = plain
+
+
+class _Attention(torch.autograd.Function):  # type: ignore[misc]  # mypy skips torch
+    """Fused attention in shapes alone: what it makes, what it keeps, what it takes."""
+
+    @staticmethod
+    def forward(ctx: Any, counter: Counter, query: Any, key: Any, value: Any, masked: bool) -> Any:
+        counter.attention(query, key, value, masked)
         *batch, heads, length, _ = query.shape
         # The fused kernels lay their result out by token, so that joining the heads is a view.
-        return query.new_empty((*batch, length, heads, value.shape[-1])).transpose(-3, -2)
+        made = query.new_empty((*batch, length, heads, value.shape[-1])).transpose(-3, -2)
+        if any(ctx.needs_input_grad):
+            sums = query.new_empty((*batch, heads, length), dtype=torch.float32)
+            ctx.counter = counter
+            ctx.save_for_backward(query, key, value, made, sums)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, _gradient: Any) -> Any:
+        query, key, value, *_ = ctx.saved_tensors
+        ctx.counter.attention_backward(query, key, value)
+        return (None, *(torch.empty_like(t) for t in (query, key, value)), None)
 
 
 def _answer(tensor: torch.Tensor) -> bool:
@@ -202,32 +269,14 @@ def _answer(tensor: torch.Tensor) -> bool:
     return True
 
 
+def _key(tensor: torch.Tensor) -> int:
+    key: int = tensor.untyped_storage()._cdata
+    return key
+
+
 def _tensors(values: Any) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
         elif isinstance(value, (list, tuple)):
             yield from _tensors(value)
-
-
-def _mm(args: _Args, result: Any) -> int:
-    return 2 * int(result.numel()) * int(args[0].shape[-1])
-
-
-def _addmm(args: _Args, result: Any) -> int:
-    return 2 * int(result.numel()) * int(args[1].shape[-1])
-
-
-def _convolution(args: _Args, result: Any) -> int:
-    inputs, weight, transposed = args[0], args[1], args[6]
-    each = math.prod(weight.shape[1:])  # channels a group × kernel, on the side multiplied from
-    return 2 * int(inputs.numel() if transposed else result.numel()) * int(each)
-
-
-_PRODUCTS: dict[str, Callable[[_Args, Any], int]] = {
-    "mm": _mm,
-    "bmm": _mm,
-    "addmm": _addmm,
-    "baddbmm": _addmm,
-    "convolution": _convolution,
-}

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.catalog.cost import cost as analytic_cost
-from accelbench.catalog.cost import flops, memory_estimate_bytes
+from accelbench.catalog.cost import flops
+from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
@@ -29,7 +30,9 @@ _LEAST_SECONDS = 0.4
 def memory(case: Case) -> int | None:
     """Estimated bytes of a case; None where the catalogue has not counted it."""
     try:
-        return memory_estimate_bytes(case.model, case.shapes, case.precision, case.mode)
+        return memory_estimate_bytes(
+            case.model, case.shapes, case.precision, case.mode, case.options
+        )
     except AccelbenchError:
         return None
 

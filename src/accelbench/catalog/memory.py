@@ -1,0 +1,87 @@
+"""How many bytes a case takes on paper: what is refused before it is tried. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from accelbench.catalog.cost import Point, cost, point
+from accelbench.catalog.inputs import input_bytes, settle
+from accelbench.core.case import Option, Shapes
+from accelbench.core.model import ModelSpec
+from accelbench.core.precision import bytes_per_weight
+from accelbench.core.words import MIB, Mode
+
+#: What a worker of PyTorch holds besides: model code imported late, the engine's caches and
+#: workspaces. Measured on a CPU (benchmarks/memory.py).
+ENGINE_BYTES = 0 * MIB
+
+
+def memory_estimate_bytes(
+    spec: ModelSpec,
+    shapes: Shapes,
+    precision: str,
+    mode: str = Mode.INFERENCE,
+    options: Mapping[str, Option] | None = None,
+) -> int | None:
+    """Bytes that weights, results alive at once and inputs take; None where not counted.
+
+    Inference: weights in the precision's type, the most results that are alive at
+    once (of a request what is kept of each token among them), and inputs. Autocast
+    keeps a half copy of the weights beside fp32 ones and is taken to keep fp32
+    results.
+
+    Training: weights, the optimizer's moments (two of AdamW, one of SGD), and the
+    larger of what is alive at the worst moment of forward and backward — results
+    kept, gradients so far — and all gradients beside the temporaries of the
+    optimizer's largest weight. With gradient checkpointing results shrink in the
+    proportion that was counted at the model's default sizes.
+
+    Raises:
+        UsageError, UnsupportedError: the model cannot take these shapes.
+    """
+    wanted = options or {}
+    if mode == Mode.TRAINING:
+        return _training(spec, shapes, precision, wanted)
+    kind = "bf16" if precision in ("fp16", "bf16") else "fp32"
+    counted = cost(spec, shapes, kind)
+    if counted is None:
+        return None
+    weights = counted.weight_bytes
+    if precision == "int8":
+        weights = spec.parameters * bytes_per_weight(precision)
+    elif precision.startswith("amp-"):
+        weights += spec.parameters * 2
+    inputs = input_bytes(spec, shapes, 4 if kind == "fp32" else 2)
+    return int(weights + counted.peak_activation_bytes + inputs) + ENGINE_BYTES
+
+
+def _training(
+    spec: ModelSpec, shapes: Shapes, precision: str, options: Mapping[str, Option]
+) -> int | None:
+    found = point(spec, settle(spec, shapes), "training")
+    if found is None:
+        return None
+    counted, trained = found.counted, found.counted["trained"]
+    # Counted in fp32 alone. Pure half training has half of everything; autocast keeps a
+    # half copy of the weights, and is taken to keep fp32 results.
+    pure = bool(options.get("pure")) and precision in ("fp16", "bf16")
+    autocast = precision != "fp32" and not pure
+    moments = 1 if options.get("optimizer") == "sgd" else 2
+    results = found.read(found.of("fp32"))["peak_activation_bytes"]
+    if options.get("gradient_checkpointing"):
+        results = _checkpointed(spec, found, results)
+    stepping = 4 * trained + 4 * counted["largest"] * (2 if moments == 2 else 0)
+    total = counted["fp32"]["weight_bytes"] + 4 * moments * trained + max(results, stepping)
+    total = total // 2 if pure else total
+    inputs = input_bytes(spec, shapes, 2 if pure else 4, mode=Mode.TRAINING)
+    return int(total + inputs + (2 * trained if autocast else 0)) + ENGINE_BYTES
+
+
+def _checkpointed(spec: ModelSpec, found: Point, results: int) -> int:
+    default = point(spec, settle(spec, Shapes(found.batch)), "training")
+    if default is None or "checkpointed" not in found.counted:
+        return results
+    saving = Point(found.counted, found.batch, 0)
+    least = saving.read(saving.of("checkpointed"))["peak_activation_bytes"]
+    kept = default.read(default.of("fp32"))["peak_activation_bytes"]
+    return results * least // kept
