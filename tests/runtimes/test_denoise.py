@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch._dynamo.testing
 
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
@@ -17,6 +18,7 @@ from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Device, Job
 from accelbench.core.words import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.pytorch.procedures.denoise import Denoise
 
 CPU = Device("cpu", "a processor")
 SPEC = find("unet-tiny")
@@ -62,7 +64,8 @@ def test_the_times_are_the_schedulers_and_not_those_that_were_drawn(
     session.sample(inputs, 1, Timing.EACH)
     assert [fed["timestep"].tolist() for fed in passes] == [[t] * 2 for t in (751, 501, 251, 1)]
     assert all(fed["encoder_hidden_states"] is inputs["encoder_hidden_states"] for fed in passes)
-    assert passes[0]["sample"] is inputs["sample"]
+    assert torch.equal(passes[0]["sample"], inputs["sample"])
+    assert not torch.equal(passes[1]["sample"], inputs["sample"])
 
 
 def test_what_is_left_of_the_noise_follows_the_papers_formula(session: Any) -> None:
@@ -82,6 +85,16 @@ def test_what_is_left_of_the_noise_follows_the_papers_formula(session: Any) -> N
         image = (sample - (1 - kept[time]) ** 0.5 * noise) / kept[time] ** 0.5
         sample = kept[before] ** 0.5 * image + (1 - kept[before]) ** 0.5 * noise
     assert np.allclose(found, sample, atol=1e-4)
+
+
+def test_a_compiled_denoiser_is_compiled_once(session: Any) -> None:
+    counted = torch._dynamo.testing.CompileCounter()
+    compiled = torch.compile(session._module, dynamic=False, backend=counted)
+    inputs = session.prepare(case_of(4))
+    procedure = Denoise(case_of(4), dataclasses.replace(session._opened, run=compiled))
+    with procedure.around():
+        procedure.step(inputs)
+    assert counted.frame_count == 1
 
 
 def test_there_is_one_phase_and_nothing_is_noted(session: Any) -> None:

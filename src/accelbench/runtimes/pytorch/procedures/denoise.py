@@ -77,7 +77,9 @@ class Denoise:
 
     def _denoised(self, inputs: Inputs, passes: int) -> torch.Tensor:
         """What is left of the noise after the first passes."""
-        sample = inputs["sample"]
+        # A tensor of inference mode, as every later one is: torch.compile takes others for
+        # another kind, and would compile the whole denoiser twice.
+        sample = inputs["sample"].clone()
         batch = sample.shape[0]
         rest = {k: v for k, v in inputs.items() if k not in ("sample", "timestep")}
         for time, on_device in self._times[:passes]:
