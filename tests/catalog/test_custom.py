@@ -183,6 +183,33 @@ def test_what_own_models_read_and_write(ours: dict[str, ModelSpec]) -> None:
     assert (hears.sampling_rate, hears.inputs[0].name) == (16_000, "input_values")
 
 
+def test_own_models_train_where_their_class_tells_how(ours: dict[str, ModelSpec]) -> None:
+    import torch
+
+    from accelbench.catalog.build import build
+    from accelbench.catalog.inputs import make_inputs
+    from accelbench.catalog.losses import named
+    from accelbench.core.case import Shapes
+    from accelbench.core.words import Mode
+
+    torch.set_num_threads(1)
+    assert ours["our-encoder"].training is None
+    assert ours["our-wav2vec2"].training is None
+    for name in ("our-decoder", "our-t5", "our-vit"):
+        spec = ours[name]
+        assert spec.training is not None, name
+        arrays = make_inputs(spec, Shapes(batch=2), seed=0, mode=Mode.TRAINING)
+        fed = {key: torch.from_numpy(array) for key, array in arrays.items()}
+        labels = {one.name for one in spec.training.labels}
+        module = build(spec.trained, seed=0)
+        outputs = module(**{key: value for key, value in fed.items() if key not in labels})
+        loss = named(spec.training.loss)(outputs, fed)
+        loss.backward()
+        assert torch.isfinite(loss), name
+        gradients = [p.grad for p in module.parameters() if p.grad is not None]
+        assert sum(float(g.abs().sum()) for g in gradients) > 0, name
+
+
 def test_own_models_survive_the_journal(ours: dict[str, ModelSpec]) -> None:
     from accelbench.core.identity import plain
 

@@ -15,10 +15,16 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
-from accelbench.catalog.parts import attention_mask, pixel_values, token_ids
+from accelbench.catalog.parts import (
+    NEXT_TOKEN,
+    attention_mask,
+    image_classes,
+    pixel_values,
+    token_ids,
+)
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
 from accelbench.core.identity import plain
-from accelbench.core.model import Generation, InputSpec, ModelSpec
+from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.serial import model_from_json
 from accelbench.core.words import Architecture, Family
 
@@ -41,6 +47,7 @@ _TASKS = {
     "ForCTC": "automatic-speech-recognition",
     "ForAudioClassification": "audio-classification",
 }
+_CLASSIFIES = ("ForSequenceClassification", "ForImageClassification", "ForAudioClassification")
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,11 @@ def spec_of(own: Own) -> ModelSpec:
     if not getattr(model_class, "config_class", None):
         raise AccelbenchError(f"{own.model_class} is no model class of transformers.")
     module = skeleton(bare)
-    counted = replace(bare, parameters=parameter_count(module))
+    counted = replace(
+        bare,
+        parameters=parameter_count(module),
+        training=_training(own.model_class, module.config),
+    )
     reads = model_class.main_input_name
     also = [one for one in ("vision_config", "audio_config") if hasattr(module.config, one)]
     if reads == "input_ids" and also:
@@ -142,6 +153,17 @@ def spec_of(own: Own) -> ModelSpec:
         f"{own.model_class} reads {reads}; models of one's own can read input_ids, pixel_values"
         " or input_values."
     )
+
+
+def _training(class_name: str, config: Any) -> Training | None:
+    """How a class with such a head is trained; None where its name does not tell."""
+    if class_name.endswith(_CLASSIFIES) and config.num_labels > 1:
+        return image_classes(config.num_labels)  # of whatever it reads
+    if class_name.endswith(("ForCausalLM", "LMHeadModel")):
+        return NEXT_TOKEN
+    if class_name.endswith("ForConditionalGeneration") and config.is_encoder_decoder:
+        return Training("seq2seq_lm", (token_ids(int(config.vocab_size), "labels"),))
+    return None
 
 
 def _text(spec: ModelSpec, module: Any) -> ModelSpec:
