@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -182,3 +183,15 @@ def test_finding_and_costing_import_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_specific_models_may_be_those_of_a_models_file(tmp_path: Path) -> None:
+    file = tmp_path / "models.json"
+    file.write_text('{"mine": {"name": "bert-tiny"}, "other": {"name": "vit-tiny"}}')
+    chosen = choose(set_name="custom", specific=["mine"], models_file=file)
+    assert [spec.id for spec in chosen] == ["bert-tiny"]
+
+
+def test_the_custom_set_needs_its_file() -> None:
+    with pytest.raises(UsageError, match="--models-file"):
+        choose(set_name="custom")

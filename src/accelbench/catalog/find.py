@@ -81,7 +81,9 @@ def choose(
         start += MODELS
     if not start:
         raise UsageError("No model is named.", f"Name one, or use --set or --all. {_LIST_THEM}")
-    wanted = {name for spec in map(find, specific) for name in (spec.id, spec.small_variant)}
+    own = {_key(name): spec for spec in start for name in names_of(spec)}
+    named = (own.get(_key(name)) or find(name) for name in specific)
+    wanted = {name for spec in named for name in (spec.id, spec.small_variant)}
     chosen = [
         spec
         for spec in {spec.id: spec for spec in start}.values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from accelbench.catalog.find import choose
+from accelbench.catalog.find import choose, find
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
@@ -33,6 +33,11 @@ def models_for(
         all_models=every or (nothing and hardware_named),
         models_file=models_file,
     )
+
+
+def names_typed(names: Sequence[str]) -> dict[str, str]:
+    """What each model was called: the guide's CSV repeats it, so that its filters find it."""
+    return {find(name).id: name for name in names}
 
 
 def platforms(names: Sequence[str]) -> tuple[str, ...]:

@@ -205,6 +205,7 @@ def run(
             budget=seconds(budget, "--budget"),
             limit=limit,
             label=label,
+            names=asked.names_typed([*words(models), *words(model_id)]),
         )
         if dry_run:
             running.show_plan(request, how, stream=sys.stdout, as_json=as_json)

@@ -79,6 +79,7 @@ class How:
     budget: float | None
     limit: int | None
     label: str | None
+    names: Mapping[str, str]  # of models by id, as they were typed
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -106,7 +107,11 @@ def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[
         left_out = len(plan.cases) - how.limit
         note = f"{left_out} cases are left out by --limit {how.limit}."
         plan = Plan(plan.cases[: how.limit], (*plan.notes, note))
-    about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": how.label}
+    about = {
+        "command": shlex.join(["accelbench", *sys.argv[1:]]),
+        "label": how.label,
+        "names": dict(how.names),
+    }
     return Journey(plan, how.settings(new_run_id()), runtimes, about), found
 
 
@@ -214,7 +219,11 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
         paths = result_file.write(folder / "raw_results", started, ended.rows)
         written += [("Result file", path) for path in paths]
         commit = started.get("git_commit")
-        lines = [guide_csv.guide_result(row, str(row["model"]), commit) for row in ended.rows]
+        names = started.get("names") or {}
+        lines = [
+            guide_csv.guide_result(row, names.get(row["model"], row["model"]), commit)
+            for row in ended.rows
+        ]
         table = guide_csv.encode(lines, header=True)
         name = guide_csv.csv_name(datetime.now(UTC))
         written.append(("Results saved to", write_new(folder, name, table)))
