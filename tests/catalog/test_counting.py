@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import (
+    FlopCounterMode,
+    conv_backward_flop,
+    mm_flop,
+    sdpa_backward_flop_count,
+    sdpa_flop_count,
+)
 
-from accelbench.catalog.analytic import count
 from accelbench.catalog.build import build
 from accelbench.catalog.counting import Count, UnknownOperationError, count_forward
-from accelbench.catalog.find import find
+from accelbench.catalog.find import every_model, find
 from accelbench.catalog.inputs import make_inputs
+from accelbench.catalog.losses import named
+from accelbench.catalog.passes import Passes, TrainingPasses
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
+from accelbench.core.words import Mode
 
 
 class Named(torch.nn.Module):
@@ -176,47 +184,142 @@ def test_bert_base_by_hand() -> None:
     pooler = 2 * 768 * 768
     by_hand = transformer(12, 768, 128) + pooler
     assert by_hand == 22_348_431_360
-    assert count(find("bert-base"), Shapes(1, sequence=128)).matmul_flops == by_hand
+    assert Passes(find("bert-base")).forward(Shapes(1, sequence=128)).matmul_flops == by_hand
 
 
 def test_gpt2_by_hand() -> None:
     by_hand = transformer(12, 768, 128) + 2 * 128 * 768 * 50257
-    assert count(find("gpt2"), Shapes(1, sequence=128)).matmul_flops == by_hand
+    assert Passes(find("gpt2")).forward(Shapes(1, sequence=128)).matmul_flops == by_hand
 
 
 def test_vit_base_by_hand() -> None:
     patches = 2 * 196 * 768 * (3 * 16 * 16)
     by_hand = patches + transformer(12, 768, 197) + 2 * 768 * 1000
-    assert count(find("vit-base"), Shapes(1)).matmul_flops == by_hand
+    assert Passes(find("vit-base")).forward(Shapes(1)).matmul_flops == by_hand
     assert 35.0e9 < by_hand < 35.2e9
 
 
 def test_resnet_50_has_its_published_size() -> None:
     """4.09 billion multiply-adds, as torchvision states for the same layers."""
-    seen = count(find("resnet-50"), Shapes(1))
+    seen = Passes(find("resnet-50")).forward(Shapes(1))
     assert round(seen.matmul_flops / 2 / 1e9, 2) == 4.09
 
 
-@pytest.fixture(params=["bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny"])
-def real(request: pytest.FixtureRequest) -> tuple[ModelSpec, torch.nn.Module, dict[str, Any]]:
-    spec = find(request.param)
-    inputs = {k: torch.from_numpy(v) for k, v in make_inputs(spec, Shapes(2), 0).items()}
-    return spec, build(spec, seed=0), inputs
+SMALL = [spec for spec in every_model() if "small" in spec.sets]
+small = pytest.mark.parametrize("spec", SMALL, ids=lambda s: s.id)
+aten = torch.ops.aten
 
 
-def test_counting_without_values_sees_what_really_runs(
-    real: tuple[ModelSpec, torch.nn.Module, dict[str, Any]],
-) -> None:
+def _attention(query: Any, key: Any, value: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    return int(sdpa_flop_count(query, key, value))
+
+
+def _attention_backward(
+    outward: Any, query: Any, key: Any, value: Any, *_: Any, out_shape: Any = None, **__: Any
+) -> int:
+    return int(sdpa_backward_flop_count(outward, query, key, value))
+
+
+def _rows(left: Any, right: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """Rows of each group times its matrix; or, going back, a matrix a group from its rows."""
+    return int(mm_flop(left, right[-2:]))
+
+
+def _convolution_backward(
+    outward: Any, inputs: Any, weight: Any, *rest: Any, out_shape: Any = None
+) -> int:
+    """torch's own formula, a group at a time: it takes the weights' gradient for that of one."""
+    groups = rest[6]
+    narrow = [(s[0], s[1] // groups, *s[2:]) for s in (outward, inputs)]
+    out = [s and (s[0], s[1] // groups, *s[2:]) for s in out_shape[:1]]
+    out.append(out_shape[1] and (out_shape[1][0] // groups, *out_shape[1][1:]))
+    one = (weight[0] // groups, *weight[1:])
+    of_one_group = conv_backward_flop.__wrapped__  # as it is before tensors become shapes
+    return groups * int(of_one_group(*narrow, one, *rest, out_shape=out))
+
+
+def torchs_own() -> FlopCounterMode:
+    """torch's counter, told of the CPU's fused attention, of experts and of groups."""
+    return FlopCounterMode(
+        display=False,
+        custom_mapping={
+            aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+            aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+            aten._grouped_mm: _rows,
+            aten.convolution_backward: _convolution_backward,
+        },
+    )
+
+
+def real(spec: ModelSpec, mode: str = Mode.INFERENCE) -> dict[str, Any]:
+    return {k: torch.from_numpy(v) for k, v in make_inputs(spec, Shapes(2), 0, mode).items()}
+
+
+@small
+def test_products_agree_with_torchs_own_counter_on_a_real_run(spec: ModelSpec) -> None:
+    module = build(spec, seed=0)
+    with torchs_own() as theirs, torch.no_grad():
+        module(**real(spec))
+    ours = Passes(spec).forward(Shapes(2)).matmul_flops
+    assert ours == pytest.approx(theirs.get_total_flops(), rel=0.02)
+
+
+@small
+def test_products_of_training_agree_with_torchs_own_counter(spec: ModelSpec) -> None:
+    """Forward, loss and backward on the CPU, with its own choice of attention."""
+    assert spec.training is not None
+    module = build(spec.trained, seed=0).train()
+    fed = real(spec, Mode.TRAINING)
+    labels = {label.name for label in spec.training.labels}
+    with torchs_own() as theirs:
+        outputs = module(**{name: t for name, t in fed.items() if name not in labels})
+        named(spec.training.loss)(outputs, fed).backward()
+    ours = TrainingPasses(spec).step(Shapes(2)).matmul_flops
+    assert ours == pytest.approx(theirs.get_total_flops(), rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny"])
+def test_counting_without_values_sees_what_really_runs(name: str) -> None:
     """On the CPU with real values every question is answered truly, and the count is the same."""
-    spec, module, inputs = real
-    assert count_forward(module, inputs) == count(spec, Shapes(2))
+    spec = find(name)
+    assert count_forward(build(spec, seed=0), real(spec)) == Passes(spec).forward(Shapes(2))
 
 
-def test_products_agree_with_torchs_own_counter(
-    real: tuple[ModelSpec, torch.nn.Module, dict[str, Any]],
-) -> None:
-    spec, module, inputs = real
-    # It does not know the CPU's fused attention: let it see the products one by one.
-    with FlopCounterMode(display=False) as theirs, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
-        module(**inputs)
-    assert count(spec, Shapes(2)).matmul_flops == theirs.get_total_flops()
+def test_a_decode_step_reads_every_weight_and_looks_at_what_is_kept() -> None:
+    """GPT-2: two operations a weight of its layers and head, and attention to each place."""
+    hidden, layers, words = 128, 2, 50257
+    prefill, first, second = Passes(find("gpt2-tiny")).request(
+        Shapes(3, prompt_tokens=20, new_tokens=3), steps=2
+    )
+    weights = layers * 12 * hidden**2 + hidden * words
+    assert first.matmul_flops == 3 * (2 * weights + layers * 2 * 2 * 21 * hidden)
+    assert second.matmul_flops - first.matmul_flops == 3 * layers * 2 * 2 * hidden
+    of_one_place = 2 * weights - 2 * hidden * words
+    assert prefill.matmul_flops == 3 * (
+        20 * of_one_place + layers * 2 * 2 * 20**2 * hidden + 2 * hidden * words
+    )  # of the prompt's last place alone the words are asked
+    kept = 3 * 2 * layers * hidden * 4  # keys and values of one place
+    assert second.peak_activation_bytes - first.peak_activation_bytes >= kept
+
+
+def test_of_experts_those_that_a_token_is_sent_to_are_counted() -> None:
+    spec = find("mixtral-tiny")
+    one, two = (
+        Passes(replace(spec, config={**spec.config, "num_experts_per_tok": k})).forward(
+            Shapes(2, sequence=16)
+        )
+        for k in (1, 2)
+    )
+    expert = 3 * 2 * spec.config["hidden_size"] * spec.config["intermediate_size"]
+    more = two.matmul_flops - one.matmul_flops
+    assert more == spec.config["num_hidden_layers"] * 2 * 16 * expert
+
+
+def test_recomputing_results_takes_more_operations_and_less_memory() -> None:
+    spec = find("gpt2-tiny")
+    # Few words and many layers: what is recomputed is the layers' own.
+    spec = replace(spec, config={**spec.config, "vocab_size": 300, "n_layer": 8})
+    plain = TrainingPasses(spec).step(Shapes(4))
+    saving = TrainingPasses(spec, checkpointed=True).step(Shapes(4))
+    assert saving.matmul_flops > 1.2 * plain.matmul_flops
+    assert saving.peak_activation_bytes < 0.6 * plain.peak_activation_bytes

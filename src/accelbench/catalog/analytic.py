@@ -111,15 +111,20 @@ def _along_sequence(spec: ModelSpec, kind: str) -> Iterator[Rule]:
 
 
 def _along_image(spec: ModelSpec, kind: str) -> Iterator[Rule]:
-    """In steps of the total stride of networks that convolve: at its multiples no side is
-    rounded; of one such step a batch norm that learns has nothing to go by. Where pixels attend to each other it takes five sizes, which a backward pass
-    is not counted at.
+    """In steps of the total stride: at its multiples no side is rounded. A denoiser's is
+    eight times that of its latent, eight.
+
+    One step alone is no point to check: a batch norm that learns has nothing to go by
+    there. Where pixels attend to each other it takes five sizes, at which a backward pass
+    is not counted.
     """
-    attends = spec.architecture is Architecture.DIFFUSION or "detection" in spec.task
-    if not attends:
+    if spec.architecture is Architecture.DIFFUSION:
+        if kind == "forward":
+            yield Rule("image", 64, (1, 2, 3, 4, 5), (7,))
+    elif spec.task != "object-detection":
         yield Rule("image", 32, (2, 3, 5), (4, 7))
     elif kind == "forward":
-        yield Rule("image", 64, (1, 2, 3, 4, 5), (7,))
+        yield Rule("image", 32, (2, 3, 4, 5, 6), (8,))
 
 
 def entry(spec: ModelSpec) -> dict[str, Any]:

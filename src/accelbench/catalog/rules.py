@@ -119,7 +119,11 @@ def operations(func: Any, name: str, args: Args, result: Any) -> int:
     if name in FREE:
         return 0
     results = result if isinstance(result, (tuple, list)) else (result,)
-    made = [r for r in results if isinstance(r, torch.Tensor) and r.is_floating_point()]
+    made = [
+        r
+        for r in results
+        if isinstance(r, torch.Tensor) and (r.is_floating_point() or r.is_complex())
+    ]
     if not made:  # places, masks, ids
         return 0
     if torch.Tag.pointwise in func.tags:
