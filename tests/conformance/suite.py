@@ -172,8 +172,14 @@ PYTORCH_CUDA += [
     for model in ("bert-tiny", "vit-tiny")
     for precision in ("fp32", "bf16", "fp16")
 ]
-COMPILED = [torch_subject("cpu", "bert-tiny", "fp32", compile=True)]
-COMPILED_CUDA = [torch_subject("cuda", "bert-tiny", "fp32", compile=True)]
+COMPILED = [
+    torch_subject("cpu", "bert-tiny", "fp32", compile=True),
+    torch_subject("cpu", "vit-tiny", "fp32", mode=Mode.TRAINING, compile=True),
+]
+COMPILED_CUDA = [
+    torch_subject("cuda", "bert-tiny", "fp32", compile=True),
+    torch_subject("cuda", "vit-tiny", "fp32", mode=Mode.TRAINING, compile=True),
+]
 
 #: Run by default, and behind the markers of pyproject.toml.
 SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU]

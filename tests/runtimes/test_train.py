@@ -388,3 +388,31 @@ class TestCard:
         case = dataclasses.replace(case_of("bert-tiny", "bf16"), mode=Mode.INFERENCE)
         value = "sgd" if name == "optimizer" else True
         assert self.refused(dataclasses.replace(case, options={name: value})) == "option"
+
+
+def compile_seconds(part: str) -> float:
+    from torch._dynamo import utils
+
+    return float(sum(utils.compilation_time_metrics.get(part, ())))
+
+
+@pytest.mark.long
+def test_what_the_backward_pass_has_compiled_counts_as_compilation() -> None:
+    """It is compiled when it is first called: it must not pass for a slow first step."""
+    case = case_of("vit-tiny", compile=True)
+    parts = ("_compile.compile_inner", "backward._backward_impl")
+    with opened(case) as session:
+        inputs = session.prepare(case)
+        before = [compile_seconds(part) for part in parts]
+        first = session.sample(inputs, 1, Timing.EACH)
+        forward, backward = (compile_seconds(p) - b for p, b in zip(parts, before, strict=True))
+        assert first.compilations == 1
+        assert forward > 0
+        assert backward > 0
+        assert first.compile_ns == pytest.approx((forward + backward) * 1e9)
+        found = [*first.losses, *session.sample(inputs, 2, Timing.EACH).losses]
+        session.inspect(inputs)  # in evaluation mode, and not compiled for it
+        again = session.sample(session.prepare(case), 3, Timing.PHASES)
+    assert again.compilations == 0
+    assert again.losses == pytest.approx(found)
+    assert found == pytest.approx(losses(case_of("vit-tiny"), steps=3), rel=1e-4)
