@@ -94,9 +94,9 @@ def cost(
     return AnalyticCost(**quantities, weight_bytes=entry["forward"][kind]["weight_bytes"])
 
 
-def flops(spec: ModelSpec, shapes: Shapes) -> float | None:
-    """Operations of one step of inference: the same at every precision."""
-    counted = cost(spec, shapes, "fp32")
+def flops(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> float | None:
+    """Operations of one step: the same at every precision."""
+    counted = cost(spec, shapes, "fp32", mode)
     return None if counted is None else counted.flops
 
 

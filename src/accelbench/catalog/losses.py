@@ -157,7 +157,7 @@ def _set_criterion() -> Callable[..., Any]:
     from importlib.util import find_spec
 
     # transformers would say of either only that a name is not defined.
-    for module, package, extra in (("scipy", "scipy", "torch"), ("PIL", "pillow", "data")):
+    for module, package, extra in (("scipy", "scipy", "torch"), ("PIL", "pillow", "torch")):
         if find_spec(module) is None:
             raise MissingExtraError(package, extra, "The loss of object detection")
     from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss

@@ -12,6 +12,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
+from accelbench.core.words import Mode
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
@@ -104,9 +105,14 @@ def _case_seconds(case: Case, device: Device, settings: Settings) -> tuple[float
 
 def _operations(case: Case) -> float:
     try:
-        counted = flops(case.model, case.shapes)
+        counted = flops(case.model, case.shapes, case.mode)
     except AccelbenchError:
         counted = None
-    # Not counted: two operations a weight and token is the usual order of magnitude.
-    tokens = case.shapes.sequence or 1
-    return counted or 2.0 * case.model.parameters * case.shapes.batch * tokens
+    # Not counted: two operations a weight and token is the usual order of magnitude, and
+    # twice as many again backward.
+    shapes = case.shapes
+    tokens = shapes.batch * (
+        (shapes.prompt_tokens or shapes.sequence or 1) + (shapes.new_tokens or 0)
+    )
+    each = 6.0 if case.mode is Mode.TRAINING else 2.0
+    return counted or each * case.model.parameters * tokens
