@@ -165,3 +165,9 @@ def test_input_shapes_are_filled_in() -> None:
         "input_ids": [8, 128],
         "attention_mask": [8, 128],
     }
+
+
+def test_a_model_that_is_not_real_has_failed_its_self_check() -> None:
+    refused = body(Outcome(Status.FAILED, "not_real", "it ignores its inputs"))
+    broken = body(Outcome(Status.FAILED, "exception", "it broke"))
+    assert (refused["self_check"], broken["self_check"]) == ("failed", "not_done")

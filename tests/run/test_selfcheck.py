@@ -54,6 +54,7 @@ def test_a_real_model_passes() -> None:
     found = checked(Machine())
     assert (found.repeatable, found.inputs_matter, found.weights_matter) == (True, True, True)
     assert found.ok
+    assert found.verdict == "ok"
     assert found.warnings() == []
     found.refuse("it")
 
@@ -120,3 +121,59 @@ def test_launches_that_differ_are_told_apart() -> None:
         ["The same seeded inputs gave other outputs in launch 0."],
         None,
     ]
+
+
+class Overflowing(Machine):
+    """What it gives are no numbers, as of a real model whose values overflow in fp16."""
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        return {"y": np.full(3, np.nan)}
+
+
+def test_of_outputs_that_are_no_numbers_nothing_is_said() -> None:
+    found = checked(Overflowing())
+    assert (found.inputs_matter, found.weights_matter) == (None, None)
+    assert found.verdict == "not_done"
+    found.refuse("it")
+
+
+class Drawing(Machine):
+    """Gives random numbers: different each time, whatever is asked."""
+
+    def __init__(self, noise: float, *ignored: str) -> None:
+        super().__init__(*ignored)
+        self._noise = noise
+        self._random = np.random.default_rng(0)
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        found = super().outputs(inputs)["y"][0]
+        return {"y": found + self._noise * self._random.standard_normal(1000)}
+
+
+def test_random_numbers_are_no_model() -> None:
+    found = checked(Drawing(1.0, "inputs", "weights"))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, False, False)
+    with pytest.raises(CaseError, match="its inputs and weights"):
+        found.refuse("it")
+
+
+def test_a_real_model_may_differ_a_little_from_run_to_run() -> None:
+    found = checked(Drawing(1e-6))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
+    assert found.verdict == "failed"
+    found.refuse("it")
+
+
+@pytest.mark.parametrize("seed", [0, 0x5EED, -1])
+def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed: int) -> None:
+    machine, seeds = Machine(), []
+
+    def prepare(case: Case, seed: int | None = None) -> float:
+        seeds.append(seed)
+        return Machine.prepare(machine, case, seed)
+
+    only = SimpleNamespace(prepare=prepare, outputs=machine.outputs)
+    self_check(only, CASE, seed)  # type: ignore[arg-type]
+    drawn = [one for one in seeds if one is not None]
+    assert drawn
+    assert seed not in drawn

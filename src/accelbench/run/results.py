@@ -105,7 +105,7 @@ def compose(
         "started_at": started_at,
         "finished_at": finished_at,
     }
-    body |= _self_check(measured.get("self_check")) | _tokens(case, body)
+    body |= _self_check(outcome) | _tokens(case, body)
     if estimate_bytes is not None:
         body["memory_estimate_mb"] = estimate_bytes / MIB
     if cost is not None:
@@ -117,11 +117,12 @@ def compose(
     return body
 
 
-def _self_check(checked: Mapping[str, Any] | None) -> dict[str, Any]:
+def _self_check(outcome: Outcome) -> dict[str, Any]:
     """What the worker saw of the model's own consistency; it refuses what is not real."""
+    checked = outcome.measurement.get("self_check")
     if checked is None:
-        return {"self_check": "not_done"}
-    return {"self_check": "ok", "outputs_digest": checked["outputs_digest"]}
+        return {"self_check": "failed" if outcome.reason == "not_real" else "not_done"}
+    return {"self_check": checked["verdict"], "outputs_digest": checked["outputs_digest"]}
 
 
 def _tokens(case: Case, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,14 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from accelbench.catalog.inputs import tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Doubtable, Session
 
 Outputs = Mapping[str, Any]
 
-#: A seed that nobody draws inputs from otherwise.
+#: What turns a job's seed into another one, whichever it is.
 _OTHER_SEED = 0x5EED
+
+#: Outputs that differ by chance alone differ by about the same whatever is changed: a change
+#: that matters is this many times as large. What order of summation does is 1e6 times smaller.
+_BEYOND_CHANCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,14 @@ class SelfCheck:
     def ok(self) -> bool:
         """Whether nothing speaks against the model being real."""
         return self.inputs_matter is not False and self.weights_matter is not False
+
+    @property
+    def verdict(self) -> str:
+        """As the column self_check says it."""
+        if not (self.ok and self.repeatable):
+            return "failed"
+        judged = self.inputs_matter or self.weights_matter
+        return "ok" if judged else "not_done"
 
     def warnings(self) -> list[str]:
         """What a reader should know."""
@@ -59,24 +72,60 @@ class SelfCheck:
             )
 
 
-def self_check(session: Session, case: Case) -> SelfCheck:
-    """Run a case's seeded inputs twice, other inputs once, and other weights once."""
+def self_check(session: Session, case: Case, seed: int = 0) -> SelfCheck:
+    """Run a case's seeded inputs twice, other inputs once, and other weights once.
+
+    Args:
+        session: the open model.
+        case: what was measured.
+        seed: the job's own, which other inputs must not be drawn from.
+    """
     inputs = session.prepare(case)
     first = session.outputs(inputs)
-    weights_matter = None
+    doubted = None
     if isinstance(session, Doubtable):
         with session.other_weights():
-            weights_matter = _differ(first, session.outputs(inputs))
+            doubted = session.outputs(inputs)
     second = session.outputs(session.prepare(case))
-    inputs_matter = None
+    other = None
     if _inputs_vary(case):
-        inputs_matter = _differ(first, session.outputs(session.prepare(case, seed=_OTHER_SEED)))
+        other = session.outputs(session.prepare(case, seed=seed ^ _OTHER_SEED))
     return SelfCheck(
         outputs_digest=outputs_digest(first),
         repeatable=not _differ(first, second),
-        inputs_matter=inputs_matter,
-        weights_matter=weights_matter,
+        inputs_matter=None if other is None else _matters(first, second, other),
+        weights_matter=None if doubted is None else _matters(first, second, doubted),
     )
+
+
+def _matters(first: Outputs, again: Outputs, changed: Outputs) -> bool | None:
+    """Whether a change changed the outputs; None where they are no numbers that could tell."""
+    if not _differ(first, changed):
+        return None if any(_is_nan(values) for values in first.values()) else False
+    if not _differ(first, again):
+        return True
+    # Outputs that are drawn anew each time would pass for a model's otherwise.
+    return any(
+        _distance(first[name], changed[name]) > _BEYOND_CHANCE * _distance(first[name], again[name])
+        for name in first
+    )
+
+
+def _is_nan(values: Any) -> bool:
+    """Whether every value is NaN: a real model's too, where its numbers overflow."""
+    array = np.asarray(values)
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array).all())
+
+
+def _distance(one: Any, other: Any) -> float:
+    """How far two outputs are apart on average; infinite where one alone is a number."""
+    if np.shape(one) != np.shape(other):
+        return float("inf")
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.abs(np.asarray(one, np.float64) - np.asarray(other, np.float64))
+    same = np.equal(one, other) | (np.isnan(one) & np.isnan(other))
+    apart = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+    return float(apart.mean()) if apart.size else 0.0
 
 
 def outputs_digest(outputs: Outputs) -> str:
@@ -101,4 +150,7 @@ def _differ(one: Outputs, other: Outputs) -> bool:
 
 def _inputs_vary(case: Case) -> bool:
     """Whether another seed draws other inputs at all."""
-    return any(one.constant is None and one.row is None for one in case.model.inputs)
+    return any(
+        one.constant is None and one.row is None
+        for one in tensors(case.model, case.shapes, case.mode)
+    )

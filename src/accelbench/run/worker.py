@@ -120,6 +120,7 @@ class Bench:
         self._reporter = reporter
         self._meter = WorkerMeter()
         self._session: Session | None = None
+        self._seed = 0
         self._checked = False
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
@@ -142,7 +143,7 @@ class Bench:
                 f"the runtime {self._runtime.info.name} is not fed with real inputs",
                 "Leave out --data.",
             )
-        self._checked = False
+        self._checked, self._seed = False, request["job"]["seed"]
         self._meter.watch(session)
         return {
             "timings": dict(session.timings),
@@ -166,7 +167,7 @@ class Bench:
         checked = self._self_check(session, case)
         return {
             **plain(found),
-            "self_check": plain(checked),
+            "self_check": checked and {**plain(checked), "verdict": checked.verdict},
             "warnings": [*found.warnings, *(checked.warnings() if checked else ())],
             "samples": {name: list(values) for name, values in found.samples.items()},
             "cpu_seconds": cpu_seconds(),
@@ -177,7 +178,7 @@ class Bench:
         if self._checked:
             return None
         self._reporter.phase("self-check")
-        checked = self_check(session, case)
+        checked = self_check(session, case, self._seed)
         checked.refuse(case.model.id)
         self._checked = True
         return checked
