@@ -17,7 +17,7 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.run.context import Settings
-from accelbench.run.plan import Plan
+from accelbench.run.plan import Plan, Planned
 
 #: Operations a second that one core, or one accelerator, has been seen to reach on whole
 #: models, slow and fast: only to tell minutes from hours, never stored.
@@ -68,7 +68,7 @@ def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
     """Between how many seconds a plan takes, very roughly: from its operations, not measured."""
     low = high = 0.0
     for group in plan.groups():
-        tried = [p for p in group if p.refusal is None and p.device is not None]
+        tried = [p for p in group if p.refusal is None and p.device is not None and _fits(p)]
         if not tried:
             continue
         build = tried[0].case.model.parameters / _BUILD_PARAMETERS_PER_SECOND
@@ -88,6 +88,13 @@ def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
     return low, high
 
 
+def _fits(planned: Planned) -> bool:
+    """Whether it will be tried at all: what cannot fit is refused and takes no time."""
+    need = memory(planned.case)
+    room = free(planned.device) if planned.device else None
+    return need is None or room is None or need <= room
+
+
 def _case_seconds(case: Case, device: Device, settings: Settings) -> tuple[float, float]:
     operations = _operations(case)
     slow_rate, fast_rate = (
@@ -99,7 +106,8 @@ def _case_seconds(case: Case, device: Device, settings: Settings) -> tuple[float
     if settings.iterations is not None:
         steps = settings.iterations + (settings.warmup or 10) + 2
         return (_LEAST_SECONDS / 2 + steps * fast_step, 1.0 + steps * slow_step)
-    fast = _LEAST_SECONDS + 40 * fast_step
+    # Forty steps where they are short; of long ones the rules take a dozen, warm-up included.
+    fast = _LEAST_SECONDS + min(40 * fast_step, max(13.0, 12 * fast_step))
     return (fast, max(fast, 13.0, 12 * slow_step))
 
 
