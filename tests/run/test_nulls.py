@@ -78,3 +78,16 @@ def test_what_failed_has_no_figures_and_says_so() -> None:
 def test_a_percentile_says_what_it_needs() -> None:
     body = {"status": "ok", "mode": "inference", "effective_sample_count": 30.2}
     assert why_null(body, {})["latency_p99_ms"] == "it needs 1000 independent samples and has 30"
+
+
+def test_what_a_rag_model_did_is_not_denied() -> None:
+    body = {"status": "ok", "mode": "inference", "architecture": "rag"}
+    assert why_null(body, {})["embed_ms"] == "of a rag model only a whole request is split"
+    assert why_null(body | {"architecture": "vision"}, {})["embed_ms"] == "nothing is retrieved"
+
+
+def test_a_runtime_that_keeps_something_to_itself_is_named_as_the_reason() -> None:
+    requests = why_null({"status": "ok", "mode": "inference", "new_tokens": 8}, {})
+    assert requests["ttft_ms"] == "the runtime does not tell the parts of a request"
+    trained = why_null({"status": "ok", "mode": "training"}, {})
+    assert trained["backward_ms"] == "the runtime does not tell it"

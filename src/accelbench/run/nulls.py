@@ -103,16 +103,20 @@ def _kind_of_case(name: str, body: Mapping[str, Any]) -> str | None:
     """What follows from what the case is."""
     trains = body.get("mode") == Mode.TRAINING
     if name in _TRAINS:
-        return "fewer steps were run than it compares" if trains else "nothing is trained"
-    if name in _RETRIEVES:
-        return "nothing is retrieved"
+        return "the runtime does not tell it" if trains else "nothing is trained"
     generates = body.get("new_tokens")
+    if name in _RETRIEVES and body.get("architecture") != "rag":
+        return "nothing is retrieved"
+    if name in _RETRIEVES and not generates:
+        return "of a rag model only a whole request is split"
     if name in _GENERATES and not generates:
         return "nothing is generated"
     if name in ("tpot_ms", "decode_ms") and generates == 1:
         return "no token comes after the first"
     if name in ("prefill_ms", "decode_ms") and body.get("architecture") == "rag":
         return "a rag request is split into embed, retrieve and generate"
+    if name in _GENERATES | _RETRIEVES:
+        return "the runtime does not tell the parts of a request"
     if name == "sequence_length" and generates:
         return "see prompt_tokens and new_tokens"
     return None
