@@ -87,6 +87,8 @@ def _gflop(counted: AnalyticCost | None) -> str:
     if counted is None:
         return "n/a"
     figure = counted.flops / 1e9
+    if figure >= 1000:
+        return f"{figure:,.0f}"
     return f"{figure:.1f}" if figure >= 10 else f"{figure:.2g}" if figure < 1 else f"{figure:.2f}"
 
 
@@ -94,21 +96,27 @@ def _megabytes(counted: AnalyticCost | None) -> str:
     return "n/a" if counted is None else f"{counted.weight_bytes / 2**20:,.1f}"
 
 
+def _count(parameters: int) -> str:
+    """Three digits: the exact count would leave no room for the architecture's name."""
+    size, unit = (parameters / 1e9, "B") if parameters >= 1e9 else (parameters / 1e6, "M")
+    return f"{size:.{2 if size < 10 else 1 if size < 100 else 0}f} {unit}"
+
+
 def _print_table(specs: tuple[ModelSpec, ...]) -> None:
-    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("model", "family", "architecture"):
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    # A name in two pieces can neither be found nor copied.
+    table.add_column("model", no_wrap=True)
+    for heading in ("family", "architecture"):
         table.add_column(heading, overflow="fold")
-    for heading in ("parameters", "GFLOP", "fp32 MB"):
+    for heading in ("params", "GFLOP"):
         table.add_column(heading, justify="right", no_wrap=True)
     for spec in specs:
         counted = _for_one_item(spec)
         table.add_row(
-            spec.id, spec.family, spec.architecture,
-            f"{spec.parameters:,}", _gflop(counted), _megabytes(counted),
+            spec.id, spec.family, spec.architecture, _count(spec.parameters), _gflop(counted),
         )  # fmt: skip
     console = Console(file=sys.stdout, highlight=False)
     console.print(table)
