@@ -65,7 +65,14 @@ def test_figures(value: float | None, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (185, "3 min 5 s"), (7800, "2 h 10 min")],
+    [
+        (0.2, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (185, "3 min 5 s"),
+        (7800, "2 h 10 min"),
+        (72_915_060, "844 days"),
+    ],
 )
 def test_durations(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
@@ -117,6 +124,12 @@ def test_a_log_has_a_line_an_event() -> None:
         "  bert-tiny pytorch/cpu fp32 batch 8 seq 128: failed — it broke",
         "    → mend it",
     ]
+
+
+def test_one_measurement_is_one() -> None:
+    stream = io.StringIO()
+    PlainWatch(stream).started("r1", 1, None)
+    assert stream.getvalue() == "Run r1: 1 measurement\n"
 
 
 def test_where_only_the_mean_is_known_it_is_called_the_mean() -> None:

@@ -289,6 +289,7 @@ def test_hardware_that_is_not_here_is_unsupported_not_replaced(shell: Shell) -> 
         (["bert-tiny", "--resume", "last"], "a model cannot be given anew"),
         (["--resume", "last", "--dry-run"], "--dry-run cannot be given anew"),
         (["bert-tiny", "--db", "x.duckdb"], "contradict"),
+        (["bert-tiny", "--pure", "--precision", "fp32,amp-bf16"], "--pure and amp-bf16"),
     ],
 )
 def test_words_that_are_off_are_refused_with_what_to_do(

@@ -186,6 +186,53 @@ def test_a_sequence_length_means_nothing_to_a_model_of_images() -> None:
     assert [(p.case.shapes.sequence, p.case.shapes.image) for p in found.cases] == [(None, 64)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "option"),
+    [
+        ({"sequence_lengths": (32,)}, "--sequence-lengths"),
+        ({"prompt_tokens": (8,)}, "--prompt-tokens"),
+        ({"new_tokens": (4,)}, "--new-tokens"),
+        ({"audio_seconds": (3,)}, "--audio-seconds"),
+        ({"denoising_steps": (2,)}, "--denoising-steps"),
+        ({"training_options": {"optimizer": "sgd"}}, "training"),
+    ],
+)
+def test_what_no_case_takes_up_is_said(asked: dict[str, Any], option: str) -> None:
+    (note,) = plan("vit-tiny", hardware=("cpu",), batch_sizes=(1,), **asked).notes
+    assert option in note
+    assert "change" in note
+
+
+def test_an_image_size_is_nothing_to_a_model_of_text() -> None:
+    (note,) = plan("bert-tiny", hardware=("cpu",), batch_sizes=(1,), image_sizes=(64,)).notes
+    assert "--image-sizes changes nothing" in note
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (("vit-tiny", "gpt2-tiny"), {"new_tokens": (4,), "prompt_tokens": (8,)}),
+        (("gpt2-tiny",), {"sequence_lengths": (16,), "new_tokens": (0, 4)}),
+        (("bert-tiny",), {"new_tokens": (0,)}),
+        (("vit-tiny",), {"image_sizes": (33,)}),  # refused, not passed over
+        (("wav2vec2-tiny", "unet-tiny"), {"audio_seconds": (2,), "denoising_steps": (2, 3)}),
+        (
+            ("bert-tiny",),
+            {"modes": tuple(Mode), "training_options": {"optimizer": "sgd"}},
+        ),
+    ],
+)
+def test_what_one_model_of_a_set_takes_up_needs_no_note(
+    names: tuple[str, ...], asked: dict[str, Any]
+) -> None:
+    assert not plan(*names, hardware=("cpu",), batch_sizes=(1,), **asked).notes
+
+
+def test_cases_that_differ_in_sound_alone_are_told_apart() -> None:
+    found = plan("wav2vec2-tiny", hardware=("cpu",), batch_sizes=(1,), audio_seconds=(1, 2))
+    assert [str(p.case).split(" · ")[-1] for p in found.cases] == ["1 s", "2 s"]
+
+
 def gib(case: Case) -> int:
     return case.shapes.batch * 2**30
 
@@ -195,6 +242,7 @@ def test_default_batches_are_shortened_by_memory_and_it_is_said() -> None:
     assert [p.case.shapes.batch for p in found.cases] == [1, 8]
     (note,) = found.notes
     assert "batch 32, 128 left out" in note
+    assert "inference" in note  # training needs more, and has a note of its own
     assert "32.0 GiB is needed and 10.0 GiB is free" in note
 
 

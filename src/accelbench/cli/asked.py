@@ -119,6 +119,16 @@ def precisions(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
 
 
+def refuse_pure_autocast(pure: bool, names: Sequence[str]) -> None:
+    """Training takes amp-bf16 for bf16, so what was asked for could not be seen any more."""
+    autocast = next((name for name in precisions(names) if name.startswith("amp-")), None)
+    if pure and autocast is not None:
+        raise UsageError(
+            f"--pure and {autocast}, which is autocast, contradict each other.",
+            f"Use --precision {autocast.removeprefix('amp-')}, or leave out --pure.",
+        )
+
+
 def options(compiled: bool, threads: int | None) -> dict[str, Option]:
     """Only what was set on purpose: it becomes part of a case's identity."""
     chosen: dict[str, Option] = {}

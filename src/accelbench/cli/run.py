@@ -156,6 +156,7 @@ def run(
     from accelbench.run.plan import Request
 
     _refuse_contradictions(ctx)
+    asked.refuse_pure_autocast(pure, words(precision))
     stream = sys.stderr if as_json else sys.stdout
     places = running.Places(
         database=None if no_database else (db or db_path),

@@ -269,8 +269,9 @@ def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> Non
         why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
         stream.write(f"{number:4d}  {one.case}{why}\n")
     times = f" × {launches} launches" if launches > 1 else ""
+    noun = "case" if len(planned.plan.cases) == 1 else "cases"
     stream.write(
-        f"{len(planned.plan.cases)} cases{times}; between {duration(low)} and {duration(high)},"
+        f"{len(planned.plan.cases)} {noun}{times}; between {duration(low)} and {duration(high)},"
         " estimated from operation counts, not measured.\n"
     )
 

@@ -118,6 +118,10 @@ class Case:
         parts = [self.model.id, str(self.target), self.precision, f"batch {self.shapes.batch}"]
         if self.shapes.sequence:
             parts.append(f"seq {self.shapes.sequence}")
+        if self.shapes.image:
+            parts.append(f"{self.shapes.image}px")
+        if self.shapes.audio:
+            parts.append(f"{self.shapes.audio} s")
         if self.generates:
             parts.append(f"{self.shapes.prompt_tokens} + {self.shapes.new_tokens} tokens")
         if self.shapes.steps:

@@ -24,6 +24,7 @@ from accelbench.run.plan import (
     Request,
 )
 from accelbench.run.targets import Place, places
+from accelbench.run.unused import unused
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ def expand(
                 # "cuda" and "cuda:0" may be one device: a case is measured once.
                 device = str(planned.device) if planned.device else case.target.place
                 cases.setdefault((case.case_id, device), planned)
+    notes += unused(request, [planned.case for planned in cases.values()])
     return Plan(tuple(cases.values()), tuple(notes))
 
 
@@ -93,8 +95,9 @@ def _shorten(
     need = (estimate(left_out[0]) or 0) / 2**30
     first = asked[0]
     text = (
-        f"{first.model.id} {first.precision} on {first.target}: batch {batches} left out,"
-        f" an estimated {need:.1f} GiB is needed and {room / 2**30:.1f} GiB is free;"
+        f"{first.model.id} {first.precision} {first.mode} on {first.target}:"
+        f" batch {batches} left out, an estimated"
+        f" {need:.1f} GiB is needed and {room / 2**30:.1f} GiB is free;"
         " ask with --batch-sizes to try them."
     )
     return kept, [text]

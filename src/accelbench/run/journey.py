@@ -151,7 +151,7 @@ def resume(
                 tally.add(body["status"])
             return Ended(run_id, tally, list(results.values()))
         _refuse_other_machine(run_id, left, found)
-        observer.note(f"{len(results)} results are there, {len(left)} are left to measure.")
+        observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
         moment = utc_now()
         journal.append(
             Fact(

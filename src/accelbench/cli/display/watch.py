@@ -81,7 +81,8 @@ class PlainWatch:
         if estimate is not None:
             low, high = map(duration, estimate)
             rough = f", roughly {low} to {high}" if low != high else f", roughly {low}"
-        self.say(f"Run {run_id}: {launches} measurements{rough}")
+        noun = "measurement" if launches == 1 else "measurements"
+        self.say(f"Run {run_id}: {launches} {noun}{rough}")
 
     def note(self, text: str) -> None:
         self.say(f"Note: {text}")

@@ -28,7 +28,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def duration(seconds: float) -> str:
-    """12 s, 3 min 5 s, 2 h 10 min."""
+    """12 s, 3 min 5 s, 2 h 10 min, 3 days."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -36,6 +36,8 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{round((hours + minutes / 60) / 24):,} days"
     return f"{hours} h {minutes} min"
 
 
