@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
+from accelbench.core.model import InputSpec, Training
 from accelbench.core.protocols import Device, Job
+from accelbench.core.words import Mode
 from accelbench.run.repeats import Repeats
 from accelbench.run.selfcheck import outputs_digest, self_check
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -177,3 +180,14 @@ def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed: int) -> None:
     drawn = [one for one in seeds if one is not None]
     assert drawn
     assert seed not in drawn
+
+
+def test_labels_are_no_inputs_that_an_output_could_depend_on() -> None:
+    how = Training("classification", (InputSpec("labels", ("batch",), "int64", high=2),))
+    fixed = InputSpec("x", ("batch", 4), constant=1.0)
+    model = replace(CASE.model, inputs=(fixed,), training=how)
+    case = replace(CASE, model=model, mode=Mode.TRAINING)
+    machine: Any = Machine("inputs")
+    assert self_check(machine, case).inputs_matter is None
+    varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
+    assert self_check(machine, replace(case, model=varied)).inputs_matter is False

@@ -18,6 +18,7 @@ from accelbench.catalog.inputs import tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Doubtable, Session
+from accelbench.core.words import Mode
 
 Outputs = Mapping[str, Any]
 
@@ -149,8 +150,10 @@ def _differ(one: Outputs, other: Outputs) -> bool:
 
 
 def _inputs_vary(case: Case) -> bool:
-    """Whether another seed draws other inputs at all."""
+    """Whether another seed draws other inputs at all; labels are for the loss, not the model."""
+    how = case.model.training if case.mode is Mode.TRAINING else None
+    labels = {one.name for one in how.labels} if how else set()
     return any(
-        one.constant is None and one.row is None
+        one.constant is None and one.row is None and one.name not in labels
         for one in tensors(case.model, case.shapes, case.mode)
     )
