@@ -160,7 +160,7 @@ def measure(
         samples={"step": steady.samples, **side},
         sampling={"step": _sampling(steady), **{name: {"timing": _side(name)} for name in side}},
         quality=quality,
-        warnings=warnings,
+        warnings=[*warnings, *log.warnings()],
         evidence=evidence,
     )
 

@@ -9,6 +9,9 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.words import Timing
 
+#: So many equal losses are no chance.
+_TELLING = 3
+
 
 class LossLog:
     """Stands before a session and notes the losses of every block that passes."""
@@ -44,6 +47,19 @@ class LossLog:
             "loss_last": self.losses[-1],
             "loss_per_step": list(self.losses),
         }
+
+    def warnings(self) -> list[str]:
+        """What a reader should know: steps that changed nothing were timed all the same.
+
+        A loss of 0 may stay what it is: there is nothing left to learn.
+        """
+        if len(self.losses) < _TELLING or len(set(self.losses)) > 1 or not self.losses[0]:
+            return []
+        text = (
+            f"The loss was the same in all {len(self.losses)} training steps: nothing was learned."
+            " In fp16 the first steps may overflow, and are then skipped: run more of them."
+        )
+        return [text]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)

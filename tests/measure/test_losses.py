@@ -1,0 +1,51 @@
+"""The losses of a training case, and what they tell of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block
+from accelbench.core.words import Timing
+from accelbench.measure.losses import LossLog
+
+
+def logged(*blocks: Sequence[float]) -> LossLog:
+    """A log of blocks with these losses."""
+    left = iter(blocks)
+
+    def sample(inputs: Any, n: int, timing: Timing) -> Block:
+        return Block(n, timing, {"step": [1] * n}, losses=next(left))
+
+    log = LossLog(SimpleNamespace(sample=sample))  # type: ignore[arg-type]
+    for block in blocks:
+        log.session.sample(None, len(block), Timing.EACH)
+    return log
+
+
+def test_losses_of_every_block_are_kept_in_order() -> None:
+    assert logged([3.0], [2.0, 1.0]).columns() == {
+        "loss_first": 3.0,
+        "loss_last": 1.0,
+        "loss_per_step": [3.0, 2.0, 1.0],
+    }
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_ends_the_case_and_is_named(loss: float) -> None:
+    with pytest.raises(CaseError, match="training step 3"):
+        logged([3.0], [2.0, loss])
+
+
+def test_steps_that_learn_nothing_are_told() -> None:
+    (warning,) = logged([7.0], [7.0, 7.0]).warnings()
+    assert warning.startswith("The loss was the same in all 3 training steps")
+
+
+@pytest.mark.parametrize("losses", [[], [7.0, 7.0], [7.0, 7.0, 6.9], [0.0] * 10])
+def test_otherwise_nothing_is_said(losses: list[float]) -> None:
+    assert logged(losses).warnings() == []
