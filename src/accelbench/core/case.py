@@ -87,14 +87,19 @@ class Case:
 
     @property
     def _way(self) -> dict[str, object]:
-        """How the model is trained, or generates: of the question where it does so."""
+        """How the model is fed with sound, trained, or generates: of the question where it is."""
+        way: dict[str, object] = {}
+        if self.model.sampling_rate is not None:  # a second of sound is that many samples
+            way["sampling_rate"] = self.model.sampling_rate
         if self.mode is Mode.TRAINING:
-            return {"training": said(self.model.training)}
+            return way | {"training": said(self.model.training)}
+        if self.model.procedure != "forward":
+            way["procedure"] = self.model.procedure
         if self.generates:
             makes = self.model.generation
             kept = makes and replace(makes, prompt_tokens=0, new_tokens=0)
-            return {"generation": said(kept)}
-        return {}
+            way["generation"] = said(kept)
+        return way
 
     @property
     def generates(self) -> bool:

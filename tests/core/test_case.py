@@ -1,0 +1,48 @@
+"""What makes two questions one, and one question two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.words import Mode
+
+
+def asked(name: str, mode: Mode = Mode.INFERENCE) -> Case:
+    model = find(name)
+    return Case(model, Target("pytorch", "cpu"), "fp32", settle(model, Shapes(1)), mode)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "change"),
+    [
+        ("wav2vec2-tiny", Mode.INFERENCE, {"sampling_rate": 8000}),
+        ("wav2vec2-tiny", Mode.TRAINING, {"sampling_rate": 8000}),
+        ("unet-tiny", Mode.INFERENCE, {"procedure": "forward"}),
+    ],
+)
+def test_a_model_that_does_other_work_for_the_same_sizes_is_another_question(
+    name: str, mode: Mode, change: dict[str, object]
+) -> None:
+    case = asked(name, mode)
+    other = replace(case, model=replace(case.model, **change))
+    assert other.case_id != case.case_id
+
+
+def test_a_denoisers_training_is_the_same_whatever_its_inference_is() -> None:
+    case = asked("unet-tiny", Mode.TRAINING)
+    other = replace(case, model=replace(case.model, procedure="forward"))
+    assert other.case_id == case.case_id
+
+
+def test_defaults_of_a_request_are_no_part_of_its_question() -> None:
+    model = find("gpt2-tiny")
+    shapes = settle(model, Shapes(1, prompt_tokens=4, new_tokens=2))
+    case = Case(model, Target("pytorch", "cpu"), "fp32", shapes)
+    assert model.generation is not None
+    longer = replace(model, generation=replace(model.generation, new_tokens=99))
+    assert replace(case, model=longer).case_id == case.case_id
