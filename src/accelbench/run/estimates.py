@@ -11,6 +11,7 @@ from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
+from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
 from accelbench.core.words import Mode
 from accelbench.hardware.common import NotAvailable
@@ -29,13 +30,26 @@ _LEAST_SECONDS = 0.4
 
 
 def memory(case: Case) -> int | None:
-    """Estimated bytes of a case; None where the catalogue has not counted it."""
+    """Estimated bytes of a case; of one that is not counted, what its weights alone take."""
     try:
-        return memory_estimate_bytes(
+        counted = memory_estimate_bytes(
             case.model, case.shapes, case.precision, case.mode, case.options
         )
     except AccelbenchError:
-        return None
+        counted = None
+    return weights_alone(case) if counted is None else counted
+
+
+def weights_alone(case: Case) -> int:
+    """No case takes less: its weights and, where it trains, gradients and the optimizer's moments.
+
+    Autocast has fp32 weights; so has training, unless it is purely half.
+    """
+    if case.mode is not Mode.TRAINING:
+        return case.model.parameters * bytes_per_weight(case.precision)
+    pure = bool(case.options.get("pure"))
+    moments = 1 if case.options.get("optimizer") == "sgd" else 2
+    return case.model.parameters * (2 if pure else 4) * (2 + moments)
 
 
 def cost(case: Case) -> AnalyticCost | None:
