@@ -24,6 +24,7 @@ from accelbench.core.words import Architecture, Family, Mode, Timing
 from accelbench.measure.losses import LossLog
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.procedures import train
+from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
 from accelbench.runtimes.pytorch.runtime import _OPTIMIZERS
 from accelbench.runtimes.pytorch.session import PytorchSession
 
@@ -42,12 +43,13 @@ PHASES = {"forward", "loss", "backward", "optimizer"}
 class Chancy(nn.Module):
     """Draws from every source that models draw from, in training alone."""
 
-    def __init__(self, width: int = 8, explode: bool = False) -> None:
+    def __init__(self, width: int = 8, explode: bool = False, steep: bool = False) -> None:
         super().__init__()
         self.first = nn.Linear(4, width)
         self.norm = nn.BatchNorm1d(width)
         self.second = nn.Linear(width, 3)
         self.explode = explode
+        self.steep = steep
 
     def forward(self, features: torch.Tensor) -> dict[str, torch.Tensor]:
         hidden = self.norm(self.first(features))
@@ -59,7 +61,7 @@ class Chancy(nn.Module):
             torch.rand(1)  # one that evaluation draws must not be missed by the next step
             np.random.random()
             random.random()
-        logits = self.second(hidden.tanh())
+        logits = self.second(hidden.tanh() * (1e4 if self.steep else 1.0))
         return {"logits": logits * torch.inf if self.explode else logits}
 
 
@@ -243,6 +245,62 @@ class TestFreshStart:
             assert all(p.grad is None for p in session._module.parameters())
 
 
+class TestWithoutDropout:
+    @pytest.mark.parametrize("model", [pytest.param(m, id=m.id) for m in SMALL])
+    def test_no_small_model_draws_anything_of_torch(self, model: ModelSpec) -> None:
+        """Other numbers to draw, the same losses: a curve is of the model and its precision."""
+        case = case_of(model)
+        with opened(case) as session, session.without_dropout():
+            inputs = session.prepare(case)
+            first = session.sample(inputs, 2, Timing.EACH).losses
+            inputs = session.prepare(case)
+            torch.manual_seed(99)
+            again = session.sample(inputs, 2, Timing.EACH).losses
+        assert first == again
+
+    @pytest.mark.parametrize("model", ["bert-tiny", "detr-tiny", "t5-tiny"])
+    def test_afterwards_it_is_dropped_as_before(self, model: str) -> None:
+        """Of dropout that is a module's, and of one that a model's own attributes hold."""
+        case = case_of(model)
+        with opened(case) as session:
+            before = session.sample(session.prepare(case), 2, Timing.EACH).losses
+            with session.without_dropout():
+                without = session.sample(session.prepare(case), 2, Timing.EACH).losses
+            after = session.sample(session.prepare(case), 2, Timing.EACH).losses
+        assert after == before
+        assert without != before
+
+    def test_every_place_where_a_probability_is_kept_is_reached(self) -> None:
+        class DropPath(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.p = 0.5
+                self.dropout_seed = 7
+                self.drop_last = True
+
+        class Config:
+            attention_dropout = 0.0
+
+            def __init__(self) -> None:
+                self.attention_dropout = 0.4
+                self.mask_time_prob = 0.3
+
+        module = nn.Sequential(nn.Dropout(0.1), nn.LSTM(2, 2, 2, dropout=0.2), DropPath())
+        config = Config()
+        module.config = config  # type: ignore[assignment]
+        kept = lambda: (  # noqa: E731
+            module[0].p,
+            module[1].dropout,
+            module[2].p,
+            config.attention_dropout,
+        )
+        with dropped_nothing(module):
+            assert kept() == (0, 0, 0, 0)
+            assert (module[2].dropout_seed, module[2].drop_last) == (7, True)
+            assert config.mask_time_prob == 0.3
+        assert kept() == (0.1, 0.2, 0.5, 0.4)
+
+
 class TestPhases:
     @pytest.mark.parametrize("model", ["bert-tiny", "gpt2-tiny"])
     def test_every_phase_takes_its_time(self, model: str) -> None:
@@ -280,11 +338,50 @@ class TestPrecision:
             inputs = session.prepare(case)
             before = [p.detach().clone() for p in session._module.parameters()]
             # The largest fp32 holds: any gradient of size 1 overflows.
-            session._procedure._scaler = torch.amp.GradScaler("cpu", init_scale=3e38)  # type: ignore[attr-defined]
+            session._procedure._scale_from(3e38)  # type: ignore[attr-defined]
             session.sample(inputs, 1, Timing.EACH)
             after = list(session._module.parameters())
             assert all(torch.equal(one, two) for one, two in zip(before, after, strict=True))
-            assert training_facts(session)["loss_scale"] == pytest.approx(1.5e38)
+            facts = training_facts(session)
+        assert facts["loss_scale"] == pytest.approx(1.5e38)
+        assert facts["skipped_steps"] == 1
+
+    def test_the_scale_is_settled_before_the_first_step(self) -> None:
+        """Gradients so steep that they overflow at the scale which torch begins with."""
+        model = chancy(steep=True)
+        case = case_of(model, "fp16", batch=8)
+        with opened(case) as session:
+            inputs = session.prepare(case)
+            before = [p.detach().clone() for p in session._module.parameters()]
+            session.sample(inputs, 1, Timing.EACH)
+            after = list(session._module.parameters())
+            facts = training_facts(session)
+        assert facts["skipped_steps"] == 0
+        assert 0 < facts["loss_scale"] < train.LARGEST_SCALE / train.SCALE_MARGIN
+        assert not any(torch.equal(one, two) for one, two in zip(before, after, strict=True))
+
+    def test_settling_leaves_nothing_but_the_scale(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Neither random numbers nor running statistics nor gradients."""
+        case = case_of(chancy(), "fp16", batch=8)
+        with opened(case) as session:
+            inputs = session.prepare(case)
+            assert all(p.grad is None for p in session._module.parameters())
+            buffers = {name: b.clone() for name, b in session._module.named_buffers()}
+            settled = session.sample(inputs, 5, Timing.EACH).losses
+        scale = train.LARGEST_SCALE / train.SCALE_MARGIN
+        monkeypatch.setattr(train.Train, "settle", lambda self, inputs: self._scale_from(scale))
+        with opened(case) as session:
+            inputs = session.prepare(case)
+            for name, buffer in session._module.named_buffers():
+                assert torch.equal(buffer, buffers[name])
+            assert session.sample(inputs, 5, Timing.EACH).losses == settled
+
+    def test_a_loss_that_is_no_number_is_found_in_a_step_and_not_before(self) -> None:
+        case = case_of(chancy(explode=True), "fp16")
+        with opened(case) as session:
+            inputs = session.prepare(case)
+            assert training_facts(session)["loss_scale"] == train.LARGEST_SCALE
+            assert not np.isfinite(session.sample(inputs, 1, Timing.EACH).losses[0])
 
     def test_pure_training_narrows_the_weights_and_scales_nothing(self) -> None:
         case = case_of("vit-tiny", "bf16", pure=True)
@@ -349,6 +446,7 @@ class TestOptions:
         with pytest.raises(UnsupportedError) as caught, opened(case):
             pass
         assert caught.value.reason == "gradient_checkpointing"
+        assert "--gradient-checkpointing" in caught.value.advice
 
 
 class TestCard:

@@ -248,6 +248,15 @@ class Doubtable(Protocol):
 
 
 @runtime_checkable
+class Undroppable(Protocol):
+    """A session whose training can do without dropout, so that its losses can be compared."""
+
+    def without_dropout(self) -> AbstractContextManager[None]:
+        """Within it nothing is dropped by chance; afterwards it is again."""
+        ...
+
+
+@runtime_checkable
 class Fed(Protocol):
     """A session that can be fed with real inputs."""
 

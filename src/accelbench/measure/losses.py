@@ -57,7 +57,6 @@ class LossLog:
             return []
         text = (
             f"The loss was the same in all {len(self.losses)} training steps: nothing was learned."
-            " In fp16 the first steps may overflow, and are then skipped: run more of them."
         )
         return [text]
 

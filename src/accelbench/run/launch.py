@@ -12,16 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from accelbench.core.case import Case
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.serial import case_to_json
-from accelbench.core.words import Provenance, Status
+from accelbench.core.words import Mode, Provenance, Status
 from accelbench.run import lifeline
 from accelbench.run.asking import open_request
 from accelbench.run.context import Context
 from accelbench.run.devicewatch import DeviceWatch
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
+from accelbench.run.reference import Curve, losses_request
 from accelbench.run.results import Asked, Outcome, compose
 from accelbench.run.wire import ClosedError
 from accelbench.run.workshop import Worker, describe_end
@@ -101,6 +103,8 @@ class GroupLaunch:
                 environment={**environment, **self._watch.report()},
                 warnings=[*warnings, *self._watch.warnings()],
             )
+            if planned.case.mode is Mode.TRAINING:  # when nothing is watched any more
+                outcome = self._compared(planned.case, outcome)
         elif outcome.status is Status.OUT_OF_MEMORY:
             if self._open_trouble is None and outcome.reason != ESTIMATED:
                 self._too_large = self._too_large or planned.case.shapes.batch
@@ -233,9 +237,25 @@ class GroupLaunch:
         request = {"do": "measure", "case": case, "rules": self._rules}
         answer = self._ask(request, "measuring")
         self._cpu_seconds = answer["cpu_seconds"]
-        converged, why_not = self._context.references.judge(planned.case, answer["metrics"])
-        answer["metrics"] |= converged
-        return Outcome(Status.OK, measurement=answer, opened=self._opened, null_reasons=why_not)
+        return Outcome(Status.OK, measurement=answer, opened=self._opened)
+
+    def _compared(self, case: Case, outcome: Outcome) -> Outcome:
+        """Add how far the loss falls; whatever becomes of that, the measurement stands."""
+        references, metrics = self._context.references, outcome.measurement["metrics"]
+        verdict = references.known(self._context, case, metrics)
+        if verdict is None:
+            self._context.observer.progress(Progress("convergence"))
+            try:
+                answer = self._ask(losses_request(case), "training to compare")
+                self._cpu_seconds = answer["cpu_seconds"]
+                curve = Curve(answer["losses"])
+            except _TroubleError as trouble:
+                curve = Curve(why=f"training to compare failed: {trouble.outcome.message}")
+                self._drop_worker()
+            verdict = references.judge(case, curve)
+        columns, why_not = verdict
+        measurement = {**outcome.measurement, "metrics": {**metrics, **columns}}
+        return replace(outcome, measurement=measurement, null_reasons=why_not)
 
     def _open(self, planned: Planned) -> None:
         settings = self._settings

@@ -1,10 +1,13 @@
-"""Convergence: how far the loss fell, relative to the same training in fp32 on the CPU.
+"""Convergence: how far the loss falls, relative to the same training in fp32 on the CPU.
 
-The reference is a curve of losses, not a measurement: a worker of its own trains
-the first steps of the case — same weights, inputs, seed and optimizer — in fp32 on
-the CPU with pytorch, before the worker that measures is opened, so that neither
-its memory nor its caches are touched. A curve is trained once a run. A case that
-is itself fp32 on the CPU with pytorch is its own reference.
+What is compared are two curves of losses that nobody times, of training without
+dropout: kinds of devices draw other numbers, and which ones a model was dealt says
+nothing of how well it computes. One curve is of the worker that has just measured
+the case, from a fresh start. The other is of a worker of its own, which trains the
+same steps — same weights, inputs, seed and optimizer — in fp32 on the CPU with
+pytorch, before the worker that measures is opened, so that neither its memory nor
+its caches are touched; once a run. A case that is itself fp32 on the CPU with
+pytorch is its own reference.
 """
 
 from __future__ import annotations
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 #: Losses that are compared: of the first step to that of the tenth.
 STEPS = 10
+
+#: Of its first loss: a reference that falls less than this is no measure for others.
+LEAST_FALL = 0.01
 
 #: A curve that would take longer is not worth its time, nor more than this part of a budget.
 LONGEST_SECONDS = 60.0
@@ -58,6 +64,12 @@ class Curve:
     why: str = ""
 
 
+#: The columns of a case's convergence; where there are none, a reason a column.
+Verdict = tuple[dict[str, Any], dict[str, str]]
+
+_ZERO = "the loss is 0 from the start, as a contrastive loss of a batch of one always is"
+
+
 class References:
     """The curves of a run, each trained once."""
 
@@ -78,33 +90,77 @@ class References:
                 context.observer.progress(Progress("reference"))
             self._curves[asked.case_id] = Curve(why=why) if why else _trained(context, asked)
 
-    def judge(
-        self, case: Case, measured: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        """The columns of a case's convergence; where there are none, a reason a column."""
-        if case.mode is not Mode.TRAINING:
-            return {}, {}
-        losses = measured.get("loss_per_step") or ()
-        own = Curve(losses[:STEPS])
-        curve = own if is_own(case) else self._curves.get(reference_of(case).case_id)
-        found, why = convergence(losses, curve or Curve(why="its reference was not asked for"))
-        if found is None:
-            return {}, {"convergence": why, "convergence_steps": why}
-        return {"convergence": found, "convergence_steps": STEPS}, {}
+    def known(self, context: Context, case: Case, measured: Mapping[str, Any]) -> Verdict | None:
+        """What can be said without another pass; None: the worker has to train the curve.
+
+        Args:
+            context: the run.
+            case: one that was measured, in training.
+            measured: its columns.
+        """
+        losses = measured.get("loss_per_step")
+        if not losses:
+            return _no("the runtime tells no losses")
+        if is_own(case):
+            return _no(_ZERO) if losses[0] == 0 else _yes(1.0)
+        why = _worthless(self._of(case))
+        if why:
+            return _no(why)
+        needed, most = STEPS * measured["latency_mean_ms"] / 1e3, _most_seconds(context)
+        if needed > most:
+            return _no(
+                f"{STEPS} more training steps would take {needed:.0f} s,"
+                f" and {max(most, 0):.0f} s is the most"
+            )
+        return None
+
+    def judge(self, case: Case, curve: Curve) -> Verdict:
+        """Hold a case's curve against its reference."""
+        found, why = convergence(curve, self._of(case))
+        return _no(why) if found is None else _yes(found)
+
+    def _of(self, case: Case) -> Curve:
+        asked = reference_of(case).case_id
+        return self._curves.get(asked) or Curve(why="its reference was not asked for")
 
 
-def convergence(losses: Sequence[float], reference: Curve) -> tuple[float | None, str]:
+def _yes(found: float) -> Verdict:
+    return {"convergence": found, "convergence_steps": STEPS}, {}
+
+
+def _no(why: str) -> Verdict:
+    return {}, {"convergence": why, "convergence_steps": why}
+
+
+def convergence(curve: Curve, reference: Curve) -> tuple[float | None, str]:
     """How far a loss fell relative to its reference; without a figure, why."""
-    if not losses:
-        return None, "the runtime tells no losses"
-    if len(losses) < STEPS:
-        return None, f"{len(losses)} training steps were run, and {STEPS} are compared"
+    if curve.why:
+        return None, curve.why
+    if len(curve.losses) < STEPS:
+        return None, f"the runtime told {len(curve.losses)} losses of {STEPS} training steps"
+    why = _worthless(reference)
+    if why:
+        return None, why
+    return _fall(curve) / _fall(reference), ""
+
+
+def _fall(curve: Curve) -> float:
+    return curve.losses[0] - curve.losses[STEPS - 1]
+
+
+def _worthless(reference: Curve) -> str:
+    """Why nothing can be held against a reference, "" where it can."""
     if reference.why:
-        return None, f"there is no reference: {reference.why}"
-    fell = reference.losses[0] - reference.losses[STEPS - 1]
-    if fell <= 0:
-        return None, f"the reference's own loss does not fall in {STEPS} steps"
-    return (losses[0] - losses[STEPS - 1]) / fell, ""
+        return f"there is no reference: {reference.why}"
+    first = reference.losses[0]
+    if first == 0:
+        return _ZERO
+    if _fall(reference) < LEAST_FALL * abs(first):
+        return (
+            f"the reference's own loss does not fall by {LEAST_FALL:.0%} in {STEPS} steps"
+            f" ({first:.4g} to {reference.losses[STEPS - 1]:.4g})"
+        )
+    return ""
 
 
 def reference_of(case: Case) -> Case:
@@ -151,16 +207,24 @@ def _not_tried(context: Context, case: Case) -> str:
             f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"
             f" and {room / 2**30:.1f} GiB is free"
         )
-    most, left = LONGEST_SECONDS, context.budget.left()
-    if left is not None:
-        most = min(most, LARGEST_SHARE * left)
-    needed = seconds(context, case)
+    needed, most = seconds(context, case), _most_seconds(context)
     if needed > most:
         return (
             f"in fp32 on the CPU it would take an estimated {needed:.0f} s,"
             f" and {max(most, 0):.0f} s is the most"
         )
     return ""
+
+
+def _most_seconds(context: Context) -> float:
+    """What a curve may take."""
+    left = context.budget.left()
+    return LONGEST_SECONDS if left is None else min(LONGEST_SECONDS, LARGEST_SHARE * left)
+
+
+def losses_request(case: Case) -> dict[str, Any]:
+    """What a worker that has the model open is asked for."""
+    return {"do": "losses", "case": case_to_json(case), "steps": STEPS}
 
 
 def _trained(context: Context, case: Case) -> Curve:
@@ -173,8 +237,7 @@ def _trained(context: Context, case: Case) -> Curve:
     patience = min(settings.timeout, _PATIENCE * LONGEST_SECONDS)
     try:
         _answer(worker.channel, open_request(settings, case, _CPU), patience)
-        request = {"do": "losses", "case": case_to_json(case), "steps": STEPS}
-        return Curve(tuple(_answer(worker.channel, request, patience)["losses"]))
+        return Curve(tuple(_answer(worker.channel, losses_request(case), patience)["losses"]))
     except _RefusedError as error:
         return Curve(why=f"in fp32 on the CPU, {error}")
     except TimeoutError:

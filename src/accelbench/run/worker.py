@@ -1,7 +1,7 @@
 """The worker: opens one model and measures the cases it is given, smallest batch first.
 
 It answers {"do": "open", "job"}, {"do": "measure", "case", "rules"} and, without
-timing anything, {"do": "losses", "case", "steps"}, and ends when the conductor
+timing anything and without dropout, {"do": "losses", "case", "steps"}, and ends when the conductor
 hangs up. Between blocks it reports and waits for "go": what the conductor then
 draws or writes disturbs no sample.
 """
@@ -19,7 +19,7 @@ from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Fed, Job, Runtime, Session
+from accelbench.core.protocols import Fed, Job, Runtime, Session, Undroppable
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Status, Timing
 from accelbench.measure.bootstrap import Interval
@@ -112,6 +112,15 @@ def with_inputs(session: Session, found: Measurement) -> Measurement:
     )
 
 
+def skipped(found: Measurement) -> list[str]:
+    """What a reader should know of steps that did not step, and were timed all the same."""
+    count = found.evidence.details.get("training", {}).get("skipped_steps")
+    if not count:
+        return []
+    steps = "1 training step" if count == 1 else f"{count} training steps"
+    return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
+
+
 class Bench:
     """One worker's model, and what the conductor may ask of it."""
 
@@ -168,7 +177,11 @@ class Bench:
         return {
             **plain(found),
             "self_check": checked and {**plain(checked), "verdict": checked.verdict},
-            "warnings": [*found.warnings, *(checked.warnings() if checked else ())],
+            "warnings": [
+                *found.warnings,
+                *skipped(found),
+                *(checked.warnings() if checked else ()),
+            ],
             "samples": {name: list(values) for name, values in found.samples.items()},
             "cpu_seconds": cpu_seconds(),
         }
@@ -184,10 +197,18 @@ class Bench:
         return checked
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        log = LossLog(self._opened())
-        inputs = log.session.prepare(case_from_json(request["case"]))
-        log.session.sample(inputs, request["steps"], Timing.EACH)
-        return {"losses": log.losses}
+        session = self._opened()
+        if not isinstance(session, Undroppable):
+            raise UnsupportedError(
+                "dropout",
+                f"the runtime {self._runtime.info.name} cannot train without dropout",
+                "Its losses are in loss_per_step.",
+            )
+        log = LossLog(session)
+        with session.without_dropout():
+            inputs = log.session.prepare(case_from_json(request["case"]))
+            log.session.sample(inputs, request["steps"], Timing.EACH)
+        return {"losses": log.losses, "cpu_seconds": cpu_seconds()}
 
     def _opened(self) -> Session:
         if self._session is None:

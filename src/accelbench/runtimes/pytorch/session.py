@@ -21,7 +21,8 @@ from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Mode, Timing
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.pytorch.places import Place, place_for
-from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Telling, make
+from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
+from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
 from accelbench.runtimes.pytorch.procedures.forward import Forward
 
 _DTYPES = {
@@ -186,12 +187,15 @@ class PytorchSession:
             floats = {
                 i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"
             }
-            return {
+            inputs = {
                 name: torch.from_numpy(array).to(
                     device=self._place.device, dtype=self._dtype if name in floats else None
                 )
                 for name, array in arrays.items()
             }
+            if isinstance(self._procedure, Settling):
+                self._procedure.settle(inputs)
+            return inputs
 
     def _arrays(self, case: Case, seed: int) -> Mapping[str, Any]:
         """Real inputs where the job has them; those of another seed are drawn all the same.
@@ -238,6 +242,9 @@ class PytorchSession:
             with torch.no_grad():
                 for weight in weights:
                     weight.mul_(0.5)
+
+    def without_dropout(self) -> AbstractContextManager[None]:
+        return dropped_nothing(self._module)
 
     def _look(self, found: Mapping[str, torch.Tensor]) -> None:
         values = found.values()

@@ -64,6 +64,15 @@ class Procedure(Protocol):
 
 
 @runtime_checkable
+class Settling(Protocol):
+    """A procedure with something to find out, untimed, before its first step."""
+
+    def settle(self, inputs: Inputs) -> None:
+        """Asked once, with the inputs it will be stepped with; leaves nothing but what it found."""
+        ...
+
+
+@runtime_checkable
 class Telling(Protocol):
     """A procedure that has something to say beside its figures."""
 

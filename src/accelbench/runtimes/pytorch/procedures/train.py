@@ -10,13 +10,12 @@ optimizer step, and losses that need the host (`catalog.losses` says which).
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakSet
 
-import numpy as np
 import torch
 
 from accelbench.catalog.losses import named
@@ -24,6 +23,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened, named_tensors
+from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
 
 #: Constant, without warm-up or decay: what is measured is ten to a few thousand steps on
 #: one batch. With these the loss of every small model of the catalogue falls in ten steps,
@@ -36,6 +36,12 @@ LEARNING_RATES = {"adamw": 1e-4, "sgd": 1e-2}
 CONTRASTIVE_RATES = {**LEARNING_RATES, "sgd": 3e-4}
 
 MOMENTUM = 0.9
+
+#: Where fp16's loss scale begins to be tried, as torch's own scaler does.
+LARGEST_SCALE = 2.0**16
+
+#: Gradients grow in the first steps: the scale keeps this far below what just overflows.
+SCALE_MARGIN = 4.0
 
 #: Modules whose weights a training step has changed.
 _trained: WeakSet[torch.nn.Module] = WeakSet()
@@ -67,8 +73,49 @@ class Train:
         # What narrows its gradients to fp16 loses the small ones unless the loss is scaled up.
         # Pure half training is asked for to see what happens without.
         scaled = case.precision.endswith("fp16") and not case.options.get("pure")
-        self._scaler = torch.amp.GradScaler(opened.place.device.type, enabled=scaled)
-        _seed(opened.job.seed)
+        self._scale_from(LARGEST_SCALE, enabled=scaled)
+        seed_all(opened.job.seed)
+
+    def _scale_from(self, scale: float, enabled: bool = True) -> None:
+        # It never grows again: every try to would end in a step that overflows, does not
+        # step, and would be timed as if it had.
+        self._scaler = torch.amp.GradScaler(
+            self._opened.place.device.type, scale, growth_interval=2**31 - 1, enabled=enabled
+        )
+        self._settled = scale
+
+    def settle(self, inputs: Inputs) -> None:
+        """Find a loss scale at which the gradients are finite, so that the first step steps.
+
+        Of the module itself: what torch.compile makes of it is timed at the first step.
+        """
+        if not self._scaler.is_enabled():
+            return
+        buffers = [(b, b.clone()) for b in self._module.buffers()]
+        with chances_kept(self._opened.place.device):
+            scale = self._finite_scale(inputs)
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        # Where there is none the scaler does what it can, and what it skips is counted.
+        self._scale_from((scale or LARGEST_SCALE * SCALE_MARGIN) / SCALE_MARGIN)
+
+    def _finite_scale(self, inputs: Inputs) -> float | None:
+        scale = LARGEST_SCALE
+        while scale >= 1:
+            with self._opened.autocast():
+                outputs = self._module(**self._fed(inputs))
+            loss = self._loss(outputs, inputs)
+            (loss * scale).backward()
+            gradients = [p.grad for p in self._weights if p.grad is not None]
+            finite = all(bool(torch.isfinite(g).all()) for g in gradients)
+            self._optimizer.zero_grad(set_to_none=True)
+            if finite:
+                return scale
+            if not torch.isfinite(loss):
+                return None
+            scale /= 2
+        return None
 
     def around(self) -> AbstractContextManager[Any]:
         """Nothing: autocast is entered anew by every step, whose weights are others.
@@ -105,7 +152,7 @@ class Train:
 
         Of the module itself: what torch.compile made of it would be compiled once more.
         """
-        with torch.no_grad(), _chances_kept(self._opened), self._opened.autocast():
+        with torch.no_grad(), chances_kept(self._opened.place.device), self._opened.autocast():
             self._module.eval()
             try:
                 return named_tensors(self._module(**self._fed(inputs)))
@@ -127,10 +174,15 @@ class Train:
                 "learning_rate": group["lr"],
                 "optimizer_kernels": _kernels(self._weights),
                 "loss_scale": scaler.get_scale() if scaler.is_enabled() else None,
+                "skipped_steps": self._skipped() if scaler.is_enabled() else None,
                 "checkpointed_modules": self._checkpointed,
                 "trained_parameters": sum(p.numel() for p in self._weights),
             }
         }
+
+    def _skipped(self) -> int:
+        """Each step that overflows halves the scale, and nothing else changes it."""
+        return round(math.log2(self._settled / self._scaler.get_scale()))
 
 
 def _unmarked(_phase: str) -> None:
@@ -194,26 +246,5 @@ def _not_checkpointed(case: Case) -> UnsupportedError:
     return UnsupportedError(
         "gradient_checkpointing",
         f"{case.model.id} has no gradient checkpointing",
-        "Leave out the option gradient_checkpointing, or use a smaller batch.",
+        "Leave out --gradient-checkpointing, or use a smaller batch.",
     )
-
-
-def _seed(seed: int) -> None:
-    """Everything that a step draws from: dropout, and what models mask by NumPy and Python."""
-    torch.manual_seed(seed)  # of every device
-    np.random.seed(seed % 2**32)
-    random.seed(seed)
-
-
-@contextmanager
-def _chances_kept(opened: Opened) -> Iterator[None]:
-    """What is drawn within is drawn again afterwards."""
-    device = opened.place.device
-    numbers, python = np.random.get_state(), random.getstate()
-    own = [] if device.type == "cpu" else [device]
-    try:
-        with torch.random.fork_rng(devices=own, device_type=device.type if own else "cuda"):
-            yield
-    finally:
-        np.random.set_state(numbers)
-        random.setstate(python)
