@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -87,6 +90,29 @@ def test_learned_positions_fix_the_image() -> None:
     with pytest.raises(UnsupportedError, match="224 × 224") as raised:
         settle(find("vit-base"), Shapes(1, image=256))
     assert raised.value.reason == "image_size"
+
+
+@pytest.mark.parametrize(
+    ("builder", "config", "fixed"),
+    [
+        ("transformers:ViTForImageClassification", {}, True),
+        ("transformers:VisionEncoderDecoderModel", {"encoder": {"model_type": "vit"}}, True),
+        ("transformers:VisionEncoderDecoderModel", {"encoder": {"model_type": "swin"}}, False),
+        ("transformers:VisionEncoderDecoderModel", {"encoder": "vit"}, False),
+        ("transformers:SwinForImageClassification", {"image_size": 224}, False),
+        ("transformers:ConvNextForImageClassification", {"image_size": [224, 224]}, False),
+        ("our.models:ViTModel", {"image_size": 224}, False),
+    ],
+)
+def test_a_size_in_a_config_fixes_nothing_and_learned_positions_do(
+    builder: str, config: dict[str, Any], fixed: bool
+) -> None:
+    spec = replace(find("vit-base"), builder=builder, config=config)
+    if not fixed:
+        assert settle(spec, Shapes(1, image=256)).image == 256
+        return
+    with pytest.raises(UnsupportedError, match="224 × 224"):
+        settle(spec, Shapes(1, image=256))
 
 
 @pytest.mark.parametrize("shapes", [Shapes(0), Shapes(-1), Shapes(1, sequence=0)])

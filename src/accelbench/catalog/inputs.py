@@ -108,7 +108,7 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f" not {shapes.sequence}.",
             f"Use a sequence length of {least} or more.",
         )
-    fixed = _learned_side(spec.config)
+    fixed = spec.image if _has_learned_positions(spec) else None
     if fixed is not None and shapes.image is not None and shapes.image != fixed:
         raise UnsupportedError(
             "image_size",
@@ -117,13 +117,21 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
         )
 
 
-def _learned_side(config: Mapping[str, Any]) -> int | None:
-    """The image side that learned positions hold to, of the model or of what it sees with."""
-    for part in (config, config.get("vision_config"), config.get("encoder")):
-        if part and "image_size" in part:
-            side: int = part["image_size"]
-            return side
-    return None
+#: Classes of transformers that learn a position a patch, and refuse another number of them.
+#: An image size in a config is no sign: Swin and ConvNeXt name one and take others.
+_LEARNED = ("ViTFor", "ViTModel", "DeiTFor", "DeiTModel", "CLIP", "XCLIP", "Llava")
+_LEARNED_ENCODERS = ("vit", "deit")
+
+
+def _has_learned_positions(spec: ModelSpec) -> bool:
+    """Whether a model sees by such a class; where it is not known, the model itself decides."""
+    origin, _, name = spec.builder.partition(":")
+    if origin != "transformers":
+        return False
+    encoder = spec.config.get("encoder")
+    if name == "VisionEncoderDecoderModel" and isinstance(encoder, Mapping):
+        return encoder.get("model_type") in _LEARNED_ENCODERS
+    return name.startswith(_LEARNED)
 
 
 def input_shapes(
