@@ -302,6 +302,11 @@ def test_a_file_that_is_wrong_as_a_whole(tmp_path: Path, content: str, says: str
     assert refused(tmp_path, content).startswith(says)
 
 
+def test_advice_on_an_unknown_name_is_in_whole_sentences(tmp_path: Path) -> None:
+    said = refused(tmp_path, {"x": {"name": "nobody-has-this"}})
+    assert "accelbench models. A model of your own" in said
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nowhere\.json cannot be read: No such file"):
         models_in(tmp_path / "nowhere.json")

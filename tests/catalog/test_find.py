@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from accelbench.catalog.find import choose, every_model, find, members, names_of
+from accelbench.catalog.find import called, choose, every_model, find, members, names_of
 from accelbench.core.errors import UsageError
 from accelbench.core.words import Architecture, Family
 
@@ -190,6 +191,44 @@ def test_specific_models_may_be_those_of_a_models_file(tmp_path: Path) -> None:
     file.write_text('{"mine": {"name": "bert-tiny"}, "other": {"name": "vit-tiny"}}')
     chosen = choose(set_name="custom", specific=["mine"], models_file=file)
     assert [spec.id for spec in chosen] == ["bert-tiny"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"models": ["mine"]}, ["bert-tiny"]),
+        ({"models": ["bert"]}, ["vit-tiny"]),  # the file's before the catalogue's
+        ({"models": ["t5-tiny", "mine"]}, ["t5-tiny", "bert-tiny"]),
+        ({"models": ["t5-tiny"], "set_name": "custom"}, ["t5-tiny", "bert-tiny", "vit-tiny"]),
+        ({}, ["bert-tiny", "vit-tiny"]),
+        ({"set_name": "custom", "specific": ["bert"]}, ["vit-tiny"]),
+    ],
+)
+def test_a_models_file_gives_names_and_where_none_is_said_its_models(
+    tmp_path: Path, asked: dict[str, object], found: list[str]
+) -> None:
+    file = tmp_path / "models.json"
+    file.write_text('{"mine": {"name": "bert-tiny"}, "bert": {"name": "vit-tiny"}}')
+    assert ids(**asked, models_file=file) == found
+
+
+def test_a_slip_in_the_name_of_an_own_model_is_understood() -> None:
+    own = replace(find("bert-tiny"), id="me/mine", aliases=("k1",), hub_ids=(), sets=("custom",))
+    assert find("ME/mine", [own]) is find("K-1", [own]) is own
+    with pytest.raises(UsageError, match="Did you mean me/mine"):
+        find("me/mime", [own])
+    with pytest.raises(UsageError):
+        find("me/mine")
+
+
+def test_an_own_model_keeps_its_key_from_the_catalogues_aliases() -> None:
+    own = replace(find("vit-tiny"), id="x", aliases=("bert",), hub_ids=(), sets=("custom",))
+    assert find("bert", [own, find("bert-base")]) is own
+
+
+def test_what_models_were_called_is_told_by_their_ids() -> None:
+    chosen = [find("bert-base"), find("gpt2")]
+    assert called(["BERT", "t5-small", "gpt_2"], chosen) == {"bert-base": "BERT", "gpt2": "gpt_2"}
 
 
 def test_the_custom_set_needs_its_file() -> None:

@@ -91,6 +91,8 @@ def test_shapes_in_words() -> None:
     assert shapes({"image_size": 64}) == "64px"
     assert shapes({"prompt_tokens": 32, "new_tokens": 8, "image_size": 64}) == "32+8 tok"
     assert shapes({"audio_seconds": 30}) == "30 s"
+    heard = {"audio_seconds": 30, "prompt_tokens": 4, "new_tokens": 32}
+    assert shapes(heard) == "30 s+32 tok"
     assert shapes({"image_size": 512, "denoising_steps": 4}) == "512px × 4"
     assert shapes({}) == ""
 
@@ -232,10 +234,12 @@ def test_quiet_is_quiet() -> None:
 def test_the_table_fits_eighty_columns_and_takes_names_literally() -> None:
     stream = io.StringIO()
     odd = {**ROW, "model": "[red]a-model-with-quite-a-long-name[/red]", "compiled": True}
+    heard = {**ROW, "model": "whisper-large-v3", "audio_seconds": 30, "new_tokens": 128}
     failed = {**ROW, "status": "out_of_memory"}
-    print_summary([ROW, odd, failed], stream)
+    print_summary([ROW, odd, heard, failed], stream)
     text = stream.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     assert "[red]" in text
+    assert "30 s+128 tok" in text
     assert "out of memory" in text.replace("\n", " ") or "out of" in text
     assert "12.3" in text

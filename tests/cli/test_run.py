@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import resource
@@ -17,8 +18,10 @@ import duckdb
 import jsonschema
 import pytest
 
+from accelbench.cli import asked
 from accelbench.cli import main as front
 from accelbench.core.columns import COLUMNS
+from accelbench.core.errors import UsageError
 from accelbench.core.facts import RESULT
 from accelbench.exchange.result_schema import result_schema
 from accelbench.store.database import Database
@@ -76,6 +79,7 @@ class Shell:
         """What is said by a command that is refused: one line, nothing measured or written."""
         before = self.listing()
         done = self(*words, code=code, **more)
+        assert done.stdout == ""
         lines = done.stderr.splitlines()
         assert len(lines) == 1, done.stderr
         assert lines[0].startswith("accelbench: ")
@@ -183,6 +187,23 @@ def test_quiet_prints_nothing(shell: Shell) -> None:
     assert len(Database(shell.work / "accelbench.duckdb").results()) == 1
 
 
+def test_quiet_json_is_the_document_alone(shell: Shell) -> None:
+    done = shell("bert-tiny", "--batch-sizes", "1", "--quiet", "--json", *QUICK)
+    assert done.stderr == ""
+    assert len(json.loads(done.stdout)["results"]) == 1
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_model_of_a_file_is_picked_by_its_key_and_called_as_typed(shell: Shell) -> None:
+    models = {"mine": {"name": "bert-tiny"}, "other": {"name": "vit-tiny"}}
+    (shell.work / "models.json").write_text(json.dumps(models))
+    shell("mine", "--models-file", "models.json", "--batch-sizes", "1", "--output-dir", "out",
+          *QUICK)  # fmt: skip
+    (table,) = shell.work.glob("out/*.csv")
+    lines = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    assert [(one["model"], one["model_id"]) for one in lines] == [("mine", "bert-tiny")]
+
+
 def test_result_files_fit_the_published_schema(shell: Shell) -> None:
     shell.script(faults=[{"how": "raise", "when": "step", "batch": 2}])
     shell(
@@ -277,11 +298,16 @@ def test_hardware_that_is_not_here_is_unsupported_not_replaced(shell: Shell) -> 
         (["bert-tiny", "--batch-sizes", "0"], "--batch-sizes takes numbers from 1"),
         (["bert-tiny", "--batch-sizes", str(10**12)], "--batch-sizes takes numbers from 1"),
         (["bert-tiny", "--batch-sizes", "many"], "whole numbers"),
+        (["bert-tiny", "--audio-seconds", "2.5"], "whole numbers, not 2.5."),
         (["bert-tiny", "--batch-sizes", "1", "vit-tiny"], "Models come before the options"),
         (["bert-tiny", "--precision", "fp7"], "fp32"),
         (["bert-tiny", "--mode", "dreaming"], "inference, training"),
         (["bert-tiny", "--hardware", "abacus"], "cpu"),
         (["bert-tiny", "--framework", "abacus"], "pytorch"),
+        (["bert-tiny", "--framework", "jax"], "jax comes with a later piece of work"),
+        (["bert-tiny", "--precision", "fp7"], "int8 has no runtime yet"),
+        (["bert-tiny", "--data", "."], "holds no images, sound or text"),
+        (["bert-tiny", "--data", "nowhere"], "There is nothing at nowhere"),
         (["bert-tiny", "--timeout", "soon"], "--timeout takes a duration"),
         (["bert-tiny", "--budget", "-3m"], "--budget takes a duration"),
         (["--resume", "last"], "was cut off"),
@@ -297,6 +323,19 @@ def test_words_that_are_off_are_refused_with_what_to_do(
 ) -> None:
     more = [] if "--resume" in words else ["--no-database"]
     assert said in shell.refused(*words, *more, code=2)
+
+
+def test_the_runtime_of_tests_is_offered_only_where_it_is_scripted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for value, offered in ((None, False), ("script.json", True)):
+        monkeypatch.delenv("ACCELBENCH_SCRIPT", raising=False)
+        if value:
+            monkeypatch.setenv("ACCELBENCH_SCRIPT", value)
+        with pytest.raises(UsageError) as caught:
+            asked.runtimes(["abacus"])
+        assert ("scripted" in caught.value.advice) == offered
+        assert "later piece" not in caught.value.advice
 
 
 def test_debug_shows_where_an_error_was_raised(shell: Shell) -> None:

@@ -14,7 +14,14 @@ from power import every_cut
 
 from accelbench.core.columns import BY_NAME
 from accelbench.exchange import result_file
-from accelbench.exchange.aggregate import SCHEMA_ID, Gathered, aggregate, gather, refresh
+from accelbench.exchange.aggregate import (
+    ENOUGH_SAMPLES,
+    SCHEMA_ID,
+    Gathered,
+    aggregate,
+    gather,
+    refresh,
+)
 from accelbench.exchange.aggregate_schema import aggregate_schema, text
 from accelbench.exchange.rows import row_of
 
@@ -135,6 +142,26 @@ def test_doubtful_results_stay_and_are_flagged() -> None:
     assert found["flags"] == ["throttled", "unsteady"]
     assert found["best_throughput"]["flags"] == ["throttled", "unsteady"]
     assert found["best_latency"]["flags"] == []
+
+
+def test_results_of_few_samples_are_flagged_and_a_time_limit_alone_is_not() -> None:
+    found = entry(
+        ok(1, 4.0, sample_count=30, quality="time_limited"),
+        ok(2, 4.0, sample_count=29, quality="time_limited"),
+        ok(8, 8.0, sample_count=3, quality="unsteady"),
+        ok(8, 8.0, sample_count=100),
+        ok(32, 80.0),  # imported, say: nobody counted
+    )
+    flags = {one["batch_size"]: one["flags"] for one in found["batches"]}
+    assert flags == {1: [], 2: ["few_samples"], 8: ["few_samples", "unsteady"], 32: []}
+    assert found["flags"] == ["few_samples", "unsteady"]
+    assert found["best_throughput"]["flags"] == ["few_samples", "unsteady"]
+
+
+def test_few_samples_are_those_that_the_measuring_rules_call_few() -> None:
+    from accelbench.measure.stopping import StoppingRule
+
+    assert StoppingRule().minimum == ENOUGH_SAMPLES
 
 
 def test_what_was_not_measured_feeds_nothing() -> None:

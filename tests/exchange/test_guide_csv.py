@@ -12,9 +12,11 @@ from bodies import NASTY, body
 
 from accelbench.core.columns import BY_NAME
 from accelbench.exchange.guide_csv import (
+    ASKED,
     BESIDE,
     COLUMNS,
     FIGURES,
+    GUIDE,
     csv_name,
     encode,
     guide_result,
@@ -77,6 +79,39 @@ def test_a_line_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert {row["latency_p50_ms"] for row in rows} == {""}
     assert header_of(text.splitlines()[0]) == COLUMNS
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"mode": "training"},
+        {"sequence_length": 64},
+        {"image_size": 64},
+        {"prompt_tokens": 64},
+        {"new_tokens": 8},
+        {"audio_seconds": 5},
+        {"denoising_steps": 4},
+        {"optimizer": "sgd"},
+        {"compiled": True},
+        {"threads": 2},
+        {"weights": "/some/folder"},
+        {"options": {"pure": True}},
+        {"launch": 1},
+    ],
+)
+def test_two_questions_never_have_the_same_line(other: dict[str, object]) -> None:
+    usual = {"mode": "inference", "compiled": False, "threads": 1, "weights": "random"}
+    made = [guide_result(body(0, **{**usual, **more}), "BERT", None) for more in ({}, other)]
+    lines = list(csv.DictReader(io.StringIO(encode(made, header=True).decode(), newline="")))
+    one, two = ([line[n] for n in (*GUIDE, *ASKED)] for line in lines)
+    assert one != two
+
+
+def test_the_guides_own_columns_come_first_and_the_times_of_tokens_are_there() -> None:
+    assert COLUMNS[: len(GUIDE)] == GUIDE
+    made = guide_result(body(0, ttft_ms=5.5, tpot_ms=0.5), "gpt2", None)
+    (line,) = csv.DictReader(io.StringIO(encode([made], header=True).decode(), newline=""))
+    assert (line["ttft_ms"], line["tpot_ms"]) == ("5.5", "0.5")
 
 
 def test_names_are_in_utc() -> None:

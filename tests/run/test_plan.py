@@ -203,6 +203,20 @@ def test_what_no_case_takes_up_is_said(asked: dict[str, Any], option: str) -> No
     assert "change" in note
 
 
+def test_an_own_model_that_cannot_be_trained_is_told_what_would_make_it_so() -> None:
+    (bert,) = models("bert-tiny")
+    untrained = dataclasses.replace(bert, training=None)
+    own = dataclasses.replace(untrained, id="mine", sets=("custom",))
+    asked = Request((untrained, own), hardware=("cpu",), batch_sizes=(1,), modes=(Mode.TRAINING,))
+    theirs, ours = expand(asked, FOUND, RUNTIMES, lambda case: None, lambda device: None).cases
+    assert theirs.refusal is not None
+    assert ours.refusal is not None
+    assert "the catalogue does not say" in theirs.refusal.message
+    assert "ForSequenceClassification" not in theirs.refusal.advice
+    assert "BertModel, the class of mine," in ours.refusal.message
+    assert "such as BertForSequenceClassification" in ours.refusal.advice
+
+
 def test_an_image_size_is_nothing_to_a_model_of_text() -> None:
     (note,) = plan("bert-tiny", hardware=("cpu",), batch_sizes=(1,), image_sizes=(64,)).notes
     assert "--image-sizes changes nothing" in note
@@ -244,6 +258,19 @@ def test_default_batches_are_shortened_by_memory_and_it_is_said() -> None:
     assert "batch 32, 128 left out" in note
     assert "inference" in note  # training needs more, and has a note of its own
     assert "32.0 GiB is needed and 10.0 GiB is free" in note
+
+
+def test_what_is_left_out_is_named_where_a_larger_batch_needs_less() -> None:
+    needs = {1: 1, 8: 20, 32: 5, 128: 30}
+    found = plan(
+        hardware=("cpu",),
+        estimate=lambda case: needs[case.shapes.batch] * 2**30,
+        free=lambda device: 10 * 2**30,
+    )
+    assert [p.case.shapes.batch for p in found.cases] == [1, 32]
+    (note,) = found.notes
+    assert "batch 8, 128 left out" in note
+    assert "20.0 GiB is needed" in note
 
 
 def test_the_smallest_batch_always_stays() -> None:

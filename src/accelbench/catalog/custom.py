@@ -13,8 +13,9 @@
 
 `name` is what the column `model` shows; of a catalogue model that is the
 catalogue's own name, whichever alias the file uses. An entry's key is one more
-alias. Of a catalogue model the file may say the size in its own word, but not
-contradict the family or modality. Paths are taken from the file's folder.
+alias: either is a name on the command line. Of a catalogue model the file may
+say the size in its own word, but not contradict the family or modality. Paths
+are taken from the file's folder.
 """
 
 from __future__ import annotations
@@ -159,7 +160,10 @@ def _of_the_catalogue(entry: _Entry) -> ModelSpec:
     try:
         spec = find(entry.said["name"])
     except UsageError as error:
-        advice = f"{error.advice} A model of your own needs a 'path', or a 'class' and a 'config'."
+        advice = (
+            f"{error.advice.rstrip('.')}. A model of your own needs a 'path', or a 'class' and a"
+            " 'config'."
+        )
         raise entry.wrong(_begun_small(error.message), "name", advice) from error
     family, modality = entry.said.get("family"), entry.said.get("modality")
     if family is not None and family != spec.family:

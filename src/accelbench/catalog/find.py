@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,21 +23,22 @@ def every_model() -> tuple[ModelSpec, ...]:
     return MODELS
 
 
-def find(name: str) -> ModelSpec:
+def find(name: str, own: Sequence[ModelSpec] = ()) -> ModelSpec:
     """Return the model that a name, alias or hub id stands for.
 
     Case, dashes, underscores and dots do not matter: "BERT", "bert_base",
     "bert-base-uncased" and "google-bert/bert-base-uncased" are one model. A hub
-    id with another owner is another model, and so unknown.
+    id with another owner is another model, and so unknown. Models of a models
+    file, `own`, come before the catalogue's, and answer to their keys as well.
 
     Raises:
         UsageError: no model has that name; near matches are named.
     """
-    names = _names()
+    names = {**_names(), **_named(own)}
     spec = names.get(_key(name))
     if spec is not None:
         return spec
-    ids = list(dict.fromkeys(names[match].id for match in _near(_key(name))))[:3]
+    ids = list(dict.fromkeys(names[match].id for match in _near(_key(name), names)))[:3]
     hint = f"Did you mean {' or '.join(ids)}? " if ids else ""
     raise UsageError(f"There is no model named {name!r}.", f"{hint}{_LIST_THEM}")
 
@@ -55,7 +56,7 @@ def choose(
     """The models a command line asks for, each once, named ones first.
 
     Args:
-        models: names, as `find` takes them.
+        models: names, as `find` takes them; those of the models file come first.
         set_name: "key", "small", or "custom" for those of the models file.
         categories: families or modality tags; "vision" finds every model that sees.
             Beside names or a set they narrow it, alone they choose from everything.
@@ -63,27 +64,30 @@ def choose(
             that "bert" picks bert-tiny out of the small set.
         limit: keep at most so many.
         all_models: take the whole catalogue.
-        models_file: models described by a file; they join the others.
+        models_file: models described by a file: more names for `models`, and where
+            none is named, all of them join the others.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
     if limit is not None and limit < 1:
         raise UsageError(f"A limit of {limit} leaves no model.", "Use a limit of 1 or more.")
-    start = [find(name) for name in models]
     if set_name == CUSTOM and models_file is None:
         raise UsageError("The set custom needs a file.", "Name it with --models-file FILE.")
+    own: tuple[ModelSpec, ...] = ()
     if models_file is not None:
         from accelbench.catalog.custom import models_in
 
-        start += models_in(models_file)
+        own = models_in(models_file)
+    start = [find(name, own) for name in models]
+    if set_name == CUSTOM or not models:
+        start += own
     if set_name is not None and set_name != CUSTOM:
         start += members(set_name)
     if all_models or (categories and not start):
         start += MODELS
     if not start:
         raise UsageError("No model is named.", f"Name one, or use --set or --all. {_LIST_THEM}")
-    own = {_key(name): spec for spec in start for name in names_of(spec)}
-    named = (own.get(_key(name)) or find(name) for name in specific)
-    wanted = {name for spec in named for name in (spec.id, spec.small_variant)}
+    picked = (find(name, own) for name in specific)
+    wanted = {name for spec in picked for name in (spec.id, spec.small_variant)}
     chosen = [
         spec
         for spec in {spec.id: spec for spec in start}.values()
@@ -123,12 +127,12 @@ def _key(name: str) -> str:
     return "".join(c for c in name.strip().lower() if c.isalnum() or c == "/")
 
 
-def _near(key: str) -> list[str]:
+def _near(key: str, names: Iterable[str]) -> list[str]:
     """Names to suggest: a slip of the fingers, or a rougher likeness that begins the same.
 
     Likeness alone would suggest gpt2-tiny to who asked for opt-tiny.
     """
-    close = difflib.get_close_matches(key, list(_names()), n=8, cutoff=0.6)
+    close = difflib.get_close_matches(key, list(names), n=8, cutoff=0.6)
     return [
         name
         for name in close
@@ -138,7 +142,19 @@ def _near(key: str) -> list[str]:
 
 @cache
 def _names() -> dict[str, ModelSpec]:
-    return {_key(name): spec for spec in MODELS for name in names_of(spec)}
+    return _named(MODELS)
+
+
+def _named(specs: Sequence[ModelSpec]) -> dict[str, ModelSpec]:
+    """Models by their names; one of the user's own keeps its name from all others."""
+    ordered = sorted(specs, key=lambda spec: CUSTOM in spec.sets)
+    return {_key(name): spec for spec in ordered for name in names_of(spec)}
+
+
+def called(names: Iterable[str], specs: Sequence[ModelSpec]) -> dict[str, str]:
+    """What each of these models was called, by its id; names of other models are left out."""
+    known = _named(specs)
+    return {known[_key(name)].id: name for name in names if _key(name) in known}
 
 
 def names_of(spec: ModelSpec) -> Iterator[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from accelbench.catalog.find import choose, find
+from accelbench.catalog.data.folder import look
+from accelbench.catalog.find import choose
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.words import Mode
 from accelbench.hardware.detect import known
@@ -35,11 +38,6 @@ def models_for(
     )
 
 
-def names_typed(names: Sequence[str]) -> dict[str, str]:
-    """What each model was called: the guide's CSV repeats it, so that its filters find it."""
-    return {find(name).id: name for name in names}
-
-
 def platforms(names: Sequence[str]) -> tuple[str, ...]:
     """Platform names as asked for, checked; an ordinal may follow a colon."""
     if [name.lower() for name in names] == ["all"]:
@@ -49,6 +47,25 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name.partition(":")[0] not in valid:
             raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
+    return tuple(names)
+
+
+#: Runtimes that later pieces of work bring: known words, though not yet known runtimes.
+_DUE = ("onnxruntime", "onnx", "openvino", "jax", "qnn", "browser")
+#: The runtime that tests script; its script is named in this variable.
+_SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
+
+
+def runtimes(names: Sequence[str]) -> tuple[str, ...]:
+    """Runtime names as asked for, each seen to be registered."""
+    valid = registered(RUNTIMES)
+    for name in names:
+        if name not in valid:
+            shown = sorted(n for n in valid if n != _SCRIPTED or os.environ.get(_SCRIPT))
+            advice = f"Runtimes installed here: {', '.join(shown)}."
+            if name.lower() in _DUE:
+                advice += f" {name} comes with a later piece of work: docs/from-the-guides.md."
+            raise UsageError(f"There is no runtime named {name!r}.", advice)
     return tuple(names)
 
 
@@ -65,13 +82,11 @@ def weights(asked: str) -> str:
 
 
 def data_folder(asked: Path | None) -> str | None:
-    """The full path of real inputs that are there; None for synthetic ones."""
+    """The full path of real inputs that are there, seen to be of use; None for synthetic ones."""
     if asked is None or str(asked) == "synthetic":
         return None
-    path = asked.expanduser().absolute()
-    if not path.exists():
-        raise UsageError(f"There is nothing at {asked}.", "Name a folder of images, sound or text.")
-    return str(path)
+    look(asked)
+    return str(asked.expanduser().absolute())
 
 
 def modes(names: Sequence[str], training: bool) -> tuple[Mode, ...]:
@@ -116,7 +131,12 @@ def training_options(optimizer: str | None, checkpointing: bool, pure: bool) -> 
 
 def precisions(names: Sequence[str]) -> tuple[str, ...]:
     """Precisions as stored; fp32 where none is named."""
-    return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
+    try:
+        return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
+    except UsageError as error:
+        # As the help says it: a word that is known is not yet one that can be measured.
+        error.advice = f"{error.advice} int8 has no runtime yet."
+        raise
 
 
 def refuse_pure_autocast(pure: bool, names: Sequence[str]) -> None:

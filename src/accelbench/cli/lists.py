@@ -76,6 +76,8 @@ def numbers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[
         try:
             number = int(word)
         except ValueError:
+            if _is_number(word):
+                raise UsageError(f"{option} takes whole numbers, not {word}.") from None
             raise UsageError(
                 f"{option} takes whole numbers, not {word!r}.",
                 "Models come before the options: accelbench run MODEL … --batch-sizes 1,8",
@@ -84,6 +86,14 @@ def numbers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[
             raise UsageError(f"{option} takes numbers from {least} to {LARGEST:,}, not {word}.")
         found.append(number)
     return tuple(found)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def seconds(text: str | None, option: str) -> float | None:

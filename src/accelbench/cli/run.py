@@ -72,7 +72,9 @@ def run(
         None, "--data", help="Real inputs: a folder of images in class folders, sound or text."
     ),
     precision: list[str] | None = typer.Option(
-        None, "--precision", help="fp32, fp16, bf16, amp-fp16 or amp-bf16; fp32 by default."
+        None,
+        "--precision",
+        help="fp32, fp16, bf16, amp-fp16 or amp-bf16; fp32 by default. int8 has no runtime yet.",
     ),
     mode: list[str] | None = typer.Option(
         None, "--mode", help="inference, training, or both; inference by default."
@@ -136,7 +138,7 @@ def run(
     as_json: bool = typer.Option(
         False, "--json", help="One JSON document on standard output, progress on standard error."
     ),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Nothing but errors."),
     # -- the documents' spellings
     batch_size: list[str] | None = typer.Option(None, "--batch-size", hidden=True),
     device: list[str] | None = typer.Option(None, "--device", hidden=True),
@@ -152,6 +154,7 @@ def run(
     with --resume. Lists take commas, spaces or repetition.
     """
     del save  # storing is what happens anyway
+    from accelbench.catalog.find import called
     from accelbench.cli import asked, running
     from accelbench.run.plan import Request
 
@@ -168,8 +171,9 @@ def run(
         if resume is not None:
             ended = running.resume_run(resume, places, stream, quiet)
             _finish(ended, places, stream, as_json, quiet)
+        names = [*words(models), *words(model_id)]
         chosen = asked.models_for(
-            names=[*words(models), *words(model_id)],
+            names=names,
             set_name="small" if small_models else set_name,
             categories=words(category),
             specific=words(specific),
@@ -180,7 +184,7 @@ def run(
         request = Request(
             models=chosen,
             hardware=asked.platforms([*words(hardware), *words(device)]),
-            runtimes=words(framework),
+            runtimes=asked.runtimes(words(framework)),
             batch_sizes=numbers([*(batch_sizes or ()), *(batch_size or ())], "--batch-sizes"),
             sequence_lengths=numbers(sequence_lengths, "--sequence-lengths"),
             image_sizes=numbers(image_sizes, "--image-sizes"),
@@ -206,7 +210,7 @@ def run(
             budget=seconds(budget, "--budget"),
             limit=limit,
             label=label,
-            names=asked.names_typed([*words(models), *words(model_id)]),
+            names=called(names, chosen),
         )
         if dry_run:
             running.show_plan(request, how, stream=sys.stdout, as_json=as_json)

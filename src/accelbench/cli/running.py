@@ -141,11 +141,11 @@ def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> End
         run_id = journey.last_unfinished(folder) or ""
         if not run_id:
             raise UsageError(f"No run in {folder} was cut off.", "Start a new one.")
+    watch = watch_for(stream, quiet)
     if journal_path(folder, run_id).is_file():
         places.check()  # a run that is not there must not bring a database about
+        watch.say(f"Resuming run {run_id}")
     found = detect_all()
-    watch = watch_for(stream, quiet)
-    watch.say(f"Resuming run {run_id}")
     with _resumable(run_id, places):
         ended = journey.resume(run_id, folder, watch, environment(), found)
     return _filled(ended, places, watch)

@@ -14,7 +14,9 @@ were too short to be timed singly.
 with one batch only, and where the smallest batch is the best.
 
 Only measured and imported results feed it. Emulated ones are counted, but their
-times stand for no device. Unsteady and throttled ones are used and flagged.
+times stand for no device. Unsteady and throttled ones are used and flagged, and
+so are those of few samples. A time limit alone is no flag: it says why sampling
+ended, and whether it ended too early is what the number of samples says.
 """
 
 from __future__ import annotations
@@ -55,6 +57,11 @@ ASIDE = (
 _ABOUT = ("family", "architecture", "model_size", "parameters")
 _COUNTED = (Provenance.MEASURED, Provenance.IMPORTED)
 _DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED)
+#: The flag of results with fewer samples than sampling that is not cut short begins with.
+FEW = "few_samples"
+ENOUGH_SAMPLES = 30
+#: Everything that makes a figure doubtful.
+FLAGS = (FEW, *_DOUBTFUL)
 
 
 @dataclass(frozen=True)
@@ -205,8 +212,15 @@ def _batch(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "memory_peak_mb": peak["memory_peak_mb"] if peak else None,
         "memory_source": peak.get("memory_source") if peak else None,
         "results": len(rows),
-        "flags": sorted({str(r["quality"]) for r in rows if r.get("quality") in _DOUBTFUL}),
+        "flags": sorted({flag for row in rows for flag in _flags(row)}),
     }
+
+
+def _flags(row: Mapping[str, Any]) -> list[str]:
+    """What makes one result doubtful; of samples that were not counted nothing is said."""
+    flags = [str(row["quality"])] if row.get("quality") in _DOUBTFUL else []
+    count = row.get("sample_count")
+    return [*flags, FEW] if count is not None and count < ENOUGH_SAMPLES else flags
 
 
 def _pick(batch: Mapping[str, Any] | None, *names: str) -> dict[str, Any] | None:

@@ -11,17 +11,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.words import Provenance, Quality, Status
-from accelbench.exchange.aggregate import ASIDE, NAME, QUESTION, SCHEMA_ID
+from accelbench.core.words import Provenance, Status
+from accelbench.exchange.aggregate import ASIDE, ENOUGH_SAMPLES, FLAGS, NAME, QUESTION, SCHEMA_ID
 from accelbench.exchange.result_schema import property_of
 
 _COUNT = {"type": "integer", "minimum": 0}
 _NUMBER = {"type": ["number", "null"]}
 _WORD = {"type": ["string", "null"]}
 _FLAGS = {
-    "description": "qualities that make a figure doubtful",
+    "description": "what makes a figure doubtful: a result that it comes from is throttled or"
+    f" unsteady, or has fewer than {ENOUGH_SAMPLES} samples (few_samples); none where their"
+    " number is not known",
     "type": "array",
-    "items": {"enum": [Quality.THROTTLED, Quality.UNSTEADY]},
+    "items": {"enum": sorted(map(str, FLAGS))},
 }
 _STATISTIC = {
     "description": "p50, or mean where steps were too short to be timed singly",

@@ -38,8 +38,16 @@ GUIDE = (
     *FIGURES,
     *("timestamp", "git_commit"),
 )
+#: What else was asked: lines that are alike in all of these and in the guide's
+#: own columns answer one question, and differ in launch or time alone.
+ASKED = (
+    *("mode", "sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
+    *("denoising_steps", "optimizer", "compiled", "threads", "weights", "options", "launch"),
+)
 #: What the guide has no word for, and a reader of its figures needs.
 BESIDE = (
+    *ASKED,
+    *("ttft_ms", "tpot_ms"),
     *("status", "reason", "message", "advice", "quality", "warnings", "sample_count"),
     *("throughput_unit", "memory_source", "data_source", "model_id", "run_id", "result_id"),
 )

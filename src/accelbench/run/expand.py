@@ -88,11 +88,11 @@ def _shorten(
     if room is None:
         return asked, []
     kept = [c for i, c in enumerate(asked) if i == 0 or (estimate(c) or 0) <= room]
-    left_out = asked[len(kept) :]
+    left_out = [c for c in asked if all(c is not one for one in kept)]
     if not left_out:
         return asked, []
     batches = ", ".join(str(c.shapes.batch) for c in left_out)
-    need = (estimate(left_out[0]) or 0) / 2**30
+    need = min(estimate(c) or 0 for c in left_out) / 2**30
     first = asked[0]
     text = (
         f"{first.model.id} {first.precision} {first.mode} on {first.target}:"
@@ -115,12 +115,16 @@ def _judge(case: Case, place: Place, runtimes: Mapping[str, Runtime]) -> Planned
 def _untrainable(case: Case) -> Refusal | None:
     if case.mode is not Mode.TRAINING or case.model.training is not None:
         return None
-    return Refusal(
-        Status.UNSUPPORTED,
-        "mode",
-        f"the catalogue does not say how {case.model.id} is trained",
-        "Use --mode inference.",
-    )
+    message = f"the catalogue does not say how {case.model.id} is trained"
+    advice = "Use --mode inference."
+    if "custom" in case.model.sets:
+        class_name = case.model.builder.rpartition(":")[2]
+        message = f"{class_name}, the class of {case.model.id}, does not tell how it is trained"
+        advice = (
+            "Name a class with a head, such as BertForSequenceClassification, in the config's"
+            " architectures or as the entry's class, or use --mode inference."
+        )
+    return Refusal(Status.UNSUPPORTED, "mode", message, advice)
 
 
 def _unfit(case: Case) -> Refusal | None:

@@ -103,6 +103,11 @@ def test_shapes_that_a_model_does_not_take(model: str, shape: tuple[int, ...], s
         create_dataloader(model_name=model, batch_size=2, input_shape=shape)
 
 
+def test_a_model_in_the_place_of_the_data_is_told() -> None:
+    with pytest.raises(UsageError, match="The first argument is data_source"):
+        create_dataloader("resnet50")
+
+
 def test_shapes_with_the_batch_in_front() -> None:
     loader = create_dataloader(model_name="resnet50", batch_size=2, input_shape=(2, 3, 64, 64))
     assert next(iter(loader))["pixel_values"].shape == (2, 3, 64, 64)

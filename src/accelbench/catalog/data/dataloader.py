@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.data.captions import Fed
-from accelbench.catalog.data.folder import classes_of, look
+from accelbench.catalog.data.folder import Folder, classes_of, look
 from accelbench.catalog.data.reading import SOUND_INPUTS, Library, drawn, fed_with, reader_for
 from accelbench.catalog.data.rows import Reader, Walk
 from accelbench.catalog.find import find
@@ -120,7 +121,7 @@ def create_dataloader(
     shapes = settle(spec, shapes_of(spec, batch_size, input_shape))
     refuse_absurd(spec, shapes)
     fed = dict(fed_with(tensors(spec, shapes), input_shapes(spec, shapes)))
-    library = None if data_source == SYNTHETIC else Library(look(data_source), weights)
+    library = None if data_source == SYNTHETIC else Library(_folder(data_source), weights)
     labels = _labels(spec, library, fed)
     if labels is not None:
         fed["labels"] = (labels, (batch_size,))
@@ -134,6 +135,16 @@ def create_dataloader(
     if synthetic:
         loader.notes.append(f"Drawn, as the files do not give them: {', '.join(synthetic)}.")
     return loader
+
+
+def _folder(data_source: str) -> Folder:
+    if not Path(data_source).expanduser().exists():
+        raise UsageError(
+            f"There is nothing at {data_source}.",
+            'The first argument is data_source: "synthetic", or the path of a folder of images,'
+            " sound or text; a model is named by model_name.",
+        )
+    return look(data_source)
 
 
 def _labels(spec: ModelSpec, library: Library | None, fed: Fed) -> InputSpec | None:

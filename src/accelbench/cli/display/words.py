@@ -57,7 +57,9 @@ def latency(row: Mapping[str, Any]) -> float | None:
 
 
 def shapes(row: Mapping[str, Any]) -> str:
-    """The size beside the batch: of text, sound or image, the first that there is."""
+    """The size beside the batch, short: what is read and written, else the first that there is."""
+    if row.get("new_tokens") and row.get("audio_seconds"):
+        return f"{row['audio_seconds']} s+{row['new_tokens']} tok"
     if row.get("new_tokens"):
         return f"{row['prompt_tokens']}+{row['new_tokens']} tok"
     if row.get("audio_seconds"):
