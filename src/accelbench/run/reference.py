@@ -106,7 +106,9 @@ class References:
         why = _worthless(self._of(case))
         if why:
             return _no(why)
-        needed, most = STEPS * measured["latency_mean_ms"] / 1e3, _most_seconds(context)
+        # Without dropout it is other code, and is compiled once more.
+        needed = (STEPS * measured["latency_mean_ms"] + (measured.get("compile_ms") or 0)) / 1e3
+        most = _most_seconds(context)
         if needed > most:
             return _no(
                 f"{STEPS} more training steps would take {needed:.0f} s,"

@@ -87,6 +87,16 @@ def first_line(error: BaseException) -> str:
     return lines[0][:300] if lines else type(error).__name__
 
 
+def _allow_many_graphs() -> None:
+    """One a batch size, and in training another without dropout.
+
+    After eight of one module Dynamo would go on without compiling, and not say so.
+    """
+    import torch._dynamo.config as dynamo
+
+    dynamo.cache_size_limit = max(dynamo.cache_size_limit, 64)
+
+
 def _compile_totals() -> tuple[int, int]:
     """How many graphs Dynamo has compiled in this process, and the nanoseconds spent."""
     from torch._dynamo import utils
@@ -123,6 +133,7 @@ class PytorchSession:
             # Static shapes: with dynamic ones, the second batch size of a worker would
             # silently run other code than the first.
             self._run = torch.compile(self._module, dynamic=False)
+            _allow_many_graphs()
         self._opened = Opened(
             job, self._module, self._run, self._place, clock, self._autocast, self._initial
         )
