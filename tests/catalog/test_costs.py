@@ -201,7 +201,7 @@ def test_memory_is_weights_results_alive_inputs_and_the_engine() -> None:
     said = known("vit-base", shapes)
     expected = said.weight_bytes + said.peak_activation_bytes + 8 * 3 * 224 * 224 * 4
     assert memory_estimate_bytes(find("vit-base"), shapes, "fp32") == int(expected) + (
-        engine_bytes(int(said.peak_activation_bytes))
+        engine_bytes(find("vit-base"), int(said.peak_activation_bytes))
     )
 
 
@@ -230,7 +230,7 @@ def test_memory_of_training_by_its_options() -> None:
     moments = 2 * weights
     inputs = input_bytes(spec, shapes, mode=Mode.TRAINING)
     held = said.weight_bytes + moments + said.peak_activation_bytes + inputs
-    assert needed() == held + engine_bytes(int(said.peak_activation_bytes))
+    assert needed() == held + engine_bytes(spec, int(said.peak_activation_bytes))
     assert needed() - needed(optimizer="sgd") == weights
     assert needed("bf16") - needed() == spec.parameters * 2  # the weights, narrowed
     assert needed("bf16", pure=True) < 0.6 * needed()

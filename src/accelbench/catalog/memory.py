@@ -14,6 +14,9 @@ from accelbench.core.words import MIB, Mode
 #: What a worker of PyTorch holds besides, on a CPU: code imported late and workspaces. Small
 #: models at batch 1 took 7 to 8 MB more than weights, results and inputs.
 _ENGINE_BYTES = 8 * MIB
+#: transformers is there before a worker is forked; diffusers is imported by the worker that
+#: needs it, and its code took 22 to 29 MB.
+_CODE_BYTES = {"accelbench.catalog.networks.diffusion": 28 * MIB}
 #: The host's allocator keeps freed blocks below 32 MB and does not always find them again.
 #: With every block given back (MALLOC_MMAP_THRESHOLD_=65536) a training step's peak was within
 #: 3 % of what was counted; as workers run, small models took 1.2 to 1.8 times their results
@@ -21,9 +24,10 @@ _ENGINE_BYTES = 8 * MIB
 _KEPT_SHARE, _KEPT_MOST = 1.4, 256 * MIB
 
 
-def engine_bytes(results: int) -> int:
-    """What engine and allocator hold beside so many bytes of results."""
-    return _ENGINE_BYTES + int(min(_KEPT_SHARE * results, _KEPT_MOST))
+def engine_bytes(spec: ModelSpec, results: int) -> int:
+    """What engine, its code and the allocator hold beside so many bytes of results."""
+    code = _CODE_BYTES.get(spec.builder.partition(":")[0], 0)
+    return _ENGINE_BYTES + code + int(min(_KEPT_SHARE * results, _KEPT_MOST))
 
 
 def memory_estimate_bytes(
@@ -64,7 +68,7 @@ def memory_estimate_bytes(
         weights += spec.parameters * 2
     inputs = input_bytes(spec, shapes, 4 if kind == "fp32" else 2)
     results = int(counted.peak_activation_bytes)
-    return int(weights) + results + inputs + engine_bytes(results)
+    return int(weights) + results + inputs + engine_bytes(spec, results)
 
 
 def _training(
@@ -87,7 +91,7 @@ def _training(
     total = total // 2 if pure else total
     results = results // 2 if pure else results
     inputs = input_bytes(spec, shapes, 2 if pure else 4, mode=Mode.TRAINING)
-    return int(total + inputs + (2 * trained if autocast else 0)) + engine_bytes(results)
+    return int(total + inputs + (2 * trained if autocast else 0)) + engine_bytes(spec, results)
 
 
 def _checkpointed(spec: ModelSpec, found: Point, results: int) -> int:
