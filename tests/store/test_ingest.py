@@ -49,6 +49,7 @@ def test_every_column_comes_back_exactly(database: Database) -> None:
         "time": "2026-02-03T04:05:06.000007Z",
         "json": {"deep": [1, {"x": None}], "empty": {}},
         "list": ["", "a,b"],
+        "floats": [0.1 + 0.2, -0.0, 1e-300],
         "map": {"metric": 1e-300},
     }
     whole = {column.name: values[column.kind] for column in COLUMNS}
