@@ -72,10 +72,13 @@ def test_every_model_has_a_cost_and_an_estimate_at_its_default_sizes(spec: Model
             assert needed > spec.parameters * (2 if precision in ("bf16", "fp16") else 4)
 
 
-@everyone
+@pytest.mark.parametrize(
+    "spec",
+    # Of a model that retrieves and generates, what is trained is not what runs.
+    [s for s in every_model() if s.training and s.task != "retrieval-augmented-generation"],
+    ids=lambda s: s.id,
+)
 def test_training_takes_about_three_times_the_forward_pass(spec: ModelSpec) -> None:
-    if spec.training is None or spec.task == "retrieval-augmented-generation":
-        pytest.skip("what is trained is not what runs")
     forward = known(spec.id, Shapes(4, steps=spec.steps and 1)).flops
     # Frozen stems take less; attention, whose scores are calculated anew, more.
     assert 1.5 < known(spec.id, Shapes(4), mode=Mode.TRAINING).flops / forward < 5

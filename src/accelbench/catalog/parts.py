@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from accelbench.core.model import Generation, InputSpec, Training
+
+#: Ids that a tiny size knows: the logits of a batch of 128 then stay below 300 MB.
+FEW = 4096
 
 
 def token_ids(vocabulary: int, name: str = "input_ids") -> InputSpec:
@@ -15,9 +20,51 @@ def attention_mask(name: str = "attention_mask") -> InputSpec:
     return InputSpec(name, ("batch", "sequence"), "int64", constant=1)
 
 
+def text(vocabulary: int) -> tuple[InputSpec, ...]:
+    """What a decoder reads: ids, all of which count."""
+    return (token_ids(vocabulary), attention_mask())
+
+
 def pixel_values(channels: int = 3, name: str = "pixel_values") -> InputSpec:
     """Square images, normalised: standard normal values."""
     return InputSpec(name, ("batch", channels, "image", "image"))
+
+
+def rotary_decoder(
+    vocabulary: int,
+    hidden: int,
+    *,
+    feed_forward: int,
+    layers: int,
+    heads: int,
+    key_value_heads: int,
+    positions: int,
+    norm: float = 1e-5,
+    rope: dict[str, Any],
+    tied: bool = False,
+    **more: Any,
+) -> dict[str, Any]:
+    """A decoder made like LLaMA: rotary positions, gated feed-forward, keys shared by queries."""
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": hidden,
+        "intermediate_size": feed_forward,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": key_value_heads,
+        "max_position_embeddings": positions,
+        "rms_norm_eps": norm,
+        "rope_parameters": rope,
+        "tie_word_embeddings": tied,
+        # One forward pass keeps no keys and values; generation asks for the cache itself.
+        "use_cache": False,
+        **more,
+    }
+
+
+def turning(theta: float) -> dict[str, Any]:
+    """Positions that turn at the plain rates of a base."""
+    return {"rope_type": "default", "rope_theta": theta}
 
 
 def request(

@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from accelbench.catalog.parts import (
+    FEW,
     NEXT_TOKEN,
-    attention_mask,
     request,
+    rotary_decoder,
     short_request,
-    token_ids,
+    text,
+    turning,
 )
-from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.model import ModelSpec
 from accelbench.core.words import Architecture, Family
-
-_FEW = 4096  # ids of the tiny size: the logits of a batch of 128 then stay below 300 MB
-
-
-def _config(
-    vocabulary: int,
-    hidden: int,
-    feed_forward: int,
-    layers: int,
-    heads: int,
-    key_value_heads: int,
-    positions: int,
-    *,
-    tied: bool = False,
-    rope: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    return {
-        "vocab_size": vocabulary,
-        "hidden_size": hidden,
-        "intermediate_size": feed_forward,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": key_value_heads,
-        "max_position_embeddings": positions,
-        "rms_norm_eps": 1e-5,
-        "rope_parameters": rope or {"rope_type": "default", "rope_theta": 10000.0},
-        "tie_word_embeddings": tied,
-        # One forward pass keeps no keys and values; generation asks for the cache itself.
-        "use_cache": False,
-    }
-
-
-def _inputs(vocabulary: int) -> tuple[InputSpec, ...]:
-    return (token_ids(vocabulary), attention_mask())
-
 
 #: How version 3 stretches positions it learned up to 8192 over sixteen times as many.
 _STRETCHED = {
@@ -68,15 +33,22 @@ MODELS = (
         task="text-generation",
         size="large",
         builder="transformers:LlamaForCausalLM",
-        config=_config(
-            32000, 4096, feed_forward=11008, layers=32, heads=32, key_value_heads=32, positions=4096
+        config=rotary_decoder(
+            32000,
+            4096,
+            feed_forward=11008,
+            layers=32,
+            heads=32,
+            key_value_heads=32,
+            positions=4096,
+            rope=turning(10000.0),
         ),
-        inputs=_inputs(32000),
+        inputs=text(32000),
         parameters=6_738_415_616,
         item="sequences",
         sequence=128,
         max_sequence=4096,
-        generation=request(_inputs(32000), 4096),
+        generation=request(text(32000), 4096),
         training=NEXT_TOKEN,
         aliases=("llama", "llama2", "llama-7b"),
         hub_ids=("meta-llama/Llama-2-7b-hf",),
@@ -91,7 +63,7 @@ MODELS = (
         task="text-generation",
         size="large",
         builder="transformers:LlamaForCausalLM",
-        config=_config(
+        config=rotary_decoder(
             128256,
             2048,
             feed_forward=8192,
@@ -102,12 +74,12 @@ MODELS = (
             tied=True,
             rope=_STRETCHED,
         ),
-        inputs=_inputs(128256),
+        inputs=text(128256),
         parameters=1_235_814_400,
         item="sequences",
         sequence=128,
         max_sequence=131072,
-        generation=request(_inputs(128256), 131072),
+        generation=request(text(128256), 131072),
         training=NEXT_TOKEN,
         hub_ids=("meta-llama/Llama-3.2-1B",),
         small_variant="llama-tiny",
@@ -120,15 +92,22 @@ MODELS = (
         task="text-generation",
         size="tiny",
         builder="transformers:LlamaForCausalLM",
-        config=_config(
-            _FEW, 128, feed_forward=344, layers=2, heads=4, key_value_heads=2, positions=2048
+        config=rotary_decoder(
+            FEW,
+            128,
+            feed_forward=344,
+            layers=2,
+            heads=4,
+            key_value_heads=2,
+            positions=2048,
+            rope=turning(10000.0),
         ),
-        inputs=_inputs(_FEW),
+        inputs=text(FEW),
         parameters=1_411_712,
         item="sequences",
         sequence=128,
         max_sequence=2048,
-        generation=short_request(_inputs(_FEW), 2048),
+        generation=short_request(text(FEW), 2048),
         training=NEXT_TOKEN,
         sets=("small",),
     ),

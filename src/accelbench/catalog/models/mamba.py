@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import NEXT_TOKEN, request, short_request, token_ids
+from accelbench.catalog.parts import FEW, NEXT_TOKEN, request, short_request, token_ids
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.words import Architecture, Family
 
 _VOCABULARY = 50280
-_FEW = 4096  # ids of the tiny size: the logits of a batch of 128 then stay below 300 MB
 
 
 def _config(vocabulary: int, hidden: int, layers: int) -> dict[str, Any]:
@@ -68,12 +67,12 @@ MODELS = (
         task="text-generation",
         size="tiny",
         builder="transformers:MambaForCausalLM",
-        config=_config(_FEW, hidden=128, layers=2),
-        inputs=_inputs(_FEW),
+        config=_config(FEW, hidden=128, layers=2),
+        inputs=_inputs(FEW),
         parameters=757_632,
         item="sequences",
         sequence=128,
-        generation=short_request(_inputs(_FEW)),
+        generation=short_request(_inputs(FEW)),
         training=NEXT_TOKEN,
         sets=("small",),
     ),

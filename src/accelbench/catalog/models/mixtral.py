@@ -12,54 +12,35 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.catalog.parts import (
+    FEW,
     NEXT_TOKEN,
-    attention_mask,
     request,
+    rotary_decoder,
     short_request,
-    token_ids,
+    text,
+    turning,
 )
-from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.model import ModelSpec
 from accelbench.core.words import Architecture, Family
 
 _VOCABULARY = 32000
-_FEW = 4096  # ids of the tiny size: the logits of a batch of 128 then stay below 300 MB
 
 
-def _config(
-    vocabulary: int,
-    hidden: int,
-    feed_forward: int,
-    layers: int,
-    heads: int,
-    key_value_heads: int,
-    experts: int,
-    positions: int,
-) -> dict[str, Any]:
-    return {
-        "vocab_size": vocabulary,
-        "hidden_size": hidden,
-        "intermediate_size": feed_forward,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": key_value_heads,
-        "num_local_experts": experts,
-        "num_experts_per_tok": 2,
-        "max_position_embeddings": positions,
-        "rms_norm_eps": 1e-5,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
+def _config(vocabulary: int, hidden: int, *, experts: int, **sizes: Any) -> dict[str, Any]:
+    return rotary_decoder(
+        vocabulary,
+        hidden,
+        rope=turning(1000000.0),
+        num_local_experts=experts,
+        num_experts_per_tok=2,
         # All tokens of an expert in one product, without asking the device which experts were
         # hit, as the loop over experts ("eager") has to: what transformers itself prefers. Both
         # give the same outputs and gradients (fp32 within 1e-6, bf16 within its rounding) and on
         # one core the same time; gathering each token's weights ("batched_mm") took 35 times as
         # long. Autocast does not reach grouped products: there the loop must stand in.
-        "experts_implementation": "grouped_mm",
-        # One forward pass keeps no keys and values; generation asks for the cache itself.
-        "use_cache": False,
-    }
-
-
-def _inputs(vocabulary: int) -> tuple[InputSpec, ...]:
-    return (token_ids(vocabulary), attention_mask())
+        experts_implementation="grouped_mm",
+        **sizes,
+    )
 
 
 MODELS = (
@@ -81,12 +62,12 @@ MODELS = (
             experts=8,
             positions=32768,
         ),
-        inputs=_inputs(_VOCABULARY),
+        inputs=text(_VOCABULARY),
         parameters=46_702_792_704,
         item="sequences",
         sequence=128,
         max_sequence=32768,
-        generation=request(_inputs(_VOCABULARY), 32768),
+        generation=request(text(_VOCABULARY), 32768),
         training=NEXT_TOKEN,
         aliases=("mixtral",),
         hub_ids=("mistralai/Mixtral-8x7B-v0.1",),
@@ -102,7 +83,7 @@ MODELS = (
         size="tiny",
         builder="transformers:MixtralForCausalLM",
         config=_config(
-            _FEW,
+            FEW,
             128,
             feed_forward=256,
             layers=2,
@@ -111,12 +92,12 @@ MODELS = (
             experts=4,
             positions=2048,
         ),
-        inputs=_inputs(_FEW),
+        inputs=text(FEW),
         parameters=1_934_976,
         item="sequences",
         sequence=128,
         max_sequence=2048,
-        generation=short_request(_inputs(_FEW), 2048),
+        generation=short_request(text(FEW), 2048),
         training=NEXT_TOKEN,
         sets=("small",),
     ),

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
+from accelbench.catalog.parts import FEW, NEXT_TOKEN
+from accelbench.core.model import Generation, InputSpec, ModelSpec
 from accelbench.core.words import Architecture, Family
 
 _RETRIEVED = 3  # passages a question
@@ -53,11 +54,10 @@ def _answers(
 
 
 #: The question is its own label; the loss is the generator's, and so is what learns.
-_TRAINING = Training(loss="causal_lm", labels=())
+_TRAINING = NEXT_TOKEN
 
 _BERT_WORDS = 30522
 _GPT2_WORDS = 50257
-_FEW = 4096
 
 MODELS = (
     ModelSpec(
@@ -109,25 +109,23 @@ MODELS = (
         builder="accelbench.catalog.networks.rag:Rag",
         config=_config(
             {
-                "vocab_size": _FEW,
+                "vocab_size": FEW,
                 "hidden_size": 64,
                 "num_hidden_layers": 2,
                 "num_attention_heads": 2,
                 "intermediate_size": 256,
             },
-            {"vocab_size": _FEW, "n_positions": 1024, "n_embd": 128, "n_layer": 2, "n_head": 2},
+            {"vocab_size": FEW, "n_positions": 1024, "n_embd": 128, "n_layer": 2, "n_head": 2},
             passages=1_000,
             passage_tokens=16,
         ),
-        inputs=_question(_FEW, "sequence"),
+        inputs=_question(FEW, "sequence"),
         parameters=1_447_296,
         item="sequences",
         sequence=16,
         max_sequence=512,
         procedure="rag",
-        generation=_answers(
-            _FEW, passage_tokens=16, prompt_tokens=64, new_tokens=8, max_tokens=560
-        ),
+        generation=_answers(FEW, passage_tokens=16, prompt_tokens=64, new_tokens=8, max_tokens=560),
         training=_TRAINING,
         sets=("small",),
     ),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from accelbench.catalog.parts import attention_mask, token_ids
+from accelbench.catalog.parts import FEW, attention_mask, token_ids
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.words import Architecture, Family
 
 _VOCABULARY = 32128
-_FEW = 4096  # ids of the tiny size: the logits of a batch of 128 then stay below 300 MB
 _START = 0  # the padding id, which the decoder begins with
 
 
@@ -103,13 +102,13 @@ MODELS = (
         task="text2text-generation",
         size="tiny",
         builder="transformers:T5ForConditionalGeneration",
-        config=_config(_FEW, hidden=128, feed_forward=512, layers=2, heads=2),
-        inputs=_both(_FEW),
+        config=_config(FEW, hidden=128, feed_forward=512, layers=2, heads=2),
+        inputs=_both(FEW),
         parameters=1_443_456,
         item="sequences",
         sequence=128,
-        generation=_answers(_FEW, prompt_tokens=32, new_tokens=8),
-        training=_training(_FEW),
+        generation=_answers(FEW, prompt_tokens=32, new_tokens=8),
+        training=_training(FEW),
         sets=("small",),
     ),
 )
