@@ -149,6 +149,29 @@ def refuse_pure_autocast(pure: bool, names: Sequence[str]) -> None:
         )
 
 
+def verification(word: str, only: bool, never: bool) -> str:
+    """auto, require, only or off; what contradicts itself is refused."""
+    if word not in ("auto", "require"):
+        raise UsageError(
+            f"There is no way to verify called {word!r}.",
+            "Use --verify auto or require, --verify-only, or --benchmark-only.",
+        )
+    given = [
+        name
+        for name, is_given in (
+            ("--verify-only", only),
+            ("--benchmark-only", never),
+            ("--verify require", word == "require"),
+        )
+        if is_given
+    ]
+    if never and len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} contradict each other.", "Leave one out.")
+    if only:
+        return "only"
+    return "off" if never else word
+
+
 def options(compiled: bool, threads: int | None) -> dict[str, Option]:
     """Only what was set on purpose: it becomes part of a case's identity."""
     chosen: dict[str, Option] = {}

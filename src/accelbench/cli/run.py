@@ -111,6 +111,16 @@ def run(
         None, "--threads", min=1, help="Threads of the engine; its own default otherwise."
     ),
     seed: int = typer.Option(0, "--seed", min=0, max=2**63 - 1, help="Seed of weights and inputs."),
+    verify: str = typer.Option(
+        "auto",
+        "--verify",
+        help="Outputs against PyTorch in fp32 on the CPU: auto, or require, where what cannot be"
+        " verified fails.",
+    ),
+    verify_only: bool = typer.Option(False, "--verify-only", help="Verify, and time nothing."),
+    benchmark_only: bool = typer.Option(
+        False, "--benchmark-only", help="Time, and verify nothing."
+    ),
     timeout: str | None = typer.Option(
         None, "--timeout", help="For loading and for each case; 10m by default."
     ),
@@ -208,6 +218,7 @@ def run(
             warmup=warmup,
             timeout=seconds(timeout, "--timeout"),
             budget=seconds(budget, "--budget"),
+            verify=asked.verification(verify, verify_only, benchmark_only),
             limit=limit,
             label=label,
             names=called(names, chosen),

@@ -80,6 +80,7 @@ class How:
     limit: int | None
     label: str | None
     names: Mapping[str, str]  # of models by id, as they were typed
+    verify: str = "auto"
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -95,6 +96,7 @@ class How:
             warmup=self.warmup,
             timeout=self.timeout or DEFAULT_TIMEOUT,
             budget=self.budget,
+            verify=self.verify,
         )
 
 

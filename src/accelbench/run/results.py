@@ -110,7 +110,7 @@ def compose(
         body["memory_estimate_mb"] = estimate_bytes / MIB
     if cost is not None:
         body["flops"], body["bytes_moved"] = cost.flops, cost.bytes_moved
-    if measured:
+    if "samples" in measured:
         body["samples"] = measured["samples"]
         body["sampling"] = measured["sampling"]
     body["nulls"] = why_null(body, outcome.null_reasons)

@@ -1,17 +1,20 @@
 """The worker: opens one model and measures the cases it is given, smallest batch first.
 
-It answers {"do": "open", "job"}, {"do": "measure", "case", "rules"} and, without
-timing anything and without dropout, {"do": "losses", "case", "steps"}, and ends when the conductor
-hangs up. Between blocks it reports and waits for "go": what the conductor then
-draws or writes disturbs no sample.
+It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without timing
+anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
+"folder", "draw"} leaves what a reference gives in a folder, and {"do": "verify", …} holds
+outputs against that. It ends when the conductor hangs up. Between blocks it reports and
+waits for "go": what the conductor then draws or writes disturbs no sample.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.data import ready_decoders
@@ -25,9 +28,10 @@ from accelbench.core.words import Status, Timing
 from accelbench.measure.bootstrap import Interval
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
+from accelbench.run.agreement import OTHER, RIGHT, agree, load, pick, save
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
-from accelbench.run.selfcheck import SelfCheck, self_check
+from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
 from accelbench.run.wire import Channel
 
 
@@ -121,6 +125,11 @@ def skipped(found: Measurement) -> list[str]:
     return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
 
 
+def finite(value: float) -> float | None:
+    """A number as JSON holds it."""
+    return value if math.isfinite(value) else None
+
+
 class Bench:
     """One worker's model, and what the conductor may ask of it."""
 
@@ -135,6 +144,8 @@ class Bench:
             "open": self._open,
             "measure": self._measure,
             "losses": self._losses,
+            "outputs": self._outputs,
+            "verify": self._verify,
         }
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,6 +220,28 @@ class Bench:
             inputs = log.session.prepare(case_from_json(request["case"]))
             log.session.sample(inputs, request["steps"], Timing.EACH)
         return {"losses": log.losses, "cpu_seconds": cpu_seconds()}
+
+    def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What a reference gives, for its inputs and for others."""
+        session, case = self._opened(), case_from_json(request["case"])
+        for name, seed in ((RIGHT, None), (OTHER, other_seed(self._seed))):
+            found = session.outputs(session.prepare(case, seed))
+            save(pick(found, request["draw"]), Path(request["folder"]) / name)
+        return {"cpu_seconds": cpu_seconds()}
+
+    def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        session, case = self._opened(), case_from_json(request["case"])
+        right, other = (load(Path(request["folder"]) / name) for name in (RIGHT, OTHER))
+        found = pick(session.outputs(session.prepare(case)), request["draw"])
+        held = agree(found, right, other, case.precision)
+        return {
+            "error": finite(held.error),
+            "tolerance": held.tolerance,
+            "errors": {name: finite(error) for name, error in held.errors.items()},
+            "wrong": held.wrong,
+            "telling": held.telling,
+            "cpu_seconds": cpu_seconds(),
+        }
 
     def _opened(self) -> Session:
         if self._session is None:

@@ -241,6 +241,13 @@ class Workshop:
         name = f"{kind}-{self._count}"
         return name, self._scratch.folder / f"{name}.log"
 
+    def new_folder(self, kind: str) -> Path:
+        """A folder that lasts as long as the run."""
+        self._count += 1
+        folder = self._scratch.folder / f"{kind}-{self._count}"
+        folder.mkdir(mode=0o700)
+        return folder
+
     def connect(self, name: str, process: subprocess.Popen[bytes], log: Path) -> Channel:
         """Wait for a process that was just started to call in."""
         try:
