@@ -121,6 +121,9 @@ def run(
     benchmark_only: bool = typer.Option(
         False, "--benchmark-only", help="Time, and verify nothing."
     ),
+    no_fix: bool = typer.Option(
+        False, "--no-fix", help="Try no workaround where a model does not go through."
+    ),
     timeout: str | None = typer.Option(
         None, "--timeout", help="For loading and for each case; 10m by default."
     ),
@@ -218,6 +221,7 @@ def run(
             warmup=warmup,
             timeout=seconds(timeout, "--timeout"),
             budget=seconds(budget, "--budget"),
+            fix=not no_fix,
             verify=asked.verification(verify, verify_only, benchmark_only),
             limit=limit,
             label=label,

@@ -81,6 +81,7 @@ class How:
     label: str | None
     names: Mapping[str, str]  # of models by id, as they were typed
     verify: str = "auto"
+    fix: bool = True
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -97,6 +98,7 @@ class How:
             timeout=self.timeout or DEFAULT_TIMEOUT,
             budget=self.budget,
             verify=self.verify,
+            fix=self.fix,
         )
 
 

@@ -136,7 +136,7 @@ def measure(
     if evidence.fell_back:
         raise CaseError(
             "fallback",
-            f"asked for {evidence.requested}, but the work ran on {', '.join(evidence.devices)}",
+            f"asked for {evidence.requested}, but the work ran on {_where(evidence)}",
             "No figure is given for a device that did not do the work.",
         )
     quality, warnings = _judge(steady, warm, rules, evidence)
@@ -295,6 +295,15 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
         "ttft_ms": median(r[0] for r in requests) / 1e6,
         "tpot_ms": median(between) / 1e6 if between else None,
     }
+
+
+def _where(evidence: Evidence) -> str:
+    """The devices, with their share of the time where it is told."""
+    shares = evidence.shares
+    return ", ".join(
+        f"{device} ({shares[device]:.0%})" if device in shares else device
+        for device in evidence.devices
+    )
 
 
 def _judge(

@@ -9,6 +9,7 @@ from typing import Any
 from accelbench.core.facts import Fact
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Runtime
+from accelbench.run.artefacts import Artefacts
 from accelbench.run.budget import Budget
 from accelbench.run.convergence import Curves
 from accelbench.run.observer import Observer
@@ -37,6 +38,7 @@ class Settings:
     timeout: float = DEFAULT_TIMEOUT  # for opening a model, and for each case
     budget: float | None = None  # seconds for the whole run
     verify: str = "auto"  # auto · require · only · off
+    fix: bool = True  # try workarounds
 
 
 @dataclass
@@ -73,4 +75,5 @@ class Context:
     tally: Tally = field(default_factory=Tally)
     repeats: Repeats = field(default_factory=Repeats)
     curves: Curves = field(default_factory=Curves)
+    artefacts: Artefacts = field(default_factory=Artefacts)
     verifications: Verifications = field(default_factory=Verifications)

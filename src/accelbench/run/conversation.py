@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.protocols import Runtime
 from accelbench.core.words import Status
 from accelbench.run import lifeline
 from accelbench.run.asking import open_request
@@ -49,24 +50,28 @@ class Conversation:
         """Whether a worker is there."""
         return self._worker is not None
 
-    def open(self, planned: Planned) -> None:
-        """A fresh worker that has the case's model open; raises TroubleError."""
-        settings = self._settings
-        runtime = self._context.runtimes.get(planned.case.target.runtime)
-        if runtime is None:
-            raise TroubleError(_no_runtime(planned.case.target.runtime))
+    def start(self, runtime: Runtime) -> None:
+        """A fresh worker of a runtime; raises TroubleError."""
         self._context.observer.progress(Progress("starting"))
         try:
-            self._worker = self._context.workshop.worker(runtime, settings.threads)
+            self._worker = self._context.workshop.worker(runtime, self._settings.threads)
         except SurroundingsError as error:
             raise TroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:
             said = f"no worker could be started: {error or 'it did not answer in time'}"
             raise TroubleError(_no_worker(said, "Run again with --debug.")) from error
+
+    def open(self, planned: Planned, artefact: str | None = None) -> None:
+        """A fresh worker that has the case's model open; raises TroubleError."""
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        if runtime is None:
+            raise TroubleError(_no_runtime(planned.case.target.runtime))
+        self.start(runtime)
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
-        self.opened = self.ask(open_request(settings, planned.case, device), "loading")
+        request = open_request(self._settings, planned.case, device, artefact)
+        self.opened = self.ask(request, "loading")
         self.cpu_seconds = self.opened["cpu_seconds"]
 
     def ask(self, request: Mapping[str, Any], doing: str) -> dict[str, Any]:

@@ -50,6 +50,9 @@ class GroupLaunch:
         self._open_trouble: Outcome | None = None
         self._rules: Mapping[str, Any] = {}
         self._measured_before = 0  # by the worker in hand
+        self._workarounds: tuple[str, ...] = ()
+        self._static = False
+        self._succeeded = False
 
     def run(self) -> None:
         """Measure each case; the worker is gone afterwards whatever happens."""
@@ -67,19 +70,56 @@ class GroupLaunch:
             context.curves.gather(context, self._cases)
             context.verifications.gather(context, self._cases)
             refused = self._known_wrong(planned.case)
+            if not self._succeeded:
+                self._workarounds = context.artefacts.first_try(context, planned.case)
             self._warm_up_template(planned)
         started_at = utc_now()
+        outcome = refused or self._tried(planned)
+        while (more := self._another_way(planned, outcome)) is not None:
+            self._workarounds = more
+            outcome = self._tried(planned)
+        context.budget.case_over()
+        if outcome.status is Status.OK:
+            self._room.fitted(planned)
+            context.artefacts.remember(context, planned.case, self._workarounds)
+        elif outcome.status is Status.OUT_OF_MEMORY:
+            if self._open_trouble is None and outcome.reason != ESTIMATED:
+                self._room.ran_out(planned)
+            advice = self._room.advice(planned, estimate=self._open_trouble is None)
+            outcome = replace(outcome, advice=advice)
+        if refused is None:
+            outcome = replace(outcome, workarounds=self._workarounds)
+        self._record(planned, outcome, started_at)
+        if outcome.status is Status.OK:
+            self._measured_before += 1
+        if self._static:
+            self._drop_worker()  # what it has open is for this batch alone
+
+    def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
+        """The workarounds to try a failed case with; None where it stays as it is.
+
+        Not after a case of the group has gone through: the way is not what is wrong then.
+        """
+        if self._succeeded:
+            return None
+        more = self._context.artefacts.next_try(
+            self._context, planned.case, outcome, self._workarounds
+        )
+        if more is not None:
+            _log.debug("%s: %s; trying with %s", planned.case, outcome.message, ", ".join(more))
+            self._open_trouble = None
+            self._context.verifications.forget(planned.case)
+            self._drop_worker()
+        return more
+
+    def _tried(self, planned: Planned) -> Outcome:
+        """Measure a case and hold it against its reference."""
+        context, talk = self._context, self._talk
         talk.watch = DeviceWatch.of(planned.device)
         before = context.surroundings.before()
         cpu_before = talk.cpu_seconds
         try:
-            outcome = refused or self._measured(planned)
-        except TroubleError as trouble:
-            outcome = replace(trouble.outcome, opened=talk.opened)
-            self._drop_worker()
-        context.budget.case_over()
-        if outcome.status is Status.OK:
-            self._room.fitted(planned)
+            outcome = self._measured(planned)
             own = max(talk.cpu_seconds - cpu_before, 0.0)
             environment, warnings = context.surroundings.after(
                 before, own, talk.opened.get("threads")
@@ -91,15 +131,13 @@ class GroupLaunch:
                 warnings=[*warnings, *talk.watch.warnings()],
             )
             outcome = self._held(planned.case, outcome)  # when nothing is watched any more
-        elif outcome.status is Status.OUT_OF_MEMORY:
-            if self._open_trouble is None and outcome.reason != ESTIMATED:
-                self._room.ran_out(planned)
-            advice = self._room.advice(planned, estimate=self._open_trouble is None)
-            outcome = replace(outcome, advice=advice)
-        talk.watch.close()
-        self._record(planned, outcome, started_at)
-        if outcome.status is Status.OK:
-            self._measured_before += 1
+            self._succeeded = self._succeeded or outcome.status is Status.OK
+        except TroubleError as trouble:
+            outcome = replace(trouble.outcome, opened=talk.opened)
+            self._drop_worker()
+        finally:
+            talk.watch.close()
+        return outcome
 
     def _warm_up_template(self, planned: Planned) -> None:
         """Have the engine imported before the case begins; failing is told by the case."""
@@ -167,7 +205,7 @@ class GroupLaunch:
         talk = self._talk
         if not talk.begun:
             try:
-                talk.open(planned)
+                self._open(planned)
             except TroubleError as trouble:
                 # Loading does not depend on the batch: it would end the same way for the
                 # others. Being killed from outside, or out of budget, would not.
@@ -187,6 +225,13 @@ class GroupLaunch:
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
         return Outcome(Status.OK, measurement=answer, opened=talk.opened)
+
+    def _open(self, planned: Planned) -> None:
+        """A worker with the model open, from an artefact where the runtime wants one."""
+        context = self._context
+        artefact = context.artefacts.get(context, planned, self._workarounds)
+        self._static = artefact is not None and artefact.static
+        self._talk.open(planned, artefact.folder if artefact else None)
 
     def _held(self, case: Case, outcome: Outcome) -> Outcome:
         """Hold what was measured against its reference: what is wrong is no result."""

@@ -49,6 +49,7 @@ class Outcome:
     null_reasons: Mapping[str, str] = field(default_factory=dict)  # of columns left empty
     environment: Mapping[str, Any] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
+    workarounds: Sequence[str] = ()
 
 
 def identity_of(asked: Asked, planned: Planned) -> str:
@@ -101,7 +102,7 @@ def compose(
         "conditions": dict(outcome.conditions),
         "environment": dict(outcome.environment),
         "protocol_version": PROTOCOL_VERSION,
-        "workarounds": [],
+        "workarounds": list(outcome.workarounds),
         "started_at": started_at,
         "finished_at": finished_at,
     }

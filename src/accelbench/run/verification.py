@@ -130,6 +130,10 @@ class Verifications:
         """Remember what a worker's outputs are worth."""
         return self._found.setdefault(_cell(case), _judged(answer))
 
+    def forget(self, case: Case) -> None:
+        """A cell is tried in another way: what was found of it holds no more."""
+        self._found.pop(_cell(case), None)
+
     def give_up(self, case: Case, why: str) -> Verdict:
         """Remember that a worker could not say."""
         verdict = Verdict(NOT_DONE, f"running it to compare failed: {why}")

@@ -2,9 +2,10 @@
 
 It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without timing
 anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
-"folder", "draw"} leaves what a reference gives in a folder, and {"do": "verify", …} holds
-outputs against that. It ends when the conductor hangs up. Between blocks it reports and
-waits for "go": what the conductor then draws or writes disturbs no sample.
+"folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
+outputs against that, and {"do": "export", …} makes an artefact. It ends when the
+conductor hangs up. Between blocks it reports and waits for "go": what the conductor then
+draws or writes disturbs no sample.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Fed, Job, Runtime, Session, Undroppable
+from accelbench.core.protocols import Fed, Job, Runtime, Session, Undroppable, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Status, Timing
 from accelbench.measure.bootstrap import Interval
@@ -98,6 +99,7 @@ def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
         seed=body["seed"],
         threads=body["threads"],
         weights=body["weights"],
+        artefact=body.get("artefact"),
         data=body.get("data"),
         trust_remote_code=body["trust_remote_code"],
     )
@@ -130,6 +132,23 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Make an artefact; nothing else happens in this worker."""
+    from accelbench.artifacts.cache import Cache
+    from accelbench.artifacts.make import make
+    from accelbench.artifacts.recipe import Recipe
+
+    recipe = Recipe(
+        case_from_json(request["case"]),
+        Wanted(request["format"], request["static"]),
+        request["seed"],
+        request["weights"],
+        request["trust_remote_code"],
+        tuple(request["workarounds"]),
+    )
+    return {"folder": str(make(recipe, Cache()).folder), "cpu_seconds": cpu_seconds()}
+
+
 class Bench:
     """One worker's model, and what the conductor may ask of it."""
 
@@ -146,6 +165,7 @@ class Bench:
             "losses": self._losses,
             "outputs": self._outputs,
             "verify": self._verify,
+            "export": _exported,
         }
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:

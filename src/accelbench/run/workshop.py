@@ -203,8 +203,8 @@ class Workshop:
     def _template(self, runtime: Runtime, threads: int | None) -> Template:
         key = (runtime.info.name, threads)
         if key not in self._templates:
-            # Never two engines at once beside a measurement: idle ones go first.
-            self.retire_templates()
+            # Idle ones stay: they sleep in the kernel, and a grid goes to and fro between
+            # the engine that is measured, the reference and the exporter.
             self._templates[key] = Template(self, runtime, threads)
         return self._templates[key]
 
