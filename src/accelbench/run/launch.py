@@ -245,7 +245,11 @@ class GroupLaunch:
                 answer = self._talk.ask(verifications.request(case), "verifying")
                 self._talk.cpu_seconds = answer["cpu_seconds"]
                 verdict = verifications.judge(case, answer)
+                told = {"evidence": answer["evidence"], **outcome.measurement}
+                outcome = replace(outcome, measurement=told)
             except TroubleError as trouble:
+                if self._settings.verify == "only":
+                    raise  # nothing else has shown that it runs
                 verdict = verifications.give_up(case, trouble.outcome.message)
                 self._drop_worker()
         return self._with(outcome, verdict)

@@ -27,7 +27,7 @@ from accelbench.core.protocols import Fed, Job, Runtime, Session, Undroppable, W
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Status, Timing
 from accelbench.measure.bootstrap import Interval
-from accelbench.measure.loop import Measurement, measure
+from accelbench.measure.loop import Measurement, measure, refuse_fallback
 from accelbench.measure.losses import LossLog
 from accelbench.run.agreement import OTHER, RIGHT, agree, load, pick, save
 from accelbench.run.meter import WorkerMeter, cpu_seconds
@@ -254,7 +254,10 @@ class Bench:
         right, other = (load(Path(request["folder"]) / name) for name in (RIGHT, OTHER))
         found = pick(session.outputs(session.prepare(case)), request["draw"])
         held = agree(found, right, other, case.precision)
+        evidence = session.evidence()
+        refuse_fallback(evidence)
         return {
+            "evidence": plain(evidence),
             "error": finite(held.error),
             "tolerance": held.tolerance,
             "errors": {name: finite(error) for name, error in held.errors.items()},
