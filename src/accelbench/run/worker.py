@@ -23,13 +23,14 @@ from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Fed, Job, Runtime, Session, Undroppable, Wanted
+from accelbench.core.protocols import Device, Fed, Job, Runtime, Session, Undroppable, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Status, Timing
 from accelbench.measure.bootstrap import Interval
 from accelbench.measure.loop import Measurement, measure, refuse_fallback
 from accelbench.measure.losses import LossLog
 from accelbench.run.agreement import OTHER, RIGHT, agree, load, pick, save
+from accelbench.run.honesty import refuse_dishonest
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
 from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
@@ -158,6 +159,7 @@ class Bench:
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
+        self._device: Device | None = None
         self._checked = False
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
@@ -184,6 +186,7 @@ class Bench:
                 "Leave out --data.",
             )
         self._checked, self._seed = False, request["job"]["seed"]
+        self._device = device_from_json(request["job"]["device"])
         self._meter.watch(session)
         return {
             "timings": dict(session.timings),
@@ -204,7 +207,7 @@ class Bench:
             items_per_step(case.model, case.shapes, case.mode),
         )
         found = with_inputs(session, measured)
-        checked = self._self_check(session, case)
+        checked = self._self_check(session, case, measured.metrics.get("latency_mean_ms", 0) * 1e6)
         return {
             **plain(found),
             "self_check": checked and {**plain(checked), "verdict": checked.verdict},
@@ -217,13 +220,15 @@ class Bench:
             "cpu_seconds": cpu_seconds(),
         }
 
-    def _self_check(self, session: Session, case: Case) -> SelfCheck | None:
+    def _self_check(self, session: Session, case: Case, median_ns: float) -> SelfCheck | None:
         """Once a worker: what holds at the smallest batch holds for the model."""
         if self._checked:
             return None
         self._reporter.phase("self-check")
         checked = self_check(session, case, self._seed)
         checked.refuse(case.model.id)
+        assert self._device is not None
+        refuse_dishonest(session, case, self._device, self._seed, self._runtime.clock(), median_ns)
         self._checked = True
         return checked
 
