@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from accelbench.artifacts.graphs import save
 from accelbench.artifacts.manifest import Tensor
 from accelbench.artifacts.patches import applied
 from accelbench.artifacts.recipe import Recipe
@@ -143,14 +144,7 @@ def external(path: Path) -> None:
     for other in path.parent.iterdir():
         if other != path:
             other.unlink()
-    onnx.save_model(
-        model,
-        str(path),
-        save_as_external_data=True,
-        all_tensors_to_one_file=True,
-        location=WEIGHTS,
-        size_threshold=1024,
-    )
+    save(model, path, WEIGHTS)
 
 
 def _tensor(name: str, file_name: str, value: torch.Tensor, batch: int | None) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from accelbench.core.identity import digest, said
 from accelbench.core.protocols import Job, Wanted
 
 #: Raised whenever artefacts are made in another way.
-VERSION = 1
+VERSION = 2
 
 #: Whose versions decide what comes out, by format.
 _PACKAGES = {
@@ -63,7 +64,7 @@ class Recipe:
                 "static": self.static,
                 "seed": self.seed,
                 "weights": _fingerprint(self.weights),
-                "workarounds": list(self.workarounds),
+                "workarounds": sorted(self.workarounds),
                 "versions": versions(self.wanted.format),
             },
             24,
@@ -83,8 +84,18 @@ def recipe_of(job: Job, wanted: Wanted, workarounds: Sequence[str] = ()) -> Reci
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002
     """The installed packages that decide what a format becomes."""
+    return _installed(_PACKAGES[format])
+
+
+@cache
+def all_versions() -> Mapping[str, str]:
+    """Those that decide what any format becomes, or opens it."""
+    return _installed(sorted({name for names in _PACKAGES.values() for name in names}))
+
+
+def _installed(names: Iterable[str]) -> dict[str, str]:
     found = {}
-    for name in _PACKAGES[format]:
+    for name in names:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

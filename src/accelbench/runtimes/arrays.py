@@ -30,6 +30,18 @@ SHORT = 2
 
 Arrays = Mapping[str, Any]
 
+#: Of the products, how much must have been computed in the precision that was asked for. Not
+#: all: attention's own products stay in float where weights are int8, as in torchao.
+COMPUTED_AS_ASKED = 0.5
+
+#: What a precision's products may be called by an engine.
+_TYPES = {
+    "fp32": ("float", "float32", "fp32"),
+    "fp16": ("float16", "fp16"),
+    "bf16": ("bfloat16", "bf16"),
+    "int8": ("int8",),
+}
+
 
 class ArraySession(ABC):
     """One artefact opened by an engine."""
@@ -179,6 +191,30 @@ class ArraySession(ABC):
 
     def close(self) -> None:
         return None
+
+
+def hold_precision(asked: str, computed_in: Mapping[str, float]) -> None:
+    """Refuse a cell whose products were mostly computed in another precision than asked.
+
+    Args:
+        asked: the case's precision.
+        computed_in: what an engine says of its products, as shares by type; empty where it
+            says nothing, as one does that compiles a graph into one piece.
+
+    Raises:
+        CaseError: precision_changed.
+    """
+    wanted = _TYPES[asked]
+    share = sum(part for name, part in computed_in.items() if name in wanted)
+    if not computed_in or share >= COMPUTED_AS_ASKED:
+        return
+    most = max(computed_in, key=lambda name: computed_in[name])
+    raise CaseError(
+        "precision_changed",
+        f"{share:.0%} of its products were computed in {asked}; most were in {most}"
+        f" ({computed_in[most]:.0%})",
+        f"It would be no {asked} result. Measure it as what it is, or use another runtime.",
+    )
 
 
 def timed(clock: Clock, do: Callable[[], Any]) -> tuple[Any, int]:

@@ -7,6 +7,7 @@ inputs, runs a few times, and its profile says a node's provider, duration and t
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,21 +48,30 @@ def read(path: Path, warm: int = 1) -> Profile:
 def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
     """The same of its events."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
-    since = runs[min(warm, len(runs) - 1)] if runs else 0
-    spent: Counter[str] = Counter()
+    first = min(warm, max(len(runs) - 1, 0))
     nodes: dict[str, set[Any]] = {}
-    products: Counter[str] = Counter()
+    took: dict[tuple[Any, ...], Counter[int]] = {}  # of a node, in each run
+    said: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for event in events:
         if event.get("cat") != "Node" or not event["name"].endswith("_kernel_time"):
             continue
-        said = event["args"]
-        provider = said.get("provider", "")
-        nodes.setdefault(provider, set()).add(said.get("node_index", event["name"]))
-        if event["ts"] < since:
-            continue
-        spent[provider] += event["dur"]
-        if said.get("op_name") in _PRODUCTS:
-            products[_type(said)] += event["dur"]
+        args = event["args"]
+        provider = args.get("provider", "")
+        # A loop's body counts its nodes anew: an index alone is no name.
+        node = (provider, args.get("node_index"), event["name"])
+        nodes.setdefault(provider, set()).add(node)
+        run = bisect_right(runs, event["ts"]) - 1
+        if run >= first or not runs:
+            took.setdefault(node, Counter())[run] += event["dur"]
+            said[node] = args
+    spent: Counter[str] = Counter()
+    products: Counter[str] = Counter()
+    for node, durations in took.items():
+        # Its shortest run: a process that took the core meanwhile would count as the node's.
+        shortest = min(durations.values())
+        spent[node[0]] += shortest
+        if said[node].get("op_name") in _PRODUCTS:
+            products[_type(said[node])] += shortest
     return Profile(
         nodes={provider: len(found) for provider, found in nodes.items()},
         time_share=_shares(spent),

@@ -25,6 +25,7 @@ class Provider:
     takes_ordinal: bool = True
     precisions: tuple[str, ...] = ("fp32", "fp16", "int8")
     why_not: Mapping[str, str] | None = None  # what a precision would silently become
+    binds: str = ""  # its memory, as ONNX Runtime's OrtValue calls it; "": fed from the host
 
 
 #: The first of a platform is its default.
@@ -42,8 +43,10 @@ PROVIDERS: tuple[Provider, ...] = (
             "bf16": "ONNX Runtime's CPU provider has no bf16 kernels",
         },
     ),
-    Provider("cuda", "CUDAExecutionProvider", "cuda", "onnxruntime-gpu"),
-    Provider("tensorrt", "TensorrtExecutionProvider", "cuda", "onnxruntime-gpu"),
+    Provider("cuda", "CUDAExecutionProvider", "cuda", "onnxruntime-gpu", binds="cuda"),
+    Provider("tensorrt", "TensorrtExecutionProvider", "cuda", "onnxruntime-gpu", binds="cuda"),
+    # Python's name of AMD's memory changed between versions of ONNX Runtime, and none could be
+    # tried: a step is fed from the host, copies and all, and its evidence says so.
     Provider("migraphx", "MIGraphXExecutionProvider", "rocm", "onnxruntime-migraphx"),
     Provider("rocm", "ROCMExecutionProvider", "rocm", "onnxruntime-rocm"),
     Provider(
@@ -55,7 +58,7 @@ PROVIDERS: tuple[Provider, ...] = (
         precisions=("fp32",),
         why_not={"fp16": "CoreML decides itself which operators it computes in fp16"},
     ),
-    Provider("directml", "DmlExecutionProvider", "cuda", "onnxruntime-directml"),
+    Provider("directml", "DmlExecutionProvider", "cuda", "onnxruntime-directml", binds="dml"),
 )
 
 HARDWARE = tuple(dict.fromkeys(one.hardware for one in PROVIDERS))

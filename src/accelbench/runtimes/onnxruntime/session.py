@@ -12,10 +12,9 @@ import onnxruntime
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.protocols import Evidence, Job
-from accelbench.runtimes.arrays import ArraySession
+from accelbench.runtimes.arrays import ArraySession, hold_precision
 from accelbench.runtimes.onnxruntime.profile import Profile, read
 from accelbench.runtimes.onnxruntime.providers import (
-    CPU,
     Provider,
     place_of,
     serving,
@@ -67,26 +66,25 @@ class OnnxruntimeSession(ArraySession):
         self._names = [one.file_name for one in self.manifest.outputs]
         # What the graph itself takes: an input that a trace did not need is not among it.
         self._takes = {one.name for one in self._session.get_inputs()}
-        self._on_device = self._provider.engine != CPU and self._provider.takes_ordinal
+        self._memory = self._provider.binds
 
     def _bind(self, arrays: Mapping[str, Any]) -> Any:
         fed = {name: value for name, value in arrays.items() if name in self._takes}
-        if not self._on_device:
+        if not self._memory:
             return fed
         # On a device inputs and outputs stay there: a step is the graph, not the copies.
         binding = self._session.io_binding()
+        kind, ordinal = self._memory, self._job.device.ordinal
         for name, value in fed.items():
-            kind, ordinal = "cuda", self._job.device.ordinal
-            binding.bind_ortvalue_input(
-                name, onnxruntime.OrtValue.ortvalue_from_numpy(value, kind, ordinal)
-            )
+            there = onnxruntime.OrtValue.ortvalue_from_numpy(value, kind, ordinal)
+            binding.bind_ortvalue_input(name, there)
         for name in self._names:
-            binding.bind_output(name, "cuda", self._job.device.ordinal)
+            binding.bind_output(name, kind, ordinal)
         return binding
 
     def _run(self, bound: Any) -> Any:
         try:
-            if not self._on_device:
+            if not self._memory:
                 return self._session.run(self._names, bound)
             self._session.run_with_iobinding(bound)
             bound.synchronize_outputs()
@@ -95,7 +93,7 @@ class OnnxruntimeSession(ArraySession):
             raise understood(error, "run_failed") from error
 
     def _read(self, result: Any) -> list[Any]:
-        found: list[Any] = result.copy_outputs_to_cpu() if self._on_device else result
+        found: list[Any] = result.copy_outputs_to_cpu() if self._memory else result
         return found
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
@@ -109,6 +107,7 @@ class OnnxruntimeSession(ArraySession):
         options = self._session.get_session_options()
         details = {
             "providers": self._session.get_providers(),
+            "inputs": f"bound in {self._memory} memory" if self._memory else "fed from the host",
             "threads": options.intra_op_num_threads or None,
             "graph_optimization_level": str(options.graph_optimization_level).rpartition(".")[2],
             "execution_mode": str(options.execution_mode).rpartition(".")[2],
@@ -116,6 +115,7 @@ class OnnxruntimeSession(ArraySession):
         }
         shares: dict[str, float] = {}
         if self._profile is not None:
+            hold_precision(self._case.precision, self._profile.computed_in)
             details |= self._profile.as_details()
             for engine, share in self._profile.time_share.items():
                 place = place_of(engine, device)
@@ -139,7 +139,7 @@ class OnnxruntimeSession(ArraySession):
                 fed = inputs
                 if self._schedule is not None:
                     fed = self._bind(inputs)
-                elif self._on_device:
+                elif self._memory:
                     fed = self._bind(dict(self._arrays(self._case, self._job.seed)))
                 for _ in range(_PROFILED_RUNS):
                     self._run(fed)
