@@ -149,6 +149,7 @@ class QnnSession(ArraySession):
         for one, (here, there) in zip(self.manifest.outputs, pairs, strict=True):
             if there.dtype.kind == "f":
                 apart = float(np.sqrt(np.mean(np.square(here - there, dtype=np.float64))))
-                spread = float(np.std(there, dtype=np.float64))
-                found[one.name] = round(apart / spread, 6) if spread else apart
+                # A single value has no spread: then its size.
+                scale = float(np.std(there, dtype=np.float64)) or float(np.abs(there).max())
+                found[one.name] = round(apart / (scale or 1.0), 6)
         return found
