@@ -152,8 +152,8 @@ class TestProductsOfAProgram:
         pytest.importorskip("jax")
         from accelbench.runtimes.jax.products import multiplied_in
 
-        assert multiplied_in(UPCAST) == {"f32": 1.0}
-        assert multiplied_in(NARROW) == {"bf16": 0.75, "f32": 0.25}
+        assert multiplied_in(UPCAST) == {"float32": 1.0}
+        assert multiplied_in(NARROW) == {"bfloat16": 0.75, "float32": 0.25}
         assert multiplied_in("ENTRY %main {\n  ROOT %a = f32[2]{0} parameter(0)\n}") == {}
 
     @pytest.mark.parametrize("name", ["float32", "bfloat16"])
@@ -166,4 +166,4 @@ class TestProductsOfAProgram:
         found = multiplied_in(text)
         assert sum(found.values()) == 1.0
         if name == "float32":
-            assert found == {"f32": 1.0}
+            assert found == {"float32": 1.0}

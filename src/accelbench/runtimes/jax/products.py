@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-#: Of each precision: what XLA calls the type that is asked for.
-TYPES = {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}
+#: XLA's names of what models are measured in, as everybody else has them.
+_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
 _DEFINED = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(\w+)\[")
 _PRODUCT = re.compile(r" (dot|convolution|ragged-dot)\(([^)]*)\)")
@@ -22,7 +22,7 @@ _NAME = re.compile(r"%([\w.\-]+)")
 
 
 def multiplied_in(text: str) -> dict[str, float]:
-    """The share of a program's products by the type of what they read, "f32" and the like."""
+    """The share of a program's products by the type of what they read, "float32" and the like."""
     types: dict[str, str] = {}
     counted: Counter[str] = Counter()
     for line in text.splitlines():
@@ -35,7 +35,7 @@ def multiplied_in(text: str) -> dict[str, float]:
         # After its operands are looked up: a name of another computation may be the same.
         types[defined[1]] = defined[2]
     total = counted.total()
-    return {name: count / total for name, count in sorted(counted.items())}
+    return {_NAMES.get(name, name): count / total for name, count in sorted(counted.items())}
 
 
 def _operands(line: str) -> list[str] | None:

@@ -13,8 +13,10 @@ import jax
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
+from accelbench.core.precision import long_name
+from accelbench.runtimes.arrays import COMPUTED_AS_ASKED
 from accelbench.runtimes.jax.lowering import Lowered
-from accelbench.runtimes.jax.products import TYPES, multiplied_in
+from accelbench.runtimes.jax.products import multiplied_in
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Programs:
             donated: which arguments the program may write its results over.
 
         Raises:
-            UnsupportedError: the graph cannot be had, or what is compiled multiplies in
-                another type throughout than was asked for.
+            UnsupportedError: the graph cannot be had, or what is compiled multiplies mostly
+                in another type than was asked for.
         """
         found = self._made.get(key)
         if found is None:
@@ -104,13 +106,14 @@ class Programs:
         )
 
     def _refuse(self, shares: dict[str, float]) -> None:
-        asked = TYPES[self.precision]
-        if asked != "f32" and shares and asked not in shares:
+        share = shares.get(long_name(self.precision), 0.0)
+        if shares and share < COMPUTED_AS_ASKED:
+            most = max(shares, key=lambda name: shares[name])
             raise UnsupportedError(
                 "precision_upcast",
-                f"XLA compiled every product of this model in {' and '.join(shares)}, with"
-                f" conversions around it: nothing would be multiplied in {self.precision}",
-                "Use --precision fp32, which is what would run, or --framework pytorch.",
+                f"of this model's products XLA compiled {share:.0%} in {self.precision} and"
+                f" {shares[most]:.0%} in {most}, with conversions around them",
+                "Use --precision fp32, or --framework pytorch.",
             )
 
     def forget(self) -> None:

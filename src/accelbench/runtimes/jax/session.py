@@ -96,9 +96,9 @@ class JaxSession:
                 {name: torch.empty_like(t) for name, t in host.items() if name not in rows},
                 {name: t.tolist() for name, t in host.items() if name in rows},
             )
-            self._last = None
+            # First the old one, with its optimizer's state: there may be no room for both.
+            self._procedure = self._program = self._last = None
             self._procedure = make(case, self._opened, example)
-            self._program = None
             return {
                 name: array(tensor, self._platform.device)
                 for name, tensor in host.items()

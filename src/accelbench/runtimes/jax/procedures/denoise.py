@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accelbench.catalog.denoising import Schedule
 from accelbench.core.case import Case
-from accelbench.core.errors import UnsupportedError
 from accelbench.runtimes.jax.lowering import Lowered
 from accelbench.runtimes.jax.procedures.base import Example, Inputs, Opened
 from accelbench.runtimes.jax.procedures.forward import lowered
 from accelbench.runtimes.jax.programs import Program
-from accelbench.runtimes.pytorch.procedures.denoise import _SCHEDULE, _TIMES, SHORT
+from accelbench.runtimes.pytorch.procedures.denoise import SHORT
 
 
 class Denoise:
@@ -29,22 +29,11 @@ class Denoise:
     phases: tuple[str, ...] = ("step",)
 
     def __init__(self, case: Case, opened: Opened, example: Example) -> None:
-        steps = case.shapes.steps or case.model.steps or 1
-        if steps > _TIMES:
-            raise UnsupportedError(
-                "too_many_steps",
-                f"There are {_TIMES} denoising steps at most, not {steps}.",
-                f"Use {_TIMES} or fewer.",
-            )
+        schedule = Schedule(case.shapes.steps or case.model.steps or 1)
         self._opened = opened
         self._example = example
         device = opened.model.device
-        self._times = [
-            tuple(
-                jax.device_put(np.asarray(n, t), device) for n, t in zip(one, _KINDS, strict=True)
-            )
-            for one in _times(steps)
-        ]
+        self._times = [tuple(jax.device_put(n, device) for n in one) for one in _times(schedule)]
 
     def _made(self) -> tuple[Program, Lowered]:
         model = self._opened.model
@@ -84,35 +73,27 @@ class Denoise:
         return {}
 
 
-#: Of a time and of the shares of the image in what is there then, and afterwards.
-_KINDS = (np.int32, np.float32, np.float32)
+def _times(schedule: Schedule) -> list[tuple[Any, Any, Any]]:
+    """Each time, and how much of the sample and of the noise its step leaves.
 
-
-def _times(steps: int) -> list[tuple[int, float, float]]:
-    """Diffusers' own schedule: each time with its share of the image, and the next time's."""
-    from diffusers import DDIMScheduler
-
-    scheduler = DDIMScheduler(**_SCHEDULE)
-    scheduler.set_timesteps(steps)
-    shares, last = scheduler.alphas_cumprod, float(scheduler.final_alpha_cumprod)
-    found = []
-    for time in scheduler.timesteps.tolist():
-        after = time - _TIMES // steps
-        found.append((time, float(shares[time]), float(shares[after]) if after >= 0 else last))
-    return found
+    DDIM's step is a sum of the two, each times a number: what it makes of a bare one.
+    """
+    one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
+    return [
+        (np.int32(time), schedule.step(none, time, one)[0], schedule.step(one, time, none)[0])
+        for time in schedule.times
+    ]
 
 
 def _pass(low: Lowered) -> Callable[..., Any]:
-    """One look at the noise, and DDIM's step (Song et al. 2020, formula 12 with sigma 0)."""
+    """One look at the noise, and the scheduler's step after it."""
 
     def run(
-        weights: Any, buffers: Any, inputs: Any, sample: Any, time: Any, share: Any, after: Any
+        weights: Any, buffers: Any, inputs: Any, sample: Any, time: Any, keep: Any, take: Any
     ) -> Any:
         times = jnp.broadcast_to(time, inputs["timestep"].shape)
         fed = {**inputs, "sample": sample, "timestep": times.astype(inputs["timestep"].dtype)}
-        noise = low(weights, buffers, fed)[0]["sample"].astype(jnp.float32)
-        image = (sample - jnp.sqrt(1 - share) * noise) / jnp.sqrt(share)
-        found = jnp.sqrt(after) * image + jnp.sqrt(1 - after) * noise
-        return found.astype(sample.dtype)
+        noise = low(weights, buffers, fed)[0]["sample"]
+        return (keep * sample + take * noise.astype(jnp.float32)).astype(sample.dtype)
 
     return run
