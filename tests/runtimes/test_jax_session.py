@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import json
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -260,10 +262,17 @@ class TestInference:
         assert "0% in bf16 and 100% in float32" in caught.value.message
         assert caught.value.advice
 
-    def test_closing_twice_is_no_error(self) -> None:
-        session = JaxRuntime().open(Job(case(LEARNING), CPU, threads=1))
+    def test_closing_frees_the_model_and_may_be_done_twice(self) -> None:
+        asked = case(LEARNING)
+        session = JaxRuntime().open(Job(asked, CPU, threads=1))
+        session.sample(session.prepare(asked), 1, Timing.EACH)
+        model = session._model  # type: ignore[attr-defined]
+        gone = [weakref.ref(one) for one in (model.module, *model.weights.values())]
+        del model
         session.close()
         session.close()
+        gc.collect()
+        assert not [one() for one in gone if one() is not None]
 
 
 class TestDenoising:

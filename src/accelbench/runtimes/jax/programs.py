@@ -15,8 +15,8 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.precision import long_name
 from accelbench.runtimes.arrays import COMPUTED_AS_ASKED
+from accelbench.runtimes.jax.computed_in import multiplied_in
 from accelbench.runtimes.jax.lowering import Lowered
-from accelbench.runtimes.jax.products import multiplied_in
 
 
 @dataclass(frozen=True)
