@@ -133,6 +133,7 @@ def test_outputs_are_pytorchs_at_any_batch(opened: Any, model: str, precision: s
     if precision == "int8":
         assert held.error > 1e-3
         assert details["quantiser"]["method"].startswith("nncf")
+        assert details["quantiser"]["bias_correction"] is True
         assert details["precision_hint"] == "f32"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.artifacts.cache import default_folder
+from accelbench.artifacts.intermediate import told
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.protocols import Evidence, Job
@@ -297,9 +298,7 @@ def in_words(error: Exception, reason: str) -> CaseError:
     """What the engine says, as a case's end."""
     if isinstance(error, CaseError):
         return error
-    lines = [line.strip() for line in str(error).splitlines()]
-    telling = [line for line in lines if line and not line.startswith("Exception from")]
-    text = " ".join(telling)[:400] or type(error).__name__
+    text = told(error)
     if isinstance(error, MemoryError) or any(words in text.lower() for words in _NO_MEMORY):
         return OutOfMemoryError(text)
     return CaseError(reason, f"OpenVINO: {text}", "Run again with --debug for its log.")
