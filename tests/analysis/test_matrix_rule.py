@@ -77,13 +77,20 @@ def test_an_option_of_one_engine_does_not_keep_it_from_being_compared():
     assert cell(rows, "openvino").runtime == "openvino hint=throughput"
 
 
-def test_emulation_is_compatible_and_never_rated_nor_anyones_yardstick():
+def test_emulation_is_compatible_and_never_rated():
     rows = [row(), row(hardware="qnn", runtime="qnn", emulated=True, throughput=900.0)]
     found = cell(rows, "qnn")
     assert (found.compatible, found.rating, found.emulated) == (True, Rating.NONE, True)
     assert found.speed is None
     assert "compatible (emulated)" in found.reason
-    assert cell(rows, "cpu").rating is Rating.MEDIUM
+
+
+def test_an_emulation_is_nobodys_yardstick_nor_does_it_speed_up_a_real_device():
+    emulated = {"hardware": "qnn", "runtime": "qnn", "emulated": True, "device": "qnn:0"}
+    slow = [row(), row(throughput=10.0, **emulated)]
+    assert cell(slow, "cpu").rating is Rating.MEDIUM  # still the best of one
+    real = row(hardware="qnn", runtime="qnn", device="qnn:1", throughput=50.0)
+    assert cell([row(), row(throughput=900.0, **emulated), real], "qnn").speed == pytest.approx(0.5)
 
 
 def test_verified_without_a_time_is_compatible_without_a_rating():

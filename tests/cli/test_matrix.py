@@ -215,6 +215,7 @@ def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(
     found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
     assert cells(found)["rocm"]["reason"] == "not here: no rocm driver"
     assert "it said hardware_absent" in cells(found)["cuda"]["reason"]
+    assert cells(found, "resnet-tiny")["cuda"]["reason"] == "not here: no cuda driver"
     monkeypatch.setattr(environment, "environment", lambda: ATTIC)
     assert cells(shell.json("--db", tmp_path / "s.duckdb"))["rocm"]["reason_token"] == (
         "never_measured"

@@ -190,7 +190,9 @@ def _made(
     marks = ", ".join("?" * len(ours))
     rows = database.results(f"{where} AND coalesce(run_id, '') IN ({marks})", [*values, *ours])
     wanted = only or platforms(str(row["hardware"]) for row in rows)
-    missing = [name for name in wanted if not any(row["hardware"] == name for row in rows)]
+    # A platform where nothing went through may be absent: models never tried there say so too.
+    there = {row["hardware"] for row in rows if row["status"] == "ok"}
+    missing = [name for name in wanted if name not in there]
     found = rated(rows, _absences(machine, missing), only)
     others = tuple(sorted(one for one in newest if one != machine))
     mode = filters["mode"][0]
