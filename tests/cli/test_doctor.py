@@ -331,6 +331,8 @@ def test_a_line_of_metadata_is_read_with_its_extra():
 
 
 def test_an_engine_is_missing_well_or_broken(here):
+    assert engine(here, "fake", FakeRuntime()).remedy == "pip install 'accelbench[fake]'"
+    assert engine(here, "fake", FakeRuntime(extra="")).remedy == "pip install fake"
     assert engine(here, "fake", FakeRuntime()).health is Health.MISSING
     there = replace(here, importable=lambda module: True)
     said = {"version": "1.2", "import_seconds": 0.5, "devices": ["cpu (host)"]}
@@ -342,10 +344,13 @@ def test_an_engine_is_missing_well_or_broken(here):
     )
     nothing = replace(there, command=answering(json.dumps({**said, "devices": []})))
     assert engine(nothing, "fake", FakeRuntime()).health is Health.HINT
-    for error in (ProbeFailedError("ended with -11"), ProbeTimeoutError("no answer within 60 s")):
-        ill = engine(replace(there, command=raising(error)), "fake", FakeRuntime())
-        assert (ill.health, error.message in ill.said) == (Health.BROKEN, True)
-        assert ill.remedy == "pip install --force-reinstall 'accelbench[fake]'"
+    crash = replace(there, command=raising(ProbeFailedError("ended with -11")))
+    ill = engine(crash, "fake", FakeRuntime())
+    assert (ill.health, "ended with -11" in ill.said) == (Health.BROKEN, True)
+    assert ill.remedy == "pip install --force-reinstall 'accelbench[fake]'"
+    slow = engine(replace(there, command=raising(ProbeTimeoutError("x"))), "fake", FakeRuntime())
+    assert (slow.health, "within 60 s" in slow.said) == (Health.BROKEN, True)
+    assert "--timeout" in slow.remedy
     mute = replace(there, command=answering("a banner"))
     assert engine(mute, "fake", FakeRuntime()).health is Health.BROKEN
 

@@ -335,7 +335,7 @@ def test_every_key_of_a_cell_is_in_the_schema_and_says_what_the_cell_says() -> N
     jsonschema.validate(found, SCHEMA)
     cell = cells(found)["cpu"]
     assert cell["workarounds"] == ["eager"]
-    assert len(cell) == len(Cell.__dataclass_fields__) + 1  # `compatible` follows from the rest
+    assert len(cell) == len(Cell.__dataclass_fields__) + 2  # `compatible`, `runtime`
 
 
 def test_what_a_question_is_made_of_are_columns_of_the_store() -> None:

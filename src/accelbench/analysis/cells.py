@@ -35,13 +35,18 @@ class Cell:
     advice: str = ""
     speed: float | None = None  # times the CPU's throughput
     batches: tuple[int, ...] = ()  # over which
-    runtime: str = ""
+    runtimes: tuple[str, ...] = ()  # that were fastest, the one that was so most often first
     verification: str = ""
     error: float | None = None
     workarounds: tuple[str, ...] = ()
     emulated: bool = False
     run_id: str = ""
     notes: tuple[str, ...] = ()  # what else happened there: failed launches, other runtimes
+
+    @property
+    def runtime(self) -> str:
+        """The one that was fastest most often; empty where there is none."""
+        return self.runtimes[0] if self.runtimes else ""
 
     @property
     def compatible(self) -> bool:

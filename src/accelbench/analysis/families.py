@@ -39,7 +39,7 @@ def _cell(named: Sequence[tuple[str, Cell]]) -> Cell:
         _said(runs, broken, len(named)),
         token=runs[0][1].token if rating is Rating.NONE else "",
         emulated=emulated,
-        runtime=", ".join(sorted({cell.runtime for _, cell in runs})),
+        runtimes=tuple(sorted({one for _, cell in runs for one in cell.runtimes})),
         workarounds=tuple(dict.fromkeys(w for _, cell in runs for w in cell.workarounds)),
     )
 

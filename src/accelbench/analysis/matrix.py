@@ -155,7 +155,7 @@ def _impossible(name: str, many: Sequence[Attempt], absence: str) -> Cell:
         reason=f"{by}{said}" if refused else said,
         token=worst.reason,
         advice=worst.advice,
-        runtime=worst.way.runtime,
+        runtimes=(worst.way.runtime,) if by else (),
         verification=worst.verification,
         workarounds=worst.workarounds,
         emulated=worst.emulated,
@@ -224,7 +224,7 @@ def rating(speed: float, among_best: bool) -> Rating:
 def _speed_said(name: str, pace: Ratio, best: bool, used: Sequence[Attempt]) -> str:
     over = f"batch {', '.join(map(str, pace.batches))}"
     if name == "cpu":
-        said = f"the CPU itself, by {_runtimes(used)}, over {over}"
+        said = f"the CPU itself, by {' and '.join(_runtimes(used))}, over {over}"
     else:
         said = f"{pace.value:.2f}× the CPU's throughput over {over}"
     if best and pace.value < HIGH:
@@ -232,11 +232,10 @@ def _speed_said(name: str, pace: Ratio, best: bool, used: Sequence[Attempt]) -> 
     return said
 
 
-def _runtimes(used: Sequence[Attempt]) -> str:
+def _runtimes(used: Sequence[Attempt]) -> tuple[str, ...]:
     """Who was fastest, the one that was so most often first."""
     counted = Counter(str(one.way) for one in used)
-    ordered = sorted(counted, key=lambda way: (-counted[way], way))
-    return " and ".join(ordered)
+    return tuple(sorted(counted, key=lambda way: (-counted[way], way)))
 
 
 def _found(
@@ -261,7 +260,7 @@ def _found(
         advice,
         speed=None if speed is None else speed.value,
         batches=() if speed is None else speed.batches,
-        runtime=_runtimes(used),
+        runtimes=_runtimes(used),
         verification=unlike[0] if unlike else used[0].verification,
         error=max((one.error for one in used if one.error is not None), default=None),
         workarounds=tuple(dict.fromkeys(w for one in used for w in one.workarounds)),

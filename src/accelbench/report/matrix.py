@@ -82,6 +82,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "speed_vs_cpu": cell.speed,
         "batch_sizes": list(cell.batches),
         "runtime": cell.runtime or None,
+        "runtimes": list(cell.runtimes),
         "verification": cell.verification or None,
         "verification_error": cell.error,
         "workarounds": list(cell.workarounds),
@@ -114,7 +115,7 @@ def tells(cell: Cell) -> list[tuple[str, str]]:
     """Everything a cell says beside its level, as pairs for pages; what it does not know is out."""
     pairs = (
         ("reason", cell.reason),
-        ("runtime", cell.runtime),
+        ("runtime", " and ".join(cell.runtimes)),
         ("verification", cell.verification if cell.verification != "not_done" else ""),
         ("worst error", "" if cell.error is None else f"{cell.error:.2g}"),
         ("workarounds", ", ".join(cell.workarounds)),

@@ -72,8 +72,8 @@ def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterat
 
 def _cell(hardware: str, cell: Cell) -> str:
     short = escape(mark(cell))
-    if hardware == "cpu" and cell.runtime:
-        short += f"<br><small>{escape(cell.runtime)}</small>"
+    if hardware == "cpu" and cell.runtimes:
+        short += f"<br><small>{escape(' and '.join(cell.runtimes))}</small>"
     elif cell.speed is not None:
         short += f"<br><small>{cell.speed:.2f}× the CPU</small>"
     known = [] if cell.compatible else [("N/A", cell.availability.value)]

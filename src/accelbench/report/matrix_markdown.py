@@ -40,7 +40,9 @@ def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterat
     for line in lines:
         cells = [line.cells[name] for name in hardware]
         texts = [
-            f"{mark(c)}<br>{_plain(c.runtime)}" if name == "cpu" and c.runtime else mark(c)
+            f"{mark(c)}<br>{_plain(' and '.join(c.runtimes))}"
+            if name == "cpu" and c.runtimes
+            else mark(c)
             for name, c in zip(hardware, cells, strict=True)
         ]
         yield _row([_plain(line.name), *texts])

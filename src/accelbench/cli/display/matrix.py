@@ -82,8 +82,8 @@ def _short(hardware: str, line: Line) -> list[str]:
     """The level, and below it how fast or by what."""
     cell = line.cells[hardware]
     level = _level(cell)
-    if hardware == "cpu" and cell.runtime and line.family:
-        return [level, _plain(cell.runtime)]
+    if hardware == "cpu" and cell.runtimes and line.family:
+        return [level, *map(_plain, cell.runtimes)]
     return [level] if cell.speed is None else [level, f"{cell.speed:.2f}×"]
 
 

@@ -8,11 +8,15 @@ from typing import Any
 
 from accelbench.core.protocols import Runtime
 from accelbench.core.words import Provenance
-from accelbench.hardware.common import HardwareError
+from accelbench.hardware.common import HardwareError, ProbeTimeoutError
 from accelbench.hardware.doctor.finding import Check, Finding, Health
 from accelbench.hardware.doctor.world import World
 
 _MODULE = "accelbench.hardware.doctor.engine"
+_PATIENCE = (
+    "accelbench doctor --timeout 300, on a quiet machine; an engine that hangs still has a driver"
+    " that does: see the system log."
+)
 
 
 def engine_checks(world: World) -> list[Check]:
@@ -30,12 +34,15 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
         said = f"it is registered and cannot be loaded: {type(runtime).__name__}: {runtime}"
         return Finding(name, Health.BROKEN, said, "Reinstall or update the package it comes from.")
     info = runtime.info
-    install = f"pip install 'accelbench[{info.extra}]'" if info.extra else ""
+    install = f"pip install 'accelbench[{info.extra}]'" if info.extra else _alone(info.package)
     if info.package and not world.importable(info.package):
         return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
     try:
         text = world.command([sys.executable, "-P", "-m", _MODULE, name], world.engine_seconds)
         found = json.loads(text.strip().splitlines()[-1])
+    except ProbeTimeoutError:
+        said = f"{info.package or name} did not answer within {world.engine_seconds:g} s"
+        return Finding(name, Health.BROKEN, said, _PATIENCE)
     except HardwareError as error:
         said = f"{info.package or name} is installed and does not work: {error.message}"
         return Finding(name, Health.BROKEN, said, _mend(install))
@@ -48,6 +55,11 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
     if not found["devices"]:
         return Finding(name, Health.HINT, said, "accelbench hardware says why.", found)
     return Finding(name, Health.OK, said, details=found)
+
+
+def _alone(package: str) -> str:
+    """What installs the engine of a runtime that names no extra of ours."""
+    return f"pip install {package.replace('_', '-')}" if package else ""
 
 
 def _mend(install: str) -> str:
