@@ -9,7 +9,9 @@ from accelbench.analysis.cells import Availability, Line, Matrix
 from accelbench.analysis.matrix import RULE
 from accelbench.report.matrix import About, mark, tells
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&-])")
+#: No text begins a line here, so that lists and headings cannot begin within one; an underscore
+#: between letters is none of Markdown's.
+_SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 
 
 def markdown(matrix: Matrix, about: About) -> str:
