@@ -7,18 +7,29 @@ model and precision, and how inputs are changed a little. Every check of
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
+import functools
 import gc
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Absent, Device, Job, Runtime, Session
+from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session, Wanted
+from accelbench.core.serial import case_to_json
 from accelbench.core.words import Mode
+from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
@@ -37,6 +48,7 @@ class Subject:
     dtypes: Callable[[Mapping[str, Any]], Any] | None = None  # evidence → the weights' types
     too_large: int | None = None  # a batch that no machine holds
     batch_axis: Mapping[str, int] = field(default_factory=dict)  # of outputs; 0 otherwise
+    ahead: bool = False  # it compiles when it is told to, whatever the options say
     options: Mapping[str, Any] = field(default_factory=dict)
     new_tokens: int | None = None  # where a step is a whole request
     mode: Mode = Mode.INFERENCE
@@ -76,16 +88,54 @@ class Subject:
         found: list[Device | Absent] = self.runtime().probe()
         return next(d for d in found if isinstance(d, Device) and d.hardware == self.hardware)
 
+    def job(self, case: Case, seed: int = 0) -> Job:
+        """What opens a case, with its artefact where the runtime wants one: exported once."""
+        runtime, artefact = self.runtime(), None
+        if isinstance(runtime, Importing):
+            artefact = exported(case, runtime.wants(case), seed)
+        return Job(case, self.device(), seed=seed, threads=1, artefact=artefact)
+
     @contextlib.contextmanager
     def opened(self, batch: int = 2, seed: int = 0) -> Iterator[tuple[Session, Case]]:
         """A session, closed afterwards."""
         case = self.case(batch)
-        session = self.runtime().open(Job(case, self.device(), seed=seed, threads=1))
+        session = self.runtime().open(self.job(case, seed))
         try:
             yield session, case
         finally:
             session.close()
             gc.collect()
+
+
+@functools.cache
+def _folder() -> Path:
+    """Artefacts of this session of tests."""
+    folder = Path(tempfile.mkdtemp(prefix="accelbench-conformance-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def exported(case: Case, wanted: Wanted, seed: int) -> str:
+    """The artefact's folder, made in a process of its own as in a run."""
+    fixed = [repr(one) for one in (case_to_json(case), wanted.format, wanted.static, seed)]
+    code = EXPORT.format(*fixed, str(_folder()))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip().splitlines()[-1]
+
+
+EXPORT = """
+from pathlib import Path
+from accelbench.artifacts.cache import Cache
+from accelbench.artifacts.make import make
+from accelbench.artifacts.recipe import Recipe
+from accelbench.core.protocols import Wanted
+from accelbench.core.serial import case_from_json
+recipe = Recipe(case_from_json({}), Wanted({}, {}), {})
+print(make(recipe, Cache(Path({!r}), 2**40)).folder)
+"""
 
 
 def scripted() -> Runtime:
@@ -130,6 +180,30 @@ def torch_subject(
     )
 
 
+def other_bound(inputs: Any) -> Any:
+    """OpenVINO's inputs with other ids or other pixels; masks stay."""
+    first, *rest = inputs.arrays
+    changed = np.ascontiguousarray(np.flip(first, -1)) + (first.dtype.kind == "f")
+    return dataclasses.replace(inputs, arrays=(changed.astype(first.dtype), *rest))
+
+
+OPENVINO = [
+    Subject(
+        runtime=OpenvinoRuntime,
+        card="accelbench.runtimes.openvino:OpenvinoRuntime",
+        hardware="openvino",
+        model=model,
+        precision=precision,
+        changed=other_bound,
+        freed=lambda session: session._model,  # type: ignore[attr-defined]
+        ahead=True,
+    )
+    for model, precision in (
+        ("bert-tiny", "fp32"),
+        ("resnet-tiny", "fp32"),
+        ("resnet-tiny", "int8"),
+    )
+]
 SCRIPTED = [
     Subject(
         runtime=scripted,
@@ -176,11 +250,13 @@ COMPILED = [
     torch_subject("cpu", "bert-tiny", "fp32", compile=True),
     torch_subject("cpu", "vit-tiny", "fp32", mode=Mode.TRAINING, compile=True),
 ]
+COMPILED += OPENVINO[:1]
 COMPILED_CUDA = [
     torch_subject("cuda", "bert-tiny", "fp32", compile=True),
     torch_subject("cuda", "vit-tiny", "fp32", mode=Mode.TRAINING, compile=True),
 ]
 
+
 #: Run by default, and behind the markers of pyproject.toml.
-SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU]
+SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU, *OPENVINO]
 CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA
