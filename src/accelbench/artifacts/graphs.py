@@ -44,6 +44,11 @@ _ACTIVATIONS = frozenset(
     )
 )
 
+#: What moves numbers and computes none.
+_MOVES = frozenset(
+    ("Gather", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Slice", "Split", "Identity")
+)
+
 #: What is quantised where attention is: products with weights, and tables of them.
 _WEIGHTED = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Gather")
 
@@ -160,6 +165,10 @@ def spared(model: Any) -> list[str]:
 def attention(model: Any) -> list[str]:
     """Names of the products of two values that are computed: no weight is in them."""
     weights = {one.name for one in model.graph.initializer}
+    # A mixture's experts are weights too, picked and turned before they are multiplied.
+    for node in model.graph.node:
+        if node.op_type in _MOVES and node.input[0] in weights:
+            weights.update(node.output)
     return [
         node.name
         for node in model.graph.node
