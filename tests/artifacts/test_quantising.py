@@ -96,6 +96,20 @@ def test_products_of_two_computed_values_are_attention() -> None:
     assert list(choice.without) == ["scores"]
 
 
+def test_weights_that_are_picked_and_turned_are_weights_still() -> None:
+    model = model_of(
+        [
+            helper.make_node("Gather", ["experts", "which"], ["picked"], "pick"),
+            helper.make_node("Transpose", ["picked"], ["turned"], "turn"),
+            helper.make_node("MatMul", ["x", "turned"], ["a"], "an expert"),
+            helper.make_node("Gather", ["a", "which"], ["few"], "of what is computed"),
+            helper.make_node("MatMul", ["a", "few"], ["y"], "scores"),
+        ],
+        {"experts": np.ones((2, 3, 3), np.float32), "which": np.int64(1)},
+    )
+    assert graphs.attention(model) == ["scores"]
+
+
 def test_a_bias_is_nobody_elses() -> None:
     model = model_of(
         [

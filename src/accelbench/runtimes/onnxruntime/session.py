@@ -42,6 +42,7 @@ class OnnxruntimeSession(ArraySession):
         self._provider: Provider = provider
         self._profile: Profile | None = None
         self._looked_with: Any = None
+        self._session: Any = None
         super().__init__(job, clock)
 
     def _options(self) -> Any:
@@ -146,6 +147,9 @@ class OnnxruntimeSession(ArraySession):
                 return read(Path(self._session.end_profiling()))
             finally:
                 self._session = measured
+
+    def close(self) -> None:
+        self._session = self._looked_with = None
 
 
 def understood(error: Exception, reason: str) -> CaseError:

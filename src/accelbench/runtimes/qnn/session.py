@@ -44,6 +44,7 @@ class QnnSession(ArraySession):
         self._composed: Composed | None = None
         self._against_cpu: dict[str, float] = {}
         self._looked_with: Any = None
+        self._session: Any = None
         super().__init__(job, clock)
 
     def _options(self, fallback: bool = False, dump: Path | None = None) -> Any:
@@ -172,3 +173,6 @@ class QnnSession(ArraySession):
                 scale = float(np.std(there, dtype=np.float64)) or float(np.abs(there).max())
                 found[one.name] = round(apart / (scale or 1.0), 6)
         return found
+
+    def close(self) -> None:
+        self._session = self._looked_with = None
