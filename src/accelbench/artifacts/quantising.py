@@ -159,8 +159,10 @@ def halve(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    model = convert_float_to_float16(
-        onnx.load(str(base / manifest.file)), keep_io_types=True, disable_shape_infer=True
-    )
+    with tempfile.TemporaryDirectory(dir=folder, prefix="preparing-") as rough:
+        folded = Path(rough) / "folded.onnx"
+        fold(base / manifest.file, folded)  # the NPU has no Trilu: masks are made here
+        model = onnx.load(str(folded))
+    model = convert_float_to_float16(model, keep_io_types=True, disable_shape_infer=True)
     save(model, folder / GRAPH, WEIGHTS)
     return {"file": GRAPH}
