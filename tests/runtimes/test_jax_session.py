@@ -61,6 +61,20 @@ class Learning(nn.Module):
         return {"logits": self.head(self.drop(hidden))}
 
 
+class Plain(nn.Module):
+    """A dropout of nothing, as many configs have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop = nn.Dropout(0.0)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        q = x[:, None]
+        seen = nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=0.0)
+        return {"logits": self.head(self.drop(seen[:, 0]))}
+
+
 class Sized(nn.Module):
     """Cuts by numbers that it is fed."""
 
@@ -113,6 +127,7 @@ LEARNING = small(
 SIZED = small(
     Sized, (InputSpec("x", ("batch", 5, 5)), InputSpec("sizes", ("batch", 2), "int64", row=(3, 4)))
 )
+PLAIN = small(Plain, (InputSpec("x", ("batch", 4)),), training=LEARNING.training)
 DENOISING = small(
     Denoising,
     (InputSpec("sample", ("batch", 2, 4, 4)), InputSpec("timestep", ("batch",), "int64", 0, 1000)),
@@ -149,9 +164,9 @@ def with_batch(asked: Case, batch: int) -> Case:
 
 
 @pytest.fixture(scope="module")
-def bert() -> Iterator[tuple[Session, Case]]:
-    """One session for all that leaves it as it was: each program takes a second to compile."""
-    asked = case("bert-tiny")
+def one() -> Iterator[tuple[Session, Case]]:
+    """One session for all that leaves it as it was."""
+    asked = case(LEARNING)
     with opened(asked) as session:
         yield session, asked
 
@@ -181,15 +196,15 @@ class TestInference:
         for name, values in found[0].items():
             np.testing.assert_allclose(values, found[1][name], rtol=1e-3, atol=1e-4)
 
-    def test_a_session_can_do_what_the_conductor_asks_for(self, bert: tuple[Session, Case]) -> None:
-        session = bert[0]
+    def test_a_session_can_do_what_the_conductor_asks_for(self, one: tuple[Session, Case]) -> None:
+        session = one[0]
         for protocol in (Doubtable, Undroppable, Fed):
             assert isinstance(session, protocol)
         assert {"build", "load"} <= set(session.timings)
         assert all(ns > 0 for ns in session.timings.values())
 
-    def test_compiling_ahead_leaves_nothing_for_the_steps(self, bert: tuple[Session, Case]) -> None:
-        session, asked = bert
+    def test_compiling_ahead_leaves_nothing_for_the_steps(self, one: tuple[Session, Case]) -> None:
+        session, asked = one
         asked = with_batch(asked, 3)
         inputs = session.prepare(asked)
         ahead = session.compile(inputs)
@@ -210,9 +225,9 @@ class TestInference:
         assert session.compile(inputs) == 0
 
     def test_a_compilation_nobody_asked_for_is_counted_in_its_block(
-        self, bert: tuple[Session, Case]
+        self, one: tuple[Session, Case]
     ) -> None:
-        session, asked = bert
+        session, asked = one
         inputs = session.prepare(with_batch(asked, 4))
         first = session.sample(inputs, 1, Timing.EACH)
         assert first.compilations == 1
@@ -220,8 +235,8 @@ class TestInference:
         second = session.sample(inputs, 1, Timing.EACH)
         assert (second.compilations, second.compile_ns) == (0, 0)
 
-    def test_evidence_is_read_back_from_the_arrays(self, bert: tuple[Session, Case]) -> None:
-        session, asked = bert
+    def test_evidence_is_read_back_from_the_arrays(self, one: tuple[Session, Case]) -> None:
+        session, asked = one
         inputs = session.prepare(asked)
         session.compile(inputs)
         session.inspect(inputs)
@@ -234,13 +249,13 @@ class TestInference:
         assert details["weight_dtypes"] == details["output_dtypes"] == ["float32"]
         assert details["outputs_finite"] is True
         assert details["computed_in"] == {"float32": 1.0}
-        assert details["compiled_flops"] > 1e6
+        assert details["compiled_flops"] > 100
         assert details["threads"] >= 1
         json.dumps(dict(details), allow_nan=False)
         assert session.device_memory() is None
 
-    def test_it_holds_against_itself(self, bert: tuple[Session, Case]) -> None:
-        session, asked = bert
+    def test_it_holds_against_itself(self, one: tuple[Session, Case]) -> None:
+        session, asked = one
         checked = self_check(session, asked)
         assert checked.verdict == "ok"
         assert checked.inputs_matter
@@ -361,8 +376,16 @@ class TestTraining:
                 inputs = session.prepare(asked)
                 session._prepared._rate = 0.0  # type: ignore[attr-defined]
                 still = session.sample(inputs, 4, Timing.EACH).losses
+            assert session._programs.count == 2  # type: ignore[attr-defined]
         assert len(set(found)) == 4
         assert len(set(still)) == 1
+
+    def test_what_draws_nothing_is_not_compiled_again_without_dropout(self) -> None:
+        asked = case(PLAIN, mode=Mode.TRAINING)
+        with opened(asked) as session:
+            assert session.compile(session.prepare(asked))
+            with session.without_dropout():  # type: ignore[attr-defined]
+                assert session.compile(session.prepare(asked)) == 0
 
 
 class TestErrors:

@@ -44,6 +44,10 @@ class Programs:
     total_ns: int = 0  # with what torch took to export
     _made: dict[Hashable, tuple[Program, Lowered]] = field(default_factory=dict)
 
+    def known(self, key: Hashable) -> tuple[Program, Lowered] | None:
+        """What was made of a key, if it was."""
+        return self._made.get(key)
+
     def get(
         self,
         key: Hashable,

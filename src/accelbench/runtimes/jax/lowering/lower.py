@@ -79,6 +79,7 @@ class Lowered:
     used: tuple[str, ...]  # the weights that the graph reads
     buffers: Arrays  # running statistics and constants, as they are at the start
     operators: tuple[str, ...]
+    draws: bool  # whether anything in it depends on chance
     _graph: torch.fx.Graph = field(repr=False)
     _signature: ExportGraphSignature = field(repr=False)
     _home: Mapping[str, tuple[str, str]] = field(repr=False)  # a placeholder's: where, and name
@@ -154,12 +155,31 @@ def lower(
         used=tuple(sorted(used)),
         buffers=buffers,
         operators=tuple(sorted({str(n.target) for n in graph.nodes if n.op == "call_function"})),
+        draws=any(_draws(node) for node in graph.nodes if node.op == "call_function"),
         _graph=graph,
         _signature=signature,
         _home=home,
         _kernels=names.kernels,
         _tree=program.call_spec.out_spec,
     )
+
+
+#: Of operators that drop by chance: which argument says how much.
+_PROBABILITY = {
+    "aten.dropout.default": 1,
+    "aten.native_dropout.default": 1,
+    "aten.scaled_dot_product_attention.default": 4,
+}
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """A dropout of nothing draws nothing."""
+    name = str(node.target)
+    place = _PROBABILITY.get(name)
+    if place is None:
+        return name in RANDOM
+    args, _ = placed(node.target, node.args, node.kwargs)
+    return bool(args[place]) if place < len(args) else False
 
 
 def _called(

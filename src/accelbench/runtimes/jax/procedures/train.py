@@ -55,8 +55,12 @@ class Train:
         self._key = jax.device_put(jax.random.key(opened.job.seed), opened.model.device)
 
     def _made(self) -> tuple[Program, Lowered]:
-        return self._opened.programs.get(
-            ("train", self._optimizer, self._drops, self._example.key),
+        programs, key = self._opened.programs, ("train", self._optimizer, self._example.key)
+        found = programs.known((*key, True))
+        if found is not None and not found[1].draws:
+            return found  # without dropout it is the same
+        return programs.get(
+            (*key, self._drops),
             self._lowered,
             self._step_of,
             self._arguments,
