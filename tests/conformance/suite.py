@@ -13,24 +13,28 @@ import dataclasses
 import functools
 import gc
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from accelbench.artifacts.cache import Cache
+from accelbench.artifacts.make import make
+from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session, Wanted
-from accelbench.core.serial import case_to_json
+from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.words import Mode
+from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 
@@ -92,8 +96,15 @@ class Subject:
         """What opens a case, with its artefact where the runtime wants one: exported once."""
         runtime, artefact = self.runtime(), None
         if isinstance(runtime, Importing):
-            artefact = exported(case, runtime.wants(case), seed)
+            recipe = Recipe(case, runtime.wants(case), seed)
+            artefact = str(make(recipe, kept_for_all()).folder)
         return Job(case, self.device(), seed=seed, threads=1, artefact=artefact)
+
+    @property
+    def fixed_batch(self) -> bool:
+        """Whether a session is for one batch size alone."""
+        runtime = self.runtime()
+        return isinstance(runtime, Importing) and runtime.wants(self.case()).static
 
     @contextlib.contextmanager
     def opened(self, batch: int = 2, seed: int = 0) -> Iterator[tuple[Session, Case]]:
@@ -108,34 +119,11 @@ class Subject:
 
 
 @functools.cache
-def _folder() -> Path:
-    """Artefacts of this session of tests."""
+def kept_for_all() -> Cache:
+    """Artefacts of one run of the tests."""
     folder = Path(tempfile.mkdtemp(prefix="accelbench-conformance-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-def exported(case: Case, wanted: Wanted, seed: int) -> str:
-    """The artefact's folder, made in a process of its own as in a run."""
-    fixed = [repr(one) for one in (case_to_json(case), wanted.format, wanted.static, seed)]
-    code = EXPORT.format(*fixed, str(_folder()))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.strip().splitlines()[-1]
-
-
-EXPORT = """
-from pathlib import Path
-from accelbench.artifacts.cache import Cache
-from accelbench.artifacts.make import make
-from accelbench.artifacts.recipe import Recipe
-from accelbench.core.protocols import Wanted
-from accelbench.core.serial import case_from_json
-recipe = Recipe(case_from_json({}), Wanted({}, {}), {})
-print(make(recipe, Cache(Path({!r}), 2**40)).folder)
-"""
+    return Cache(folder, cap=2**40)
 
 
 def scripted() -> Runtime:
@@ -154,6 +142,32 @@ def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
         if name in changed:
             changed[name] = changed[name].flip(-1) + (0 if name == "input_ids" else 1)
     return changed
+
+
+def other_arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of NumPy arrays."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values", "input_features", "sample"):
+        if name in changed:
+            changed[name] = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
+            changed[name] = np.ascontiguousarray(changed[name].astype(inputs[name].dtype))
+    return changed
+
+
+def array_subject(
+    runtime: Callable[[], Runtime], hardware: str, model: str, precision: str
+) -> Subject:
+    """A runtime that opens an artefact."""
+    made = runtime().__class__
+    return Subject(
+        runtime=runtime,
+        card=f"{made.__module__}:{made.__qualname__}",
+        hardware=hardware,
+        model=model,
+        precision=precision,
+        changed=other_arrays,
+        freed=lambda session: session._session,  # type: ignore[attr-defined]
+    )
 
 
 def torch_subject(
@@ -202,6 +216,40 @@ OPENVINO = [
         ("bert-tiny", "fp32"),
         ("resnet-tiny", "fp32"),
         ("resnet-tiny", "int8"),
+    )
+]
+ONNXRUNTIME = [
+    array_subject(OnnxruntimeRuntime, "cpu", model, precision)
+    for model, precision in (
+        ("bert-tiny", "fp32"),
+        ("bert-tiny", "int8"),
+        ("resnet-tiny", "fp32"),
+        ("resnet-tiny", "int8"),
+        ("unet-tiny", "fp32"),
+    )
+]
+#: A runtime of another package, as its author would have it tested.
+EXAMPLE = Path(__file__).parents[2] / "examples" / "new-runtime"
+sys.path.append(str(EXAMPLE))
+
+
+def onnxreference() -> Runtime:
+    made: Runtime = import_module("accelbench_onnx_reference").OnnxReferenceRuntime()
+    return made
+
+
+PLUGIN = [
+    dataclasses.replace(
+        array_subject(onnxreference, "cpu", "resnet-tiny", "fp32"),
+        freed=lambda session: session._evaluator,
+    )
+]
+QNN = [
+    array_subject(QnnRuntime, "qnn", model, precision)
+    for model, precision in (
+        ("resnet-tiny", "int8"),
+        ("resnet-tiny", "fp16"),
+        ("llama-tiny", "int8"),
     )
 ]
 SCRIPTED = [
@@ -258,5 +306,5 @@ COMPILED_CUDA = [
 
 
 #: Run by default, and behind the markers of pyproject.toml.
-SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU, *OPENVINO]
+SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU, *ONNXRUNTIME, *OPENVINO, *QNN, *PLUGIN]
 CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA

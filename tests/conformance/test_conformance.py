@@ -164,7 +164,12 @@ class TestSession:
     def test_one_session_takes_several_batches(self, subject: Subject, batch: int) -> None:
         with subject.opened(batch=1) as (session, case):
             shapes = dataclasses.replace(case.shapes, batch=batch)
-            inputs = session.prepare(dataclasses.replace(case, shapes=shapes))
+            other = dataclasses.replace(case, shapes=shapes)
+            if subject.fixed_batch and batch != 1:
+                with pytest.raises(CaseError, match="a batch of 1"):
+                    session.prepare(other)
+                return
+            inputs = session.prepare(other)
             session.sample(inputs, 1, Timing.EACH)
             for name, array in session.outputs(inputs).items():
                 assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
@@ -237,7 +242,9 @@ class TestSession:
             session.reset_memory()
             session.sample(session.prepare(case), 1, Timing.EACH)
             memory = session.device_memory()
-        assert (memory is None) == ("cpu" in (subject.hardware, subject.device().unit))
+        # Of an NPU nobody tells; what emulates one counts in the host's memory.
+        hosted = {"cpu", "qnn"} & {subject.hardware, subject.device().unit}
+        assert (memory is None) == bool(hosted)
         if isinstance(memory, DeviceMemory):
             assert memory.source
             assert memory.current_bytes > 0

@@ -132,3 +132,11 @@ def test_a_runtime_that_computes_something_else_is_caught(scripted: Scripted) ->
         assert row.get("latency_mean_ms") is None
     (row,) = scripted.run(batches=[1], verify="off")
     assert row["status"] == "ok"
+
+
+def test_what_is_made_for_one_batch_is_verified_at_each() -> None:
+    cells = Verifications()
+    cells.at_each_batch(case_of())
+    first = cells.judge(case_of(batch=1), TOLD)
+    assert cells.judge(case_of(batch=8), {**TOLD, "error": 0.4}) is not first
+    assert cells.judge(case_of(batch=1), {**TOLD, "error": 0.4}) is first

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.artifacts.cache import Cache, Kept
 from accelbench.artifacts.recipe import Recipe
-from accelbench.artifacts.workarounds import at_once, next_for
+from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
 from accelbench.core.case import Case
 from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Importing, Runtime
@@ -71,6 +71,11 @@ class Artefacts:
         """A cell went through with these."""
         if context.settings.fix and _imports(context, case):
             self._cache.remember(_cell(case), applied)
+
+    def static(self, context: Context, case: Case, applied: Sequence[str]) -> bool:
+        """Whether what the runtime opens is made for this batch size alone."""
+        runtime = _imports(context, case)
+        return runtime is not None and (runtime.wants(case).static or fixes_batch(applied))
 
     def get(self, context: Context, planned: Planned, applied: Sequence[str]) -> Artefact | None:
         """What a case's runtime opens; None where it builds the model itself.

@@ -68,15 +68,16 @@ class GroupLaunch:
         refused = self._refused(planned)
         if refused is None and not talk.begun:
             context.curves.gather(context, self._cases)
-            context.verifications.gather(context, self._cases)
-            refused = self._known_wrong(planned.case)
             if not self._succeeded:
                 self._workarounds = context.artefacts.first_try(context, planned.case)
+            self._gather(planned)
+            refused = self._known_wrong(planned.case)
             self._warm_up_template(planned)
         started_at = utc_now()
         outcome = refused or self._tried(planned)
         while (more := self._another_way(planned, outcome)) is not None:
             self._workarounds = more
+            self._gather(planned)
             outcome = self._tried(planned)
         context.budget.case_over()
         if outcome.status is Status.OK:
@@ -94,6 +95,13 @@ class GroupLaunch:
             self._measured_before += 1
         if self._static:
             self._drop_worker()  # what it has open is for this batch alone
+
+    def _gather(self, planned: Planned) -> None:
+        """Have what a case will be held against; of what fits one batch alone, at each batch."""
+        context, case = self._context, planned.case
+        if context.artefacts.static(context, case, self._workarounds):
+            context.verifications.at_each_batch(case)
+        context.verifications.gather(context, [planned])
 
     def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
         """The workarounds to try a failed case with; None where it stays as it is.

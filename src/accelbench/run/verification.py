@@ -72,6 +72,7 @@ class Verifications:
         self._kept: dict[str, _Kept] = {}
         self._found: dict[str, Verdict] = {}
         self._first: dict[str, Case] = {}  # of a cell: the case that is compared
+        self._each_batch: set[str] = set()  # cells that are another graph at each batch
         self._draw = int.from_bytes(os.urandom(4), "little")
 
     def gather(self, context: Context, group: Sequence[Planned]) -> None:
@@ -79,7 +80,7 @@ class Verifications:
         cases = [planned.case for planned in group if planned.refusal is None]
         if context.settings.verify == "off" or not cases:
             return
-        case = self._first.setdefault(_cell(cases[0]), cases[0])
+        case = self._first.setdefault(self._cell(cases[0]), cases[0])
         asked = reference_of(case)
         if self._known(case) is not None or asked.case_id in self._kept:
             return
@@ -95,6 +96,15 @@ class Verifications:
         else:
             self._kept[asked.case_id] = _Kept(folder)
 
+    def at_each_batch(self, case: Case) -> None:
+        """What runs it is made for one batch size: one that is right says nothing of another."""
+        self._each_batch.add(_batchless(case))
+
+    def _cell(self, case: Case) -> str:
+        """What is verified once."""
+        cell = _batchless(case)
+        return case.case_id if cell in self._each_batch else cell
+
     def known(self, context: Context, case: Case) -> Verdict | None:
         """What is known without asking the worker; None where it is still to be asked."""
         if context.settings.verify == "off":
@@ -108,7 +118,7 @@ class Verifications:
         return None
 
     def _of(self, case: Case) -> _Kept | None:
-        first = self._first.get(_cell(case))
+        first = self._first.get(self._cell(case))
         return None if first is None else self._kept.get(reference_of(first).case_id)
 
     def _known(self, case: Case) -> Verdict | None:
@@ -116,11 +126,11 @@ class Verifications:
             return ITSELF
         if case.mode is Mode.TRAINING:
             return Verdict(NOT_DONE, "training is verified by its losses")
-        return self._found.get(_cell(case))
+        return self._found.get(self._cell(case))
 
     def request(self, case: Case) -> dict[str, Any]:
         """What the worker that has measured is asked."""
-        first = self._first[_cell(case)]
+        first = self._first[self._cell(case)]
         folder = self._kept[reference_of(first).case_id].folder
         return {
             "do": "verify", "case": case_to_json(first), "folder": str(folder), "draw": self._draw,
@@ -128,16 +138,16 @@ class Verifications:
 
     def judge(self, case: Case, answer: Mapping[str, Any]) -> Verdict:
         """Remember what a worker's outputs are worth."""
-        return self._found.setdefault(_cell(case), _judged(answer))
+        return self._found.setdefault(self._cell(case), _judged(answer))
 
     def forget(self, case: Case) -> None:
         """A cell is tried in another way: what was found of it holds no more."""
-        self._found.pop(_cell(case), None)
+        self._found.pop(self._cell(case), None)
 
     def give_up(self, case: Case, why: str) -> Verdict:
         """Remember that a worker could not say."""
         verdict = Verdict(NOT_DONE, f"running it to compare failed: {why}")
-        return self._found.setdefault(_cell(case), verdict)
+        return self._found.setdefault(self._cell(case), verdict)
 
 
 def _judged(answer: Mapping[str, Any]) -> Verdict:
@@ -159,6 +169,6 @@ def _large(error: float | None) -> float:
     return float("inf") if error is None else error
 
 
-def _cell(case: Case) -> str:
-    """What is verified once: the case at whatever batch."""
+def _batchless(case: Case) -> str:
+    """A case at whatever batch."""
     return replace(case, shapes=replace(case.shapes, batch=0)).case_id
