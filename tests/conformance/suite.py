@@ -31,6 +31,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.words import Mode
+from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -154,6 +155,16 @@ def other_arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
+def other_jax(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of JAX's."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values"):
+        if name in changed:
+            flipped = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
+            changed[name] = flipped.astype(inputs[name].dtype)
+    return changed
+
+
 def array_subject(
     runtime: Callable[[], Runtime], hardware: str, model: str, precision: str
 ) -> Subject:
@@ -241,7 +252,7 @@ def onnxreference() -> Runtime:
 PLUGIN = [
     dataclasses.replace(
         array_subject(onnxreference, "cpu", "resnet-tiny", "fp32"),
-        freed=lambda session: session._evaluator,
+        freed=None,  # the evaluator keeps itself alive
     )
 ]
 QNN = [
@@ -250,6 +261,25 @@ QNN = [
         ("resnet-tiny", "int8"),
         ("resnet-tiny", "fp16"),
         ("llama-tiny", "int8"),
+    )
+]
+JAX = [
+    Subject(
+        runtime=JaxRuntime,
+        card="accelbench.runtimes.jax:JaxRuntime",
+        hardware="cpu",
+        model=model,
+        precision="fp32",
+        changed=other_jax,
+        freed=lambda session: session._model.module,  # type: ignore[attr-defined]
+        dtypes=lambda evidence: evidence["weight_dtypes"],
+        ahead=True,
+        mode=mode,
+    )
+    for model, mode in (
+        ("bert-tiny", Mode.INFERENCE),
+        ("resnet-tiny", Mode.INFERENCE),
+        ("vit-tiny", Mode.TRAINING),
     )
 ]
 SCRIPTED = [
@@ -306,5 +336,5 @@ COMPILED_CUDA = [
 
 
 #: Run by default, and behind the markers of pyproject.toml.
-SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU, *ONNXRUNTIME, *OPENVINO, *QNN, *PLUGIN]
+SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU, *JAX, *ONNXRUNTIME, *OPENVINO, *QNN, *PLUGIN]
 CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA

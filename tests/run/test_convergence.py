@@ -24,7 +24,7 @@ from accelbench.run.observer import Silence
 from accelbench.run.plan import Planned, Refusal
 from accelbench.run.reference import is_own, reference_of
 from accelbench.run.results import Asked, Outcome
-from accelbench.run.verification import FAILED, ITSELF, NOT_DONE
+from accelbench.run.verification import FAILED, ITSELF, NOT_DONE, OK
 from accelbench.run.wire import ClosedError
 from accelbench.run.worker import Bench, skipped
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -291,7 +291,7 @@ class TestCurve:
         for said in (job["case"], trained["case"]):
             assert case_from_json(said).case_id == case_of("fp32", optimizer="sgd").case_id
         half = Curve([2.0 - 0.05 * i for i in range(STEPS)])
-        found = curves.judge(case, half)
+        found = curves.judge(context_of(shop), case, half)
         assert found.columns == {"convergence": pytest.approx(0.5), "convergence_steps": STEPS}
         assert not found.reasons
         # The last loss is off by half of all that the reference falls.
@@ -320,6 +320,35 @@ class TestCurve:
 
 def flops(value: float) -> Callable[[Planned], AnalyticCost]:
     return lambda _: AnalyticCost(value, 0.0, 0.0, 0.0, 0.0)
+
+
+class TestOwnNoise:
+    """Training that is chaotic from its start takes itself elsewhere, and blames nobody."""
+
+    OFF = Curve([2.0 - 0.07 * i for i in range(STEPS)])  # by 0.3 of the fall
+
+    @staticmethod
+    def chaotic(request: Mapping[str, Any]) -> dict[str, Any]:
+        slope = 0.08 if request.get("nudge") else 0.1
+        return {"losses": [2.0 - slope * i for i in range(STEPS)]}
+
+    def test_what_a_nudge_does_to_the_reference_is_allowed_four_times(self) -> None:
+        shop = Workshop(self.chaotic)
+        curves, _ = gathered([case_of("fp32", runtime="jax")], shop)
+        found = curves.judge(context_of(shop), case_of("fp32", runtime="jax"), self.OFF)
+        assert found.verdict.word == OK
+        assert found.verdict.tolerance == pytest.approx(0.8)
+
+    def test_without_such_noise_it_is_wrong(self) -> None:
+        curves, shop = gathered([case_of("fp32", runtime="jax")])
+        found = curves.judge(context_of(shop), case_of("fp32", runtime="jax"), self.OFF)
+        assert found.verdict.word == FAILED
+        assert found.verdict.tolerance == pytest.approx(0.01)
+
+    def test_what_is_right_costs_no_second_curve(self) -> None:
+        curves, shop = gathered([case_of("fp32", runtime="jax")])
+        curves.judge(context_of(shop), case_of("fp32", runtime="jax"), Curve(FALLING))
+        assert len(shop.made) == 1
 
 
 class TestWhyNot:
@@ -412,7 +441,8 @@ class TestAskingItsWorker:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         wrong = {"losses": FALLING[::-1], "cpu_seconds": 3.0}
-        monkeypatch.setattr(self, "answer", lambda _: wrong)
+        # Asked for its own noise, the reference falls as before.
+        monkeypatch.setattr(self, "answer", lambda r: falls(r) if r.get("nudge") else wrong)
         outcome, _ = self.compared(Workshop(falls))
         assert (outcome.status, outcome.reason) == (Status.FAILED, "wrong_outputs")
         assert "latency_mean_ms" not in outcome.measurement["metrics"]

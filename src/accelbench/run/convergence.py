@@ -44,6 +44,12 @@ class Curve:
 _OFF = {"fp32": 0.01}
 _OFF_NARROW = 0.1
 
+#: How much larger the inputs are that the reference's own noise is read from, and how many times
+#: that noise passes. ResNet-50, batch 4, five steps of SGD: 39 % by the nudge, 56 % in JAX, whose
+#: gradients in fp64 agree with torch's to 3e-13.
+NUDGE = 1e-6
+_OWN_NOISE = 4.0
+
 
 @dataclass(frozen=True)
 class Found:
@@ -119,12 +125,31 @@ class Curves:
             )
         return None
 
-    def judge(self, case: Case, curve: Curve) -> Found:
-        """Hold a case's curve against its reference."""
-        found, why = convergence(curve, self._of(case))
+    def judge(self, context: Context, case: Case, curve: Curve) -> Found:
+        """Hold a case's curve against its reference.
+
+        Where it is further off than its precision explains, the reference is trained once
+        more from inputs a millionth larger: training that is chaotic from its start, as
+        ResNet-50's at small batches, takes itself elsewhere by that much.
+        """
+        reference = self._of(case)
+        found, why = convergence(curve, reference)
         if found is None:
             return _no(why)
-        return Found(_verified(curve, self._of(case), case.precision), found)
+        allowed = _OFF.get(case.precision, _OFF_NARROW)
+        if _error(curve, reference) > allowed:
+            nudged = self._nudged(context, case)
+            if not nudged.why:
+                allowed = max(allowed, _OWN_NOISE * _error(nudged, reference))
+        return Found(_verified(curve, reference, allowed), found)
+
+    def _nudged(self, context: Context, case: Case) -> Curve:
+        asked = reference_of(case)
+        key = f"{asked.case_id} nudged"
+        if key not in self._curves:
+            context.observer.progress(Progress("reference"))
+            self._curves[key] = _trained(context, asked, NUDGE)
+        return self._curves[key]
 
     def _of(self, case: Case) -> Curve:
         asked = reference_of(case).case_id
@@ -135,11 +160,15 @@ def _no(why: str) -> Found:
     return Found(Verdict(NOT_DONE, why), why=why)
 
 
-def _verified(curve: Curve, reference: Curve, precision: str) -> Verdict:
-    """Whether every loss is where the reference's is, in parts of how far that falls."""
+def _error(curve: Curve, reference: Curve) -> float:
+    """The loss that is furthest from the reference's, in parts of how far that falls."""
     pairs = zip(curve.losses, reference.losses, strict=False)
-    error = max(abs(one - other) for one, other in pairs) / _fall(reference)
-    allowed = _OFF.get(precision, _OFF_NARROW)
+    return max(abs(one - other) for one, other in pairs) / _fall(reference)
+
+
+def _verified(curve: Curve, reference: Curve, allowed: float) -> Verdict:
+    """Whether every loss is where the reference's is."""
+    error = _error(curve, reference)
     if error <= allowed:
         return Verdict(OK, "", error, allowed)
     why = f"a loss of the first {STEPS} is {error:.2g} off where {allowed:g} is allowed"
@@ -177,15 +206,15 @@ def _worthless(reference: Curve) -> str:
     return ""
 
 
-def losses_request(case: Case) -> dict[str, Any]:
+def losses_request(case: Case, nudge: float = 0.0) -> dict[str, Any]:
     """What a worker that has the model open is asked for."""
-    return {"do": "losses", "case": case_to_json(case), "steps": STEPS}
+    return {"do": "losses", "case": case_to_json(case), "steps": STEPS, "nudge": nudge}
 
 
-def _trained(context: Context, case: Case) -> Curve:
+def _trained(context: Context, case: Case, nudge: float = 0.0) -> Curve:
     """Train a reference; whatever happens to it becomes a reason."""
     try:
-        (answer,) = ask(context, case, STEPS, [losses_request(case)])
+        (answer,) = ask(context, case, STEPS, [losses_request(case, nudge)])
     except NoReferenceError as error:
         return Curve(why=str(error))
     return Curve(tuple(answer["losses"]))

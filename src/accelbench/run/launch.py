@@ -275,7 +275,7 @@ class GroupLaunch:
             except TroubleError as trouble:
                 curve = Curve(why=f"training to compare failed: {trouble.outcome.message}")
                 self._drop_worker()
-            found = curves.judge(case, curve)
+            found = curves.judge(self._context, case, curve)
         told = replace(outcome, null_reasons={**outcome.null_reasons, **found.reasons})
         return self._with(told, found.verdict, found.columns)
 

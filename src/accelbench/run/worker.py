@@ -128,6 +128,16 @@ def skipped(found: Measurement) -> list[str]:
     return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
 
 
+def nudged(inputs: Any, by: float) -> Any:
+    """A torch session's inputs, numbers a little larger; ids and labels as they are."""
+    if not by:
+        return inputs
+    return {
+        name: value * (1 + by) if value.is_floating_point() else value
+        for name, value in inputs.items()
+    }
+
+
 def finite(value: float) -> float | None:
     """A number as JSON holds it."""
     return value if math.isfinite(value) else None
@@ -243,6 +253,7 @@ class Bench:
         log = LossLog(session)
         with session.without_dropout():
             inputs = log.session.prepare(case_from_json(request["case"]))
+            inputs = nudged(inputs, request.get("nudge", 0.0))
             log.session.sample(inputs, request["steps"], Timing.EACH)
         return {"losses": log.losses, "cpu_seconds": cpu_seconds()}
 
