@@ -11,6 +11,8 @@ BIN := $(VENV)/bin
 # NVIDIA's management library is read through a small package: taken along where it can work.
 EXTRAS ?= torch$(if $(shell command -v nvidia-smi 2>/dev/null),$(comma)cuda)
 comma := ,
+# Every engine that runs here is tested; QNN's emulator is for Linux on x86-64.
+ENGINES := int8,onnx,openvino,jax$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(comma)qnn)
 
 DEMO := demo
 DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
@@ -58,7 +60,7 @@ $(INSTALLED): $(MADE) pyproject.toml constraints.txt
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(PIP) install -c constraints.txt -e '.[$(EXTRAS),dev]'
+	$(PIP) install -c constraints.txt -e '.[$(EXTRAS),$(ENGINES),dev]'
 	@touch $@
 
 install: $(INSTALLED)
@@ -114,7 +116,7 @@ constraints:
 	rm -rf build/pins
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip --disable-pip-version-check install \
-	  'torch==$(TORCH_VERSION)' '.[torch,cuda,dev]'
+	  'torch==$(TORCH_VERSION)' '.[torch,int8,onnx,openvino,jax,qnn,cuda,dev]'
 	{ sed -n '/^#/p;/^[^#]/q' constraints.txt; \
 	  build/pins/bin/python -m pip freeze --exclude accelbench | sed -E 's/\+[a-z0-9.]+$$//' | \
 	  grep -vE '^(nvidia-(cu|nc|nv)|cuda-|triton)' | LC_ALL=C sort -f; } > build/constraints.txt

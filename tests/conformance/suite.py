@@ -7,19 +7,35 @@ model and precision, and how inputs are changed a little. Every check of
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
+import functools
 import gc
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from accelbench.artifacts.cache import Cache
+from accelbench.artifacts.make import make
+from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Absent, Device, Job, Runtime, Session
+from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.words import Mode
+from accelbench.runtimes.jax import JaxRuntime
+from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
+from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 
@@ -37,6 +53,7 @@ class Subject:
     dtypes: Callable[[Mapping[str, Any]], Any] | None = None  # evidence → the weights' types
     too_large: int | None = None  # a batch that no machine holds
     batch_axis: Mapping[str, int] = field(default_factory=dict)  # of outputs; 0 otherwise
+    ahead: bool = False  # it compiles when it is told to, whatever the options say
     options: Mapping[str, Any] = field(default_factory=dict)
     new_tokens: int | None = None  # where a step is a whole request
     mode: Mode = Mode.INFERENCE
@@ -76,16 +93,38 @@ class Subject:
         found: list[Device | Absent] = self.runtime().probe()
         return next(d for d in found if isinstance(d, Device) and d.hardware == self.hardware)
 
+    def job(self, case: Case, seed: int = 0) -> Job:
+        """What opens a case, with its artefact where the runtime wants one: exported once."""
+        runtime, artefact = self.runtime(), None
+        if isinstance(runtime, Importing):
+            recipe = Recipe(case, runtime.wants(case), seed)
+            artefact = str(make(recipe, kept_for_all()).folder)
+        return Job(case, self.device(), seed=seed, threads=1, artefact=artefact)
+
+    @property
+    def fixed_batch(self) -> bool:
+        """Whether a session is for one batch size alone."""
+        runtime = self.runtime()
+        return isinstance(runtime, Importing) and runtime.wants(self.case()).static
+
     @contextlib.contextmanager
     def opened(self, batch: int = 2, seed: int = 0) -> Iterator[tuple[Session, Case]]:
         """A session, closed afterwards."""
         case = self.case(batch)
-        session = self.runtime().open(Job(case, self.device(), seed=seed, threads=1))
+        session = self.runtime().open(self.job(case, seed))
         try:
             yield session, case
         finally:
             session.close()
             gc.collect()
+
+
+@functools.cache
+def kept_for_all() -> Cache:
+    """Artefacts of one run of the tests."""
+    folder = Path(tempfile.mkdtemp(prefix="accelbench-conformance-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Cache(folder, cap=2**40)
 
 
 def scripted() -> Runtime:
@@ -104,6 +143,42 @@ def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
         if name in changed:
             changed[name] = changed[name].flip(-1) + (0 if name == "input_ids" else 1)
     return changed
+
+
+def other_arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of NumPy arrays."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values", "input_features", "sample"):
+        if name in changed:
+            changed[name] = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
+            changed[name] = np.ascontiguousarray(changed[name].astype(inputs[name].dtype))
+    return changed
+
+
+def other_jax(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of JAX's."""
+    changed = dict(inputs)
+    for name in ("input_ids", "pixel_values"):
+        if name in changed:
+            flipped = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
+            changed[name] = flipped.astype(inputs[name].dtype)
+    return changed
+
+
+def array_subject(
+    runtime: Callable[[], Runtime], hardware: str, model: str, precision: str
+) -> Subject:
+    """A runtime that opens an artefact."""
+    made = runtime().__class__
+    return Subject(
+        runtime=runtime,
+        card=f"{made.__module__}:{made.__qualname__}",
+        hardware=hardware,
+        model=model,
+        precision=precision,
+        changed=other_arrays,
+        freed=lambda session: session._session,  # type: ignore[attr-defined]
+    )
 
 
 def torch_subject(
@@ -130,6 +205,83 @@ def torch_subject(
     )
 
 
+def other_bound(inputs: Any) -> Any:
+    """OpenVINO's inputs with other ids or other pixels; masks stay."""
+    first, *rest = inputs.arrays
+    changed = np.ascontiguousarray(np.flip(first, -1)) + (first.dtype.kind == "f")
+    return dataclasses.replace(inputs, arrays=(changed.astype(first.dtype), *rest))
+
+
+OPENVINO = [
+    Subject(
+        runtime=OpenvinoRuntime,
+        card="accelbench.runtimes.openvino:OpenvinoRuntime",
+        hardware="openvino",
+        model=model,
+        precision=precision,
+        changed=other_bound,
+        freed=lambda session: session._model,  # type: ignore[attr-defined]
+        ahead=True,
+    )
+    for model, precision in (
+        ("bert-tiny", "fp32"),
+        ("resnet-tiny", "fp32"),
+        ("resnet-tiny", "int8"),
+    )
+]
+ONNXRUNTIME = [
+    array_subject(OnnxruntimeRuntime, "cpu", model, precision)
+    for model, precision in (
+        ("bert-tiny", "fp32"),
+        ("bert-tiny", "int8"),
+        ("resnet-tiny", "fp32"),
+        ("resnet-tiny", "int8"),
+        ("unet-tiny", "fp32"),
+    )
+]
+#: A runtime of another package, as its author would have it tested.
+EXAMPLE = Path(__file__).parents[2] / "examples" / "new-runtime"
+sys.path.append(str(EXAMPLE))
+
+
+def onnxreference() -> Runtime:
+    made: Runtime = import_module("accelbench_onnx_reference").OnnxReferenceRuntime()
+    return made
+
+
+PLUGIN = [
+    dataclasses.replace(
+        array_subject(onnxreference, "cpu", "resnet-tiny", "fp32"),
+        freed=None,  # the evaluator keeps itself alive
+    )
+]
+QNN = [
+    array_subject(QnnRuntime, "qnn", model, precision)
+    for model, precision in (
+        ("resnet-tiny", "int8"),
+        ("resnet-tiny", "fp16"),
+        ("llama-tiny", "int8"),
+    )
+]
+JAX = [
+    Subject(
+        runtime=JaxRuntime,
+        card="accelbench.runtimes.jax:JaxRuntime",
+        hardware="cpu",
+        model=model,
+        precision="fp32",
+        changed=other_jax,
+        freed=lambda session: session._model.module,  # type: ignore[attr-defined]
+        dtypes=lambda evidence: evidence["weight_dtypes"],
+        ahead=True,
+        mode=mode,
+    )
+    for model, mode in (
+        ("bert-tiny", Mode.INFERENCE),
+        ("resnet-tiny", Mode.INFERENCE),
+        ("vit-tiny", Mode.TRAINING),
+    )
+]
 SCRIPTED = [
     Subject(
         runtime=scripted,
@@ -176,11 +328,13 @@ COMPILED = [
     torch_subject("cpu", "bert-tiny", "fp32", compile=True),
     torch_subject("cpu", "vit-tiny", "fp32", mode=Mode.TRAINING, compile=True),
 ]
+COMPILED += OPENVINO[:1]
 COMPILED_CUDA = [
     torch_subject("cuda", "bert-tiny", "fp32", compile=True),
     torch_subject("cuda", "vit-tiny", "fp32", mode=Mode.TRAINING, compile=True),
 ]
 
+
 #: Run by default, and behind the markers of pyproject.toml.
-SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU]
+SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU, *JAX, *ONNXRUNTIME, *OPENVINO, *QNN, *PLUGIN]
 CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA

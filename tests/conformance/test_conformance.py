@@ -22,6 +22,7 @@ from accelbench.core.protocols import (
     API_VERSION,
     DeviceMemory,
     Evidence,
+    Importing,
     Job,
     Runtime,
     RuntimeInfo,
@@ -154,14 +155,21 @@ class TestSession:
 
     def test_opening_tells_what_building_and_loading_took(self, subject: Subject) -> None:
         with subject.opened() as (session, _):
-            assert {"build", "load"} <= set(session.timings)
+            # An artefact was built before, by another process.
+            opens = isinstance(subject.runtime(), Importing)
+            assert {"load"} | ({"build"} if not opens else set()) <= set(session.timings)
             assert all(isinstance(ns, int) and ns > 0 for ns in session.timings.values())
 
     @pytest.mark.parametrize("batch", [1, 3])
     def test_one_session_takes_several_batches(self, subject: Subject, batch: int) -> None:
         with subject.opened(batch=1) as (session, case):
             shapes = dataclasses.replace(case.shapes, batch=batch)
-            inputs = session.prepare(dataclasses.replace(case, shapes=shapes))
+            other = dataclasses.replace(case, shapes=shapes)
+            if subject.fixed_batch and batch != 1:
+                with pytest.raises(CaseError, match="a batch of 1"):
+                    session.prepare(other)
+                return
+            inputs = session.prepare(other)
             session.sample(inputs, 1, Timing.EACH)
             for name, array in session.outputs(inputs).items():
                 assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
@@ -185,7 +193,7 @@ class TestSession:
     def test_eager_work_counts_no_compilation(self, subject: Subject) -> None:
         with subject.opened() as (session, case):
             inputs = session.prepare(case)
-            assert session.compile(inputs) is None
+            assert (session.compile(inputs) is not None) == subject.ahead
             block = session.sample(inputs, 2, Timing.EACH)
             assert (block.compilations, block.compile_ns) == (0, 0)
 
@@ -234,7 +242,9 @@ class TestSession:
             session.reset_memory()
             session.sample(session.prepare(case), 1, Timing.EACH)
             memory = session.device_memory()
-        assert (memory is None) == (subject.hardware == "cpu")
+        # Of an NPU nobody tells; what emulates one counts in the host's memory.
+        hosted = {"cpu", "qnn"} & {subject.hardware, subject.device().unit}
+        assert (memory is None) == bool(hosted)
         if isinstance(memory, DeviceMemory):
             assert memory.source
             assert memory.current_bytes > 0
@@ -242,7 +252,7 @@ class TestSession:
 
     def test_closing_frees_the_model_and_may_be_done_twice(self, subject: Subject) -> None:
         case = subject.case()
-        session = subject.runtime().open(Job(case, subject.device(), threads=1))
+        session = subject.runtime().open(subject.job(case))
         session.sample(session.prepare(case), 1, Timing.EACH)
         session.outputs(session.prepare(case))
         gone = weakref.ref(subject.freed(session)) if subject.freed is not None else None

@@ -51,13 +51,18 @@ HOST = Device("cpu", "Intel Core Ultra 7 155H", count=16, memory_bytes=32 * 2**3
 
 def test_openvino_names_its_devices():
     found = OpenvinoDetector(lambda *_: CORE_ULTRA, lambda: True, lambda: HOST).detect()
-    assert [d.details["device"] for d in found] == ["cpu", "gpu", "npu"]
-    assert [d.ordinal for d in found] == [0, 1, 2]
-    cpu, gpu, npu = found
+    assert [d.details["device"] for d in found] == ["cpu", "gpu", "npu", "auto"]
+    assert [d.ordinal for d in found] == [0, 1, 2, 3]
+    cpu, gpu, npu, auto = found
     assert (cpu.count, cpu.memory_bytes) == (16, 32 * 2**30)
     assert (gpu.count, gpu.memory_bytes) == (128, 15 * 2**30)
     assert npu.memory_bytes is None
     assert cpu.driver == "OpenVINO 2026.4.1"
+    # What it may choose from is part of what it is.
+    assert auto.unit == "auto"
+    assert all(one.name in auto.name for one in (cpu, gpu, npu))
+    assert auto.details["capabilities"] == ["FP16", "FP32", "INT8"]
+    assert len({d.fingerprint for d in found}) == 4
 
 
 def test_openvino_absent_or_broken():

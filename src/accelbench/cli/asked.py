@@ -51,7 +51,10 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
 
 
 #: Runtimes that later pieces of work bring: known words, though not yet known runtimes.
-_DUE = ("onnxruntime", "onnx", "openvino", "jax", "qnn", "browser")
+_DUE = ("browser",)
+#: What the guide means by both, and how people call others.
+BOTH = ("pytorch", "jax")
+_ALIASES = {"onnx": "onnxruntime", "ort": "onnxruntime", "torch": "pytorch"}
 #: The runtime that tests script; its script is named in this variable.
 _SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
 
@@ -59,14 +62,26 @@ _SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
 def runtimes(names: Sequence[str]) -> tuple[str, ...]:
     """Runtime names as asked for, each seen to be registered."""
     valid = registered(RUNTIMES)
-    for name in names:
+    meant = [
+        one
+        for name in names
+        for one in (BOTH if name.lower() == "both" else (_ALIASES.get(name, name),))
+    ]
+    for name in meant:
         if name not in valid:
             shown = sorted(n for n in valid if n != _SCRIPTED or os.environ.get(_SCRIPT))
             advice = f"Runtimes installed here: {', '.join(shown)}."
             if name.lower() in _DUE:
                 advice += f" {name} comes with a later piece of work: docs/from-the-guides.md."
             raise UsageError(f"There is no runtime named {name!r}.", advice)
-    return tuple(names)
+    return tuple(dict.fromkeys(meant))
+
+
+def launches(asked: int | None, frameworks: Sequence[str]) -> int:
+    """One, unless two frameworks are held against each other: then there and back again."""
+    if asked is not None:
+        return asked
+    return 2 if any(name.lower() == "both" for name in frameworks) else 1
 
 
 def weights(asked: str) -> str:
@@ -131,12 +146,7 @@ def training_options(optimizer: str | None, checkpointing: bool, pure: bool) -> 
 
 def precisions(names: Sequence[str]) -> tuple[str, ...]:
     """Precisions as stored; fp32 where none is named."""
-    try:
-        return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
-    except UsageError as error:
-        # As the help says it: a word that is known is not yet one that can be measured.
-        error.advice = f"{error.advice} int8 has no runtime yet."
-        raise
+    return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
 
 
 def refuse_pure_autocast(pure: bool, names: Sequence[str]) -> None:
@@ -147,6 +157,29 @@ def refuse_pure_autocast(pure: bool, names: Sequence[str]) -> None:
             f"--pure and {autocast}, which is autocast, contradict each other.",
             f"Use --precision {autocast.removeprefix('amp-')}, or leave out --pure.",
         )
+
+
+def verification(word: str, only: bool, never: bool) -> str:
+    """auto, require, only or off; what contradicts itself is refused."""
+    if word not in ("auto", "require"):
+        raise UsageError(
+            f"There is no way to verify called {word!r}.",
+            "Use --verify auto or require, --verify-only, or --benchmark-only.",
+        )
+    given = [
+        name
+        for name, is_given in (
+            ("--verify-only", only),
+            ("--benchmark-only", never),
+            ("--verify require", word == "require"),
+        )
+        if is_given
+    ]
+    if never and len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} contradict each other.", "Leave one out.")
+    if only:
+        return "only"
+    return "off" if never else word
 
 
 def options(compiled: bool, threads: int | None) -> dict[str, Option]:

@@ -23,7 +23,9 @@ from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, AccelbenchError
 COMMANDS = {
     "run": ("accelbench.cli.run", "Measure models on hardware; store every sample."),
     "hardware": ("accelbench.cli.hardware", "Show every platform, present or absent, and why."),
+    "matrix": ("accelbench.cli.matrix", "Show what each platform is worth for each model."),
     "models": ("accelbench.cli.models", "List what can be measured by name."),
+    "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
     "db": ("accelbench.cli.db", "Make, look into, export and merge databases."),
 }
 

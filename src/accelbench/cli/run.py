@@ -45,7 +45,9 @@ def run(
         None, "--hardware", help="Platforms, such as cpu, cuda or cuda:1; all present by default."
     ),
     framework: list[str] | None = typer.Option(
-        None, "--framework", help="Runtimes, such as pytorch; each platform's default otherwise."
+        None,
+        "--framework",
+        help="Runtimes, such as pytorch or onnxruntime; both is pytorch and jax, in turns.",
     ),
     batch_sizes: list[str] | None = typer.Option(
         None, "--batch-sizes", help="Items in one step; 1, 8, 32, 128 as memory allows."
@@ -74,7 +76,7 @@ def run(
     precision: list[str] | None = typer.Option(
         None,
         "--precision",
-        help="fp32, fp16, bf16, amp-fp16 or amp-bf16; fp32 by default. int8 has no runtime yet.",
+        help="fp32, fp16, bf16, int8, amp-fp16 or amp-bf16; fp32 by default.",
     ),
     mode: list[str] | None = typer.Option(
         None, "--mode", help="inference, training, or both; inference by default."
@@ -104,13 +106,30 @@ def run(
     warmup: int | None = typer.Option(
         None, "--warmup", min=0, help="Exactly so many warm-up steps, instead of until steady."
     ),
-    launches: int = typer.Option(
-        1, "--launches", min=1, help="Fresh processes for each case; verdicts need five or more."
+    launches: int | None = typer.Option(
+        None,
+        "--launches",
+        min=1,
+        help="Fresh processes for each case, 1 by default, 2 for --framework both; verdicts need"
+        " five or more.",
     ),
     threads: int | None = typer.Option(
         None, "--threads", min=1, help="Threads of the engine; its own default otherwise."
     ),
     seed: int = typer.Option(0, "--seed", min=0, max=2**63 - 1, help="Seed of weights and inputs."),
+    verify: str = typer.Option(
+        "auto",
+        "--verify",
+        help="Outputs against PyTorch in fp32 on the CPU: auto, or require, where what cannot be"
+        " verified fails.",
+    ),
+    verify_only: bool = typer.Option(False, "--verify-only", help="Verify, and time nothing."),
+    benchmark_only: bool = typer.Option(
+        False, "--benchmark-only", help="Time, and verify nothing."
+    ),
+    no_fix: bool = typer.Option(
+        False, "--no-fix", help="Try no workaround where a model does not go through."
+    ),
     timeout: str | None = typer.Option(
         None, "--timeout", help="For loading and for each case; 10m by default."
     ),
@@ -203,11 +222,13 @@ def run(
             data=asked.data_folder(data),
             trust_remote_code=trust_remote_code,
             threads=threads,
-            launches=launches,
+            launches=asked.launches(launches, words(framework)),
             iterations=iterations,
             warmup=warmup,
             timeout=seconds(timeout, "--timeout"),
             budget=seconds(budget, "--budget"),
+            fix=not no_fix,
+            verify=asked.verification(verify, verify_only, benchmark_only),
             limit=limit,
             label=label,
             names=called(names, chosen),

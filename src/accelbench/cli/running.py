@@ -80,6 +80,8 @@ class How:
     limit: int | None
     label: str | None
     names: Mapping[str, str]  # of models by id, as they were typed
+    verify: str = "auto"
+    fix: bool = True
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -95,6 +97,8 @@ class How:
             warmup=self.warmup,
             timeout=self.timeout or DEFAULT_TIMEOUT,
             budget=self.budget,
+            verify=self.verify,
+            fix=self.fix,
         )
 
 
@@ -172,7 +176,9 @@ def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
 
 def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet: bool) -> None:
     """The files, the table, every path, and the JSON document."""
-    from accelbench.cli.display.summary import print_summary
+    from accelbench.cli.asked import BOTH
+    from accelbench.cli.display.frameworks import print_frameworks
+    from accelbench.cli.display.summary import print_summary, trust
     from accelbench.exchange.rows import row_of
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
@@ -199,6 +205,8 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     if not as_json:
         stream.write("\n")
         print_summary(ended.rows, stream)
+        print_frameworks(ended.rows, stream, BOTH)
+        stream.write("".join(f"\n{line}\n" for line in trust(ended.rows)))
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
     stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
     for what, path in written:

@@ -92,7 +92,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
     Column("evidence", "json", "outcome", "proof of where the work ran"),
     Column("emulated", "bool", "outcome", "software stood in for the device"),
-    _text("outcome", "verification", "ok, failed or not_done"),
+    _text(
+        "outcome",
+        "verification",
+        "ok, failed, not_done, or reference: outputs (in training, losses) held against PyTorch in "
+        "fp32 on the CPU with the same weights and inputs",
+    ),
     _text(
         "outcome",
         "self_check",
@@ -194,7 +199,15 @@ COLUMNS: tuple[Column, ...] = (
     Column("energy_joules", "float", "metric", "energy of one step", "J", "J", "lower"),
     Column("power_watts", "float", "metric", "average power, idle subtracted", "W", "W", "lower"),
     Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
-    Column("verification_error", "float", "metric", "error against the reference", better="lower"),
+    Column(
+        "verification_error",
+        "float",
+        "metric",
+        "how far the worst output is from the reference's, in parts of what other inputs change; "
+        "in training, the worst loss, in parts of how far the reference's falls",
+        better="lower",
+    ),
+    Column("verification_tolerance", "float", "other", "the largest error that passes"),
     Column("flops", "float", "metric", "analytic operations of one step", "FLOP"),
     Column("bytes_moved", "float", "metric", "analytic bytes of one step", "B"),
     Column("extra", "map", "other", "metrics of plugins"),

@@ -100,6 +100,11 @@ class Support:
 SUPPORTED = Support(ok=True)
 
 
+#: Of a step's time, what may pass on the host: shapes and gathers that a device's engine leaves
+#: there on purpose. More is another device's time.
+ELSEWHERE_ALLOWED = 0.1
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Proof of where the work ran, read back from the engine after it ran."""
@@ -109,17 +114,25 @@ class Evidence:
     engine: str = ""  # "torch 2.13.0"
     emulated: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)  # providers, partitions, kernels …
+    shares: Mapping[str, float] = field(default_factory=dict)  # of the time, by device, if told
 
     @property
-    def fell_back(self) -> bool:
-        """True where any of the work ran somewhere else than asked."""
+    def elsewhere(self) -> Mapping[str, float | None]:
+        """Devices that were not asked for and took part; with their share, where it is told."""
         asked, _, ordinal = self.requested.partition(":")
+        found = {}
         for device in self.devices if asked else ():
             kind, _, number = device.partition(":")
             # An engine that names no ordinal has said nothing about it.
             if kind != asked or (ordinal and number and ordinal != number):
-                return True
-        return False
+                found[device] = self.shares.get(device)
+        return found
+
+    @property
+    def fell_back(self) -> bool:
+        """True where work ran somewhere else than asked: any, or more than the share allowed."""
+        shares = self.elsewhere.values()
+        return any(one is None for one in shares) or sum(filter(None, shares)) > ELSEWHERE_ALLOWED
 
 
 @dataclass(frozen=True)
@@ -152,7 +165,7 @@ class Job:
     seed: int = 0
     threads: int | None = None
     weights: str = "random"  # random · hub · a local path
-    artefact: str | None = None
+    artefact: str | None = None  # the folder of what the runtime wants opened
     data: str | None = None  # a folder of real inputs; None: synthetic ones
     trust_remote_code: bool = False
 
@@ -284,6 +297,7 @@ class RuntimeInfo:
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
     provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated
+    generates: bool = True  # token by token; else a forward pass is what is measured by default
 
 
 @runtime_checkable
@@ -306,6 +320,23 @@ class Runtime(Protocol):
 
     def open(self, job: Job) -> Session:
         """Build, load and place the model. Raises CaseError with a reason."""
+        ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a runtime opens instead of a torch module."""
+
+    format: str  # one of accelbench.artifacts.make.FORMATS
+    static: bool = False  # the batch is fixed too, as NPUs want it
+
+
+@runtime_checkable
+class Importing(Protocol):
+    """A runtime that opens an artefact: a model exported before, in a process of its own."""
+
+    def wants(self, case: Case) -> Wanted:
+        """Without importing the engine."""
         ...
 
 

@@ -6,7 +6,8 @@ would start threads that every worker inherits, and a broken GPU driver hangs it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -26,8 +27,18 @@ _TIMEOUT_SECONDS = 60.0
 _REMEDY = "Install it with: pip install 'accelbench[openvino]'"
 
 
+#: The unit that is none of its own: OpenVINO chooses one of the others.
+_AUTO = "AUTO"
+
+
+def without_telemetry() -> None:
+    """Keep OpenVINO and nncf from reporting home: importing them alone would start a thread."""
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+
+
 def main() -> dict[str, Any]:
     """What OpenVINO itself sees."""
+    without_telemetry()
     import openvino
 
     core = openvino.Core()
@@ -88,7 +99,8 @@ class OpenvinoDetector:
     def _devices(self, said: dict[str, Any]) -> list[Device | Absent]:
         if not said["devices"]:
             raise NoDeviceError("OpenVINO is installed, but finds no device")
-        return [self._device(one, i, said["version"]) for i, one in enumerate(said["devices"])]
+        units = [self._device(one, i, said["version"]) for i, one in enumerate(said["devices"])]
+        return [*units, _choosing(units)]
 
     def _device(self, one: dict[str, Any], ordinal: int, version: str) -> Device:
         memory, count = one["memory_bytes"], one["units"] or 1
@@ -110,3 +122,26 @@ class OpenvinoDetector:
                 "architecture": one["architecture"],
             },
         )
+
+
+def _choosing(units: Sequence[Device]) -> Device:
+    """AUTO, which can be asked for like a unit. It comes last: nobody gets it unasked.
+
+    Its name tells what it can choose from, so that two machines' never pass for one; its
+    memory is the first unit's, which is the CPU.
+    """
+    first = units[0]
+    return Device(
+        hardware=first.hardware,
+        name=f"{_AUTO} of {', '.join(one.name for one in units)}",
+        ordinal=len(units),
+        unit=_AUTO.lower(),
+        memory_bytes=first.memory_bytes,
+        count=len(units),
+        driver=first.driver,
+        details={
+            "device": _AUTO.lower(),
+            "capabilities": sorted({c for one in units for c in one.details["capabilities"]}),
+            "architecture": None,
+        },
+    )

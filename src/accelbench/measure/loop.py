@@ -133,12 +133,7 @@ def measure(
     steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution)
     columns, side = _side_passes(session, inputs, steady, meter, listener)
     evidence = session.evidence()
-    if evidence.fell_back:
-        raise CaseError(
-            "fallback",
-            f"asked for {evidence.requested}, but the work ran on {', '.join(evidence.devices)}",
-            "No figure is given for a device that did not do the work.",
-        )
+    refuse_fallback(evidence)
     quality, warnings = _judge(steady, warm, rules, evidence)
     return Measurement(
         metrics={
@@ -295,6 +290,25 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
         "ttft_ms": median(r[0] for r in requests) / 1e6,
         "tpot_ms": median(between) / 1e6 if between else None,
     }
+
+
+def refuse_fallback(evidence: Evidence) -> None:
+    """Raise CaseError where the work ran somewhere else than asked."""
+    if evidence.fell_back:
+        raise CaseError(
+            "fallback",
+            f"asked for {evidence.requested}, but the work ran on {_where(evidence)}",
+            "No figure is given for a device that did not do the work.",
+        )
+
+
+def _where(evidence: Evidence) -> str:
+    """The devices, with their share of the time where it is told."""
+    shares = evidence.shares
+    return ", ".join(
+        f"{device} ({shares[device]:.0%})" if device in shares else device
+        for device in evidence.devices
+    )
 
 
 def _judge(

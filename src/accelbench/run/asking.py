@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from accelbench.run.context import Settings
 
 
-def open_request(settings: Settings, case: Case, device: Device) -> dict[str, Any]:
+def open_request(
+    settings: Settings, case: Case, device: Device, artefact: str | None = None
+) -> dict[str, Any]:
     """The request that opens a case's model on a device, with everything the run has settled."""
     return {
         "do": "open",
@@ -22,6 +24,7 @@ def open_request(settings: Settings, case: Case, device: Device) -> dict[str, An
             "seed": settings.seed,
             "threads": settings.threads,
             "weights": settings.weights,
+            "artefact": artefact,
             "data": settings.data,
             "trust_remote_code": settings.trust_remote_code,
         },

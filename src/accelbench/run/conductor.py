@@ -17,18 +17,19 @@ from accelbench.run.results import Asked, identity_of
 def conduct(context: Context, plan: Plan, done: AbstractSet[str]) -> None:
     """Measure every case in every launch whose result_id is not among those done.
 
-    Launches are the outer loop: whatever drifts on the machine then falls on
-    all cases alike.
+    Launches are the outer loop, and every second one goes through the plan backwards:
+    whatever drifts on the machine then falls on all cases alike (ABBA).
     """
     settings = context.settings
     total = len(plan.cases) * settings.launches
     number = 0
+    groups = list(plan.groups())
     for launch in range(settings.launches):
         if launch > 0:
             # Forks of one template share an address layout, and with it their luck.
             context.workshop.retire_templates()
         asked = asked_of(settings, launch)
-        for group in plan.groups():
+        for group in groups if launch % 2 == 0 else reversed(groups):
             pending = [p for p in group if identity_of(asked, p) not in done]
             if pending:
                 first = number + len(group) - len(pending) + 1

@@ -9,12 +9,14 @@ from typing import Any
 from accelbench.core.facts import Fact
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Runtime
+from accelbench.run.artefacts import Artefacts
 from accelbench.run.budget import Budget
+from accelbench.run.convergence import Curves
 from accelbench.run.observer import Observer
 from accelbench.run.plan import Estimate, Free, Planned
-from accelbench.run.reference import References
 from accelbench.run.repeats import Repeats
 from accelbench.run.surroundings import Surroundings
+from accelbench.run.verification import Verifications
 from accelbench.run.workshop import Workshop
 
 DEFAULT_TIMEOUT = 600.0
@@ -35,6 +37,8 @@ class Settings:
     warmup: int | None = None
     timeout: float = DEFAULT_TIMEOUT  # for opening a model, and for each case
     budget: float | None = None  # seconds for the whole run
+    verify: str = "auto"  # auto · require · only · off
+    fix: bool = True  # try workarounds
 
 
 @dataclass
@@ -70,4 +74,6 @@ class Context:
     conditions: Mapping[str, Any]  # versions and such, the same for the whole run
     tally: Tally = field(default_factory=Tally)
     repeats: Repeats = field(default_factory=Repeats)
-    references: References = field(default_factory=References)
+    curves: Curves = field(default_factory=Curves)
+    artefacts: Artefacts = field(default_factory=Artefacts)
+    verifications: Verifications = field(default_factory=Verifications)

@@ -38,6 +38,8 @@ def expand(
 ) -> Plan:
     """Every case of a request in the order in which it will be measured."""
     where, notes = places(request, found, runtimes)
+    request, more = _as_all_can(request, where, runtimes)
+    notes += more
     cases: dict[tuple[str, ...], Planned] = {}
     for model, place, precision, mode in product(
         request.models, where, request.precisions, request.modes
@@ -54,6 +56,26 @@ def expand(
                 cases.setdefault((case.case_id, device), planned)
     notes += unused(request, [planned.case for planned in cases.values()])
     return Plan(tuple(cases.values()), tuple(notes))
+
+
+def _as_all_can(
+    request: Request, where: Sequence[Place], runtimes: Mapping[str, Runtime]
+) -> tuple[Request, list[str]]:
+    """What nobody has settled is settled alike for all runtimes: else no two cells compare.
+
+    Beside a runtime that cannot generate token by token, models that could are measured
+    by one forward pass on every runtime.
+    """
+    names = {place.target.runtime for place in where if place.refusal is None}
+    cannot = sorted(n for n in names if n in runtimes and not runtimes[n].info.generates)
+    could = Mode.INFERENCE in request.modes and any(m.generation for m in request.models)
+    if request.new_tokens or not cannot or not could:
+        return request, []
+    note = (
+        f"{' and '.join(cannot)} cannot generate token by token: of models that could, one"
+        " forward pass is measured. Ask for whole requests with --new-tokens, on another runtime."
+    )
+    return replace(request, new_tokens=(0,)), [note]
 
 
 def _asked_of(

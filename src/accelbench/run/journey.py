@@ -36,8 +36,8 @@ from accelbench.run import estimates
 from accelbench.run.budget import Budget
 from accelbench.run.conductor import asked_of, conduct
 from accelbench.run.context import Context, Settings, Tally
+from accelbench.run.conversation import NO_WORKER
 from accelbench.run.expand import expand
-from accelbench.run.launch import NO_WORKER
 from accelbench.run.observer import Observer
 from accelbench.run.plan import Plan, Planned, Refusal, Request
 from accelbench.run.results import identity_of

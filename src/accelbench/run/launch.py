@@ -7,9 +7,9 @@ becomes a result with a reason and an advice, durable before anyone is told.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from accelbench.core.case import Case
@@ -18,29 +18,19 @@ from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.serial import case_to_json
 from accelbench.core.words import Mode, Provenance, Status
 from accelbench.run import lifeline
-from accelbench.run.asking import open_request
 from accelbench.run.context import Context
+from accelbench.run.convergence import Curve, losses_request
+from accelbench.run.conversation import Conversation, TroubleError, out_of_budget
 from accelbench.run.devicewatch import DeviceWatch
+from accelbench.run.nulls import not_measured
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
-from accelbench.run.reference import Curve, losses_request
 from accelbench.run.results import Asked, Outcome, compose
+from accelbench.run.room import ESTIMATED, Room
+from accelbench.run.verification import FAILED, NOT_DONE, Verdict
 from accelbench.run.wire import ClosedError
-from accelbench.run.workshop import Worker, describe_end
 
 _log = logging.getLogger(__name__)
-
-#: Reasons that others look for.
-ESTIMATED = "out_of_memory_estimated"
-NO_WORKER = "worker_did_not_start"
-
-
-class _TroubleError(Exception):
-    """A worker could not do what it was asked; carries what became of the case."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.message)
-        self.outcome = outcome
 
 
 class GroupLaunch:
@@ -55,16 +45,14 @@ class GroupLaunch:
         self._cases = cases
         self._first = first
         self._total = total
-        self._worker: Worker | None = None
-        self._opened: Mapping[str, Any] = {}
+        self._talk = Conversation(context)
+        self._room = Room(context)
         self._open_trouble: Outcome | None = None
-        self._cpu_seconds = 0.0
-        self._watch = DeviceWatch.of(None)
         self._rules: Mapping[str, Any] = {}
         self._measured_before = 0  # by the worker in hand
-        self._room: int | None = None  # bytes free when no worker of ours held any
-        self._fitted: int | None = None  # largest batch that was measured
-        self._too_large: int | None = None  # smallest batch that ran out of memory
+        self._workarounds: tuple[str, ...] = ()
+        self._static = False
+        self._succeeded = False
 
     def run(self) -> None:
         """Measure each case; the worker is gone afterwards whatever happens."""
@@ -75,44 +63,89 @@ class GroupLaunch:
             self._drop_worker()
 
     def _one(self, planned: Planned, number: int) -> None:
-        context = self._context
+        context, talk = self._context, self._talk
         context.observer.case_started(planned.case, self._asked.launch, number, self._total)
         refused = self._refused(planned)
-        if refused is None and self._worker is None:
-            context.references.gather(context, self._cases)
+        if refused is None and not talk.begun:
+            context.curves.gather(context, self._cases)
+            if not self._succeeded:
+                self._workarounds = context.artefacts.first_try(context, planned.case)
+            self._gather(planned)
+            refused = self._known_wrong(planned.case)
             self._warm_up_template(planned)
         started_at = utc_now()
-        self._watch = DeviceWatch.of(planned.device)
-        before = context.surroundings.before()
-        cpu_before = self._cpu_seconds
-        try:
-            outcome = refused or self._measured(planned)
-        except _TroubleError as trouble:
-            outcome = replace(trouble.outcome, opened=self._opened)
-            self._drop_worker()
+        outcome = refused or self._tried(planned)
+        while (more := self._another_way(planned, outcome)) is not None:
+            self._workarounds = more
+            self._gather(planned)
+            outcome = self._tried(planned)
         context.budget.case_over()
         if outcome.status is Status.OK:
-            self._fitted = planned.case.shapes.batch
-            own = max(self._cpu_seconds - cpu_before, 0.0)
-            environment, warnings = context.surroundings.after(
-                before, own, self._opened.get("threads")
-            )
-            outcome = replace(
-                outcome,
-                quality=self._watch.quality(),
-                environment={**environment, **self._watch.report()},
-                warnings=[*warnings, *self._watch.warnings()],
-            )
-            if planned.case.mode is Mode.TRAINING:  # when nothing is watched any more
-                outcome = self._compared(planned.case, outcome)
+            self._room.fitted(planned)
+            context.artefacts.remember(context, planned.case, self._workarounds)
         elif outcome.status is Status.OUT_OF_MEMORY:
             if self._open_trouble is None and outcome.reason != ESTIMATED:
-                self._too_large = self._too_large or planned.case.shapes.batch
-            outcome = replace(outcome, advice=self._memory_advice(planned))
-        self._watch.close()
+                self._room.ran_out(planned)
+            advice = self._room.advice(planned, estimate=self._open_trouble is None)
+            outcome = replace(outcome, advice=advice)
+        if refused is None:
+            outcome = replace(outcome, workarounds=self._workarounds)
         self._record(planned, outcome, started_at)
         if outcome.status is Status.OK:
             self._measured_before += 1
+        if self._static:
+            self._drop_worker()  # what it has open is for this batch alone
+
+    def _gather(self, planned: Planned) -> None:
+        """Have what a case will be held against; of what fits one batch alone, at each batch."""
+        context, case = self._context, planned.case
+        if context.artefacts.static(context, case, self._workarounds):
+            context.verifications.at_each_batch(case)
+        context.verifications.gather(context, [planned])
+
+    def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
+        """The workarounds to try a failed case with; None where it stays as it is.
+
+        Not after a case of the group has gone through: the way is not what is wrong then.
+        """
+        if self._succeeded:
+            return None
+        more = self._context.artefacts.next_try(
+            self._context, planned.case, outcome, self._workarounds
+        )
+        if more is not None:
+            _log.debug("%s: %s; trying with %s", planned.case, outcome.message, ", ".join(more))
+            self._open_trouble = None
+            self._context.verifications.forget(planned.case)
+            self._drop_worker()
+        return more
+
+    def _tried(self, planned: Planned) -> Outcome:
+        """Measure a case and hold it against its reference."""
+        context, talk = self._context, self._talk
+        talk.watch = DeviceWatch.of(planned.device)
+        before = context.surroundings.before()
+        cpu_before = talk.cpu_seconds
+        try:
+            outcome = self._measured(planned)
+            own = max(talk.cpu_seconds - cpu_before, 0.0)
+            environment, warnings = context.surroundings.after(
+                before, own, talk.opened.get("threads")
+            )
+            outcome = replace(
+                outcome,
+                quality=talk.watch.quality(),
+                environment={**environment, **talk.watch.report()},
+                warnings=[*warnings, *talk.watch.warnings()],
+            )
+            outcome = self._held(planned.case, outcome)  # when nothing is watched any more
+            self._succeeded = self._succeeded or outcome.status is Status.OK
+        except TroubleError as trouble:
+            outcome = replace(trouble.outcome, opened=talk.opened)
+            self._drop_worker()
+        finally:
+            talk.watch.close()
+        return outcome
 
     def _warm_up_template(self, planned: Planned) -> None:
         """Have the engine imported before the case begins; failing is told by the case."""
@@ -160,74 +193,36 @@ class GroupLaunch:
             no = planned.refusal
             return Outcome(no.status, no.reason, no.message, no.advice)
         if self._context.budget.exhausted:
-            return _out_of_budget(self._settings.budget)
+            return out_of_budget(self._settings.budget)
         if self._open_trouble is not None:
             return self._open_trouble
-        if self._too_large is not None and planned.case.shapes.batch > self._too_large:
-            return Outcome(
-                Status.SKIPPED,
-                "smaller_batch_out_of_memory",
-                f"batch {self._too_large} ran out of memory, so this larger one was not tried",
-                self._memory_advice(planned),
-            )
-        return self._cannot_fit(planned)
+        if not self._talk.begun:
+            self._room.look(planned)
+        return self._known_wrong(planned.case) or self._room.refused(planned)
 
-    def _cannot_fit(self, planned: Planned) -> Outcome | None:
-        """Refuse before allocating what cannot be there."""
-        if self._worker is None and planned.device is not None:
-            # Looked at while nothing is loaded: the estimate counts the weights as well.
-            self._room = self._context.free(planned.device)
-        need, room = self._context.estimate(planned.case), self._room
-        if need is None or room is None or need <= room:
-            return None
-        return Outcome(
-            Status.OUT_OF_MEMORY,
-            ESTIMATED,
-            f"an estimated {_gib(need)} is needed and {_gib(room)} is free; nothing was allocated",
-        )
-
-    def _memory_advice(self, planned: Planned) -> str:
-        """The largest batch that fitted, and the small variant."""
-        case = planned.case
-        parts = []
-        if self._fitted is not None:
-            parts.append(f"The largest batch that fitted is {self._fitted}.")
-        elif self._open_trouble is None:
-            fits = self._largest_estimate(planned)
-            if fits is not None:
-                parts.append(f"By estimate the largest batch that fits is {fits}.")
-        if case.model.small_variant:
-            parts.append(f"A smaller model of this kind is {case.model.small_variant}.")
-        elif not parts:
-            parts.append("Use a smaller batch, a shorter sequence or a narrower precision.")
-        return " ".join(parts)
-
-    def _largest_estimate(self, planned: Planned) -> int | None:
-        room = self._room
-        batch = planned.case.shapes.batch
-        while room is not None and batch > 1:
-            batch //= 2
-            case = replace(planned.case, shapes=replace(planned.case.shapes, batch=batch))
-            need = self._context.estimate(case)
-            if need is None:
-                return None
-            if need <= room:
-                return batch
-        return None
+    def _known_wrong(self, case: Case) -> Outcome | None:
+        """A cell that was found wrong, or that cannot be verified where it has to be."""
+        if case.mode is Mode.TRAINING:
+            return None  # known by its losses alone
+        verdict = self._context.verifications.known(self._context, case)
+        return None if verdict is None else self._against(verdict)
 
     # -- with a worker
 
     def _measured(self, planned: Planned) -> Outcome:
-        if self._worker is None:
+        talk = self._talk
+        if not talk.begun:
             try:
                 self._open(planned)
-            except _TroubleError as trouble:
+            except TroubleError as trouble:
                 # Loading does not depend on the batch: it would end the same way for the
                 # others. Being killed from outside, or out of budget, would not.
                 if trouble.outcome.reason not in ("budget", "killed"):
                     said = f"{trouble.outcome.message}; not tried again at another batch size"
                     self._open_trouble = replace(trouble.outcome, message=said)
                 raise
+        if self._settings.verify == "only":
+            return Outcome(Status.OK, opened=talk.opened, null_reasons=not_measured())
         self._rules = {
             "iterations": self._settings.iterations,
             "warmup": self._settings.warmup,
@@ -235,145 +230,89 @@ class GroupLaunch:
         }
         case = case_to_json(planned.case)
         request = {"do": "measure", "case": case, "rules": self._rules}
-        answer = self._ask(request, "measuring")
-        self._cpu_seconds = answer["cpu_seconds"]
-        return Outcome(Status.OK, measurement=answer, opened=self._opened)
+        answer = talk.ask(request, "measuring")
+        talk.cpu_seconds = answer["cpu_seconds"]
+        return Outcome(Status.OK, measurement=answer, opened=talk.opened)
+
+    def _open(self, planned: Planned) -> None:
+        """A worker with the model open, from an artefact where the runtime wants one."""
+        context = self._context
+        artefact = context.artefacts.get(context, planned, self._workarounds)
+        self._static = artefact is not None and artefact.static
+        self._talk.open(planned, artefact.folder if artefact else None)
+
+    def _held(self, case: Case, outcome: Outcome) -> Outcome:
+        """Hold what was measured against its reference: what is wrong is no result."""
+        if case.mode is Mode.TRAINING:
+            return self._compared(case, outcome)
+        verifications = self._context.verifications
+        verdict = verifications.known(self._context, case)
+        if verdict is None:
+            self._context.observer.progress(Progress("verifying"))
+            try:
+                answer = self._talk.ask(verifications.request(case), "verifying")
+                self._talk.cpu_seconds = answer["cpu_seconds"]
+                verdict = verifications.judge(case, answer)
+                told = {"evidence": answer["evidence"], **outcome.measurement}
+                outcome = replace(outcome, measurement=told)
+            except TroubleError as trouble:
+                if self._settings.verify == "only":
+                    raise  # nothing else has shown that it runs
+                verdict = verifications.give_up(case, trouble.outcome.message)
+                self._drop_worker()
+        return self._with(outcome, verdict)
 
     def _compared(self, case: Case, outcome: Outcome) -> Outcome:
         """Add how far the loss falls; whatever becomes of that, the measurement stands."""
-        references, metrics = self._context.references, outcome.measurement["metrics"]
-        verdict = references.known(self._context, case, metrics)
-        if verdict is None:
+        curves, metrics = self._context.curves, outcome.measurement.get("metrics")
+        found = curves.known(self._context, case, metrics)
+        if found is None:
             self._context.observer.progress(Progress("convergence"))
             try:
-                answer = self._ask(losses_request(case), "training to compare")
-                self._cpu_seconds = answer["cpu_seconds"]
+                answer = self._talk.ask(losses_request(case), "training to compare")
+                self._talk.cpu_seconds = answer["cpu_seconds"]
                 curve = Curve(answer["losses"])
-            except _TroubleError as trouble:
+            except TroubleError as trouble:
                 curve = Curve(why=f"training to compare failed: {trouble.outcome.message}")
                 self._drop_worker()
-            verdict = references.judge(case, curve)
-        columns, why_not = verdict
-        measurement = {**outcome.measurement, "metrics": {**metrics, **columns}}
-        return replace(outcome, measurement=measurement, null_reasons=why_not)
+            found = curves.judge(self._context, case, curve)
+        told = replace(outcome, null_reasons={**outcome.null_reasons, **found.reasons})
+        return self._with(told, found.verdict, found.columns)
 
-    def _open(self, planned: Planned) -> None:
-        settings = self._settings
-        runtime = self._context.runtimes.get(planned.case.target.runtime)
-        if runtime is None:
-            raise _TroubleError(_no_runtime(planned.case.target.runtime))
-        self._context.observer.progress(Progress("starting"))
-        try:
-            self._worker = self._context.workshop.worker(runtime, settings.threads)
-        except SurroundingsError as error:
-            raise _TroubleError(_no_worker(error.message, error.advice)) from error
-        except (ClosedError, TimeoutError) as error:
-            said = f"no worker could be started: {error or 'it did not answer in time'}"
-            raise _TroubleError(_no_worker(said, "Run again with --debug.")) from error
-        self._context.observer.progress(Progress("loading"))
-        device = planned.device
-        assert device is not None
-        self._opened = self._ask(open_request(settings, planned.case, device), "loading")
-        self._cpu_seconds = self._opened["cpu_seconds"]
-
-    def _ask(self, request: Mapping[str, Any], doing: str) -> dict[str, Any]:
-        """One request and its answer; every other ending raises _TroubleError."""
-        worker = self._worker
-        assert worker is not None
-        kills_before = lifeline.out_of_memory_kills()
-        left = self._context.budget.left()
-        patience = self._settings.timeout if left is None else min(self._settings.timeout, left)
-        deadline = time.monotonic() + patience
-        phase = doing
-        try:
-            worker.channel.send(request)
-            while True:
-                message = worker.channel.receive(max(deadline - time.monotonic(), 0.001))
-                event = message.pop("event")
-                if event == "done":
-                    return message
-                if event == "error":
-                    raise _TroubleError(_from_error(message))
-                if event == "phase":
-                    phase = message["name"]
-                    self._context.observer.progress(Progress(phase))
-                elif event == "progress":
-                    self._watch.look(worker.pid)
-                    self._context.observer.progress(Progress(phase, **message))
-                worker.channel.send({"do": "go"})
-        except TimeoutError as error:
-            if self._context.budget.exhausted:
-                raise _TroubleError(_out_of_budget(self._settings.budget)) from error
-            raise _TroubleError(_timed_out(phase, patience)) from error
-        except ClosedError as error:
-            self._worker = None
-            outcome = self._died(worker, phase, kills_before)
-            raise _TroubleError(outcome) from error
-
-    def _died(self, worker: Worker, phase: str, kills_before: int | None) -> Outcome:
-        """What a worker died of that hung up by itself."""
-        status = worker.fate()
-        kills = lifeline.out_of_memory_kills()
-        if status == -9 and kills_before is not None and (kills or 0) > kills_before:
-            return Outcome(
-                Status.OUT_OF_MEMORY,
-                "killed_for_memory",
-                f"the kernel killed the worker for memory while {phase}",
-            )
-        words = worker.last_words()
-        return Outcome(
-            Status.FAILED,
-            "killed" if status in (-9, None) else "crash",
-            f"the worker ended while {phase} ({describe_end(status)})"
-            + (f"; it said: {words}" if words else ""),
-            "A fresh worker went on with the next case. Run again with --debug for its log.",
+    def _with(
+        self, outcome: Outcome, verdict: Verdict, columns: Mapping[str, Any] = MappingProxyType({})
+    ) -> Outcome:
+        """Add a verdict; one that is not good enough leaves nothing else."""
+        bad = self._against(verdict)
+        if bad is not None:
+            return replace(bad, opened=outcome.opened)
+        metrics = {**outcome.measurement.get("metrics", {}), **columns, **verdict.columns}
+        return replace(
+            outcome,
+            measurement={**outcome.measurement, "metrics": metrics},
+            null_reasons={**outcome.null_reasons, **verdict.reasons},
         )
 
+    def _against(self, verdict: Verdict) -> Outcome | None:
+        """What a verdict makes of a case, where it cannot stand."""
+        if verdict.word == FAILED:
+            return Outcome(
+                Status.FAILED,
+                "wrong_outputs",
+                f"its outputs are not the reference's: {verdict.why}",
+                "What was timed is not this model's work. Nothing of it is kept;"
+                " --benchmark-only measures without looking.",
+                measurement={"metrics": verdict.columns},
+            )
+        if verdict.word == NOT_DONE and self._settings.verify == "require":
+            return Outcome(
+                Status.FAILED,
+                "not_verified",
+                f"it could not be verified, which --verify require asks for: {verdict.why}",
+                "Leave out --verify require, or choose what can be verified here.",
+            )
+        return None
+
     def _drop_worker(self) -> None:
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
-        self._opened = {}
-        self._cpu_seconds = 0.0
+        self._talk.drop()
         self._measured_before = 0
-
-
-def _no_worker(message: str, advice: str) -> Outcome:
-    return Outcome(Status.FAILED, NO_WORKER, message.rstrip("."), advice)
-
-
-def _no_runtime(name: str) -> Outcome:
-    return Outcome(
-        Status.UNSUPPORTED,
-        "no_runtime",
-        f"the runtime {name} is not installed here any more",
-        "Install what provides it, and start a new run.",
-    )
-
-
-def _from_error(message: Mapping[str, Any]) -> Outcome:
-    _log.debug("worker: %s", message.get("traceback"))
-    advice = message["advice"] or "Run again with --debug to see where it was raised."
-    return Outcome(Status(message["status"]), message["reason"], message["message"], advice)
-
-
-def _timed_out(phase: str, patience: float) -> Outcome:
-    return Outcome(
-        Status.TIMEOUT,
-        "timeout",
-        f"not finished after {patience:g} s, ended while {phase}",
-        "Allow more time with --timeout, or use a smaller batch.",
-    )
-
-
-def _out_of_budget(budget: float | None) -> Outcome:
-    return Outcome(
-        Status.SKIPPED,
-        "budget",
-        f"the budget of {budget:.0f} s was used up" if budget else "the budget was used up",
-        "Allow more with --budget, or ask for fewer cases.",
-    )
-
-
-def _gib(value: float) -> str:
-    return f"{value / 2**30:.1f} GiB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accelbench.core.columns import COLUMNS, Column
+from accelbench.core.columns import COLUMNS, Column, metric_columns
 from accelbench.core.words import Mode, Status
 
 _GENERATES = {
@@ -43,6 +43,7 @@ _ALWAYS = {
     "power_watts": "energy was not asked for",
     "cost_usd": "no price of this device was given",
     "verification_error": "not verified against a reference",
+    "verification_tolerance": "not verified against a reference",
     "flops": "not counted for this model at these sizes and precision",
     "bytes_moved": "not counted for this model at these sizes and precision",
     "extra": "no plugin has added a metric",
@@ -78,6 +79,11 @@ def why_null(body: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str
     """
     empty = [column for column in COLUMNS if column.name != "nulls" and _empty(body, column)]
     return {column.name: given.get(column.name) or _why(column, body) for column in empty}
+
+
+def not_measured() -> dict[str, str]:
+    """A reason for every figure of a case that was looked at and not timed."""
+    return {column.name: "only verified, not measured" for column in metric_columns()}
 
 
 def unexplained(nulls: Mapping[str, str]) -> Iterable[str]:

@@ -49,6 +49,7 @@ class Outcome:
     null_reasons: Mapping[str, str] = field(default_factory=dict)  # of columns left empty
     environment: Mapping[str, Any] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
+    workarounds: Sequence[str] = ()
 
 
 def identity_of(asked: Asked, planned: Planned) -> str:
@@ -101,7 +102,7 @@ def compose(
         "conditions": dict(outcome.conditions),
         "environment": dict(outcome.environment),
         "protocol_version": PROTOCOL_VERSION,
-        "workarounds": [],
+        "workarounds": list(outcome.workarounds),
         "started_at": started_at,
         "finished_at": finished_at,
     }
@@ -110,7 +111,7 @@ def compose(
         body["memory_estimate_mb"] = estimate_bytes / MIB
     if cost is not None:
         body["flops"], body["bytes_moved"] = cost.flops, cost.bytes_moved
-    if measured:
+    if "samples" in measured:
         body["samples"] = measured["samples"]
         body["sampling"] = measured["sampling"]
     body["nulls"] = why_null(body, outcome.null_reasons)

@@ -73,6 +73,11 @@ class SelfCheck:
             )
 
 
+def other_seed(seed: int) -> int:
+    """One that draws other inputs than the job's."""
+    return seed ^ _OTHER_SEED
+
+
 def self_check(session: Session, case: Case, seed: int = 0) -> SelfCheck:
     """Run a case's seeded inputs twice, other inputs once, and other weights once.
 
@@ -90,7 +95,7 @@ def self_check(session: Session, case: Case, seed: int = 0) -> SelfCheck:
     second = session.outputs(session.prepare(case))
     other = None
     if _inputs_vary(case):
-        other = session.outputs(session.prepare(case, seed=seed ^ _OTHER_SEED))
+        other = session.outputs(session.prepare(case, seed=other_seed(seed)))
     return SelfCheck(
         outputs_digest=outputs_digest(first),
         repeatable=not _differ(first, second),

@@ -1,17 +1,21 @@
 """The worker: opens one model and measures the cases it is given, smallest batch first.
 
-It answers {"do": "open", "job"}, {"do": "measure", "case", "rules"} and, without
-timing anything and without dropout, {"do": "losses", "case", "steps"}, and ends when the conductor
-hangs up. Between blocks it reports and waits for "go": what the conductor then
+It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without timing
+anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
+"folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
+outputs against that, and {"do": "export", …} makes an artefact. It ends when the
+conductor hangs up. Between blocks it reports and waits for "go": what the conductor then
 draws or writes disturbs no sample.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.data import ready_decoders
@@ -19,15 +23,17 @@ from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Fed, Job, Runtime, Session, Undroppable
+from accelbench.core.protocols import Device, Fed, Job, Runtime, Session, Undroppable, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Status, Timing
 from accelbench.measure.bootstrap import Interval
-from accelbench.measure.loop import Measurement, measure
+from accelbench.measure.loop import Measurement, measure, refuse_fallback
 from accelbench.measure.losses import LossLog
+from accelbench.run.agreement import OTHER, RIGHT, agree, load, pick, save
+from accelbench.run.honesty import refuse_dishonest
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.rules import rules_from_json
-from accelbench.run.selfcheck import SelfCheck, self_check
+from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
 from accelbench.run.wire import Channel
 
 
@@ -94,6 +100,7 @@ def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
         seed=body["seed"],
         threads=body["threads"],
         weights=body["weights"],
+        artefact=body.get("artefact"),
         data=body.get("data"),
         trust_remote_code=body["trust_remote_code"],
     )
@@ -121,6 +128,38 @@ def skipped(found: Measurement) -> list[str]:
     return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
 
 
+def nudged(inputs: Any, by: float) -> Any:
+    """A torch session's inputs, numbers a little larger; ids and labels as they are."""
+    if not by:
+        return inputs
+    return {
+        name: value * (1 + by) if value.is_floating_point() else value
+        for name, value in inputs.items()
+    }
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON holds it."""
+    return value if math.isfinite(value) else None
+
+
+def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Make an artefact; nothing else happens in this worker."""
+    from accelbench.artifacts.cache import Cache
+    from accelbench.artifacts.make import make
+    from accelbench.artifacts.recipe import Recipe
+
+    recipe = Recipe(
+        case_from_json(request["case"]),
+        Wanted(request["format"], request["static"]),
+        request["seed"],
+        request["weights"],
+        request["trust_remote_code"],
+        tuple(request["workarounds"]),
+    )
+    return {"folder": str(make(recipe, Cache()).folder), "cpu_seconds": cpu_seconds()}
+
+
 class Bench:
     """One worker's model, and what the conductor may ask of it."""
 
@@ -130,11 +169,15 @@ class Bench:
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
+        self._device: Device | None = None
         self._checked = False
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
             "measure": self._measure,
             "losses": self._losses,
+            "outputs": self._outputs,
+            "verify": self._verify,
+            "export": _exported,
         }
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,6 +196,7 @@ class Bench:
                 "Leave out --data.",
             )
         self._checked, self._seed = False, request["job"]["seed"]
+        self._device = device_from_json(request["job"]["device"])
         self._meter.watch(session)
         return {
             "timings": dict(session.timings),
@@ -173,7 +217,7 @@ class Bench:
             items_per_step(case.model, case.shapes, case.mode),
         )
         found = with_inputs(session, measured)
-        checked = self._self_check(session, case)
+        checked = self._self_check(session, case, measured.metrics.get("latency_mean_ms", 0) * 1e6)
         return {
             **plain(found),
             "self_check": checked and {**plain(checked), "verdict": checked.verdict},
@@ -186,13 +230,15 @@ class Bench:
             "cpu_seconds": cpu_seconds(),
         }
 
-    def _self_check(self, session: Session, case: Case) -> SelfCheck | None:
+    def _self_check(self, session: Session, case: Case, median_ns: float) -> SelfCheck | None:
         """Once a worker: what holds at the smallest batch holds for the model."""
         if self._checked:
             return None
         self._reporter.phase("self-check")
         checked = self_check(session, case, self._seed)
         checked.refuse(case.model.id)
+        assert self._device is not None
+        refuse_dishonest(session, case, self._device, self._seed, self._runtime.clock(), median_ns)
         self._checked = True
         return checked
 
@@ -207,8 +253,34 @@ class Bench:
         log = LossLog(session)
         with session.without_dropout():
             inputs = log.session.prepare(case_from_json(request["case"]))
+            inputs = nudged(inputs, request.get("nudge", 0.0))
             log.session.sample(inputs, request["steps"], Timing.EACH)
         return {"losses": log.losses, "cpu_seconds": cpu_seconds()}
+
+    def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What a reference gives, for its inputs and for others."""
+        session, case = self._opened(), case_from_json(request["case"])
+        for name, seed in ((RIGHT, None), (OTHER, other_seed(self._seed))):
+            found = session.outputs(session.prepare(case, seed))
+            save(pick(found, request["draw"]), Path(request["folder"]) / name)
+        return {"cpu_seconds": cpu_seconds()}
+
+    def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        session, case = self._opened(), case_from_json(request["case"])
+        right, other = (load(Path(request["folder"]) / name) for name in (RIGHT, OTHER))
+        found = pick(session.outputs(session.prepare(case)), request["draw"])
+        held = agree(found, right, other, case.precision)
+        evidence = session.evidence()
+        refuse_fallback(evidence)
+        return {
+            "evidence": plain(evidence),
+            "error": finite(held.error),
+            "tolerance": held.tolerance,
+            "errors": {name: finite(error) for name, error in held.errors.items()},
+            "wrong": held.wrong,
+            "telling": held.telling,
+            "cpu_seconds": cpu_seconds(),
+        }
 
     def _opened(self) -> Session:
         if self._session is None:

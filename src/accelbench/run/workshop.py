@@ -203,8 +203,8 @@ class Workshop:
     def _template(self, runtime: Runtime, threads: int | None) -> Template:
         key = (runtime.info.name, threads)
         if key not in self._templates:
-            # Never two engines at once beside a measurement: idle ones go first.
-            self.retire_templates()
+            # Idle ones stay: they sleep in the kernel, and a grid goes to and fro between
+            # the engine that is measured, the reference and the exporter.
             self._templates[key] = Template(self, runtime, threads)
         return self._templates[key]
 
@@ -240,6 +240,13 @@ class Workshop:
         self._count += 1
         name = f"{kind}-{self._count}"
         return name, self._scratch.folder / f"{name}.log"
+
+    def new_folder(self, kind: str) -> Path:
+        """A folder that lasts as long as the run."""
+        self._count += 1
+        folder = self._scratch.folder / f"{kind}-{self._count}"
+        folder.mkdir(mode=0o700)
+        return folder
 
     def connect(self, name: str, process: subprocess.Popen[bytes], log: Path) -> Channel:
         """Wait for a process that was just started to call in."""

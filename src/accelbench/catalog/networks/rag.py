@@ -90,5 +90,7 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
         """One pass over passages and question; logits of the question's tokens."""
         found = self.retrieve(self.embed(input_ids, attention_mask))
         read = self.prompt(found, input_ids, attention_mask)
-        output = self.generator(**read, logits_to_keep=input_ids.shape[1])
+        # A number, also while the model is traced: a size that is a tensor would be taken for
+        # the one place to keep.
+        output = self.generator(**read, logits_to_keep=int(input_ids.shape[1]))
         return {"logits": output.logits, "scores": found.scores}

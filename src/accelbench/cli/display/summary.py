@@ -7,6 +7,35 @@ from typing import IO, Any
 
 from accelbench.cli.display.words import figure, latency, marks, shapes, spread
 
+#: What the table has no room for.
+_SHORT = {"onnxruntime": "ort"}
+
+
+def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was verified, and through which workarounds; nothing where nothing was to verify."""
+    words = [row.get("verification") for row in rows if row["status"] == "ok"]
+    held, own = words.count("ok"), words.count("reference")
+    lines = []
+    if held or len(words) > own:
+        left = len(words) - held - own
+        more = [f"{own} are that reference"] if own else []
+        more += [f"{left} could not be" if left else ""]
+        rest = "; ".join(filter(None, more))
+        lines.append(
+            f"Verified against PyTorch in fp32 on the CPU: {held} of {len(words)}"
+            + (f" ({rest})" if rest else "")
+        )
+    used = sorted(
+        {
+            f"{row['model']} {row['runtime']}: {', '.join(row['workarounds'])}"
+            for row in rows
+            if row["status"] == "ok" and row.get("workarounds")
+        }
+    )
+    if used:
+        lines.append("Workarounds: " + "; ".join(used))
+    return lines
+
 
 def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """Every result in a line."""
@@ -25,7 +54,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         ok = row["status"] == "ok"
         place = row["hardware"]
         if row["runtime"] not in ("pytorch", "none"):
-            place = f"{row['runtime']}/{place}"
+            place = f"{_SHORT.get(row['runtime'], row['runtime'])}/{place}"
         table.add_row(
             _safe(str(row["model"])),
             _safe(f"{place} {row['precision']}{marks(row)}"),

@@ -32,7 +32,7 @@ class PytorchRuntime:
         package="torch",
         extra="torch",
         default_for=_HARDWARE,
-        precisions=("fp32", "fp16", "bf16", "amp-fp16", "amp-bf16"),
+        precisions=("fp32", "fp16", "bf16", "amp-fp16", "amp-bf16", "int8"),
         isolation="fork",
         consumes="torch",
         # modeling_utils alone is 1.5 s and 100 MB of every model: imported once, before the fork.
@@ -77,6 +77,10 @@ class PytorchRuntime:
                 message=f"the pytorch runtime does not run {case.precision}",
                 advice=f"It runs {', '.join(self.info.precisions)}.",
             )
+        if case.precision == "int8":
+            refused = _quantises(case)
+            if refused is not None:
+                return refused
         trains = case.mode is Mode.TRAINING
         options = _OPTIONS | _TRAINING_OPTIONS if trains else _OPTIONS
         unknown = set(case.options) - options
@@ -99,6 +103,31 @@ class PytorchRuntime:
         from accelbench.runtimes.pytorch.session import PytorchSession
 
         return PytorchSession(job, self.clock())
+
+
+def _quantises(case: Case) -> Support | None:
+    if case.mode is Mode.TRAINING:
+        return Support(
+            ok=False,
+            reason="precision",
+            message="a model quantised to int8 is not trained",
+            advice="Use --mode inference, or --precision bf16.",
+        )
+    if case.compiled:
+        return Support(
+            ok=False,
+            reason="option",
+            message="torch.compile of a model quantised by torchao did not come to an end here",
+            advice="Leave out --compile.",
+        )
+    if find_spec("torchao") is None:
+        return Support(
+            ok=False,
+            reason="package_missing",
+            message="int8 in PyTorch needs the package torchao, which is not installed",
+            advice="Install it with: pip install 'accelbench[int8]'",
+        )
+    return None
 
 
 def _trains(case: Case) -> Support:

@@ -20,6 +20,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Mode, Timing
 from accelbench.runtimes.local import LocalSampler
+from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.places import Place, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
@@ -31,6 +32,7 @@ _DTYPES = {
     "bf16": torch.bfloat16,
     "amp-fp16": torch.float32,  # weights and inputs stay whole, autocast narrows each operation
     "amp-bf16": torch.float32,
+    "int8": torch.float32,  # what is not quantised stays whole
 }
 _AUTOCAST = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
 
@@ -123,6 +125,8 @@ class PytorchSession:
         self._place: Place = place_for(torch, job.device.hardware, job.device.ordinal)
         self.device_timed = self._place.timer is not None
         self.timings: dict[str, int] = {}
+        self._quantised: dict[str, Any] = {}
+        self._looked_with: Any = None
         with memory_errors():
             made: Built = self._timed(clock, "build", self._build)
             self.weights_digest = made.digest
@@ -172,7 +176,10 @@ class PytorchSession:
         if self._narrow is not None and hasattr(module, "set_experts_implementation"):
             # Autocast does not reach the grouped products of experts: they would stay in fp32.
             module.set_experts_implementation("eager")
-        return module.to(device=self._place.device, dtype=self._dtype).eval()
+        placed = module.to(device=self._place.device, dtype=self._dtype).eval()
+        if self._precision == "int8":
+            self._quantised = int8.quantise(placed)
+        return placed
 
     def _initial(self) -> Mapping[str, torch.Tensor]:
         state: Mapping[str, torch.Tensor] = self._build().module.state_dict()
@@ -228,8 +235,19 @@ class PytorchSession:
         return self._sampler.sample(inputs, n, timing)
 
     def inspect(self, inputs: Any) -> None:
+        self._looked_with = inputs
         with self._around():
             self._look(self._procedure.outputs(inputs))
+
+    def _int8_facts(self) -> dict[str, Any]:
+        """That what was quantised was computed in int8: counted in a step of its own."""
+        if not self._quantised or self._looked_with is None:
+            return self._quantised
+        if "int8_products" not in self._quantised:
+            with self._around():
+                count = int8.products(lambda: self._procedure.outputs(self._looked_with))
+            self._quantised["int8_products"] = count
+        return self._quantised
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
         with self._around():
@@ -243,7 +261,7 @@ class PytorchSession:
     @contextmanager
     def other_weights(self) -> Iterator[None]:
         """Doubled: exact both ways, since a power of two only moves the exponent."""
-        weights = [p for p in self._module.parameters() if p.is_floating_point()]
+        weights = [p for p in int8.plain(self._module.parameters()) if p.is_floating_point()]
         with torch.no_grad():
             for weight in weights:
                 weight.mul_(2)
@@ -286,6 +304,7 @@ class PytorchSession:
                 "weight_dtypes": dtypes,
                 "autocast": None if self._narrow is None else str(self._narrow)[6:],
                 **self._output_facts,
+                **self._int8_facts(),
                 **({} if self._feed is None else {"data": self._feed.details()}),
                 **(self._procedure.facts() if isinstance(self._procedure, Telling) else {}),
                 **self._place.facts(),

@@ -11,7 +11,6 @@ import torch
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Job
 from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.places import Place
@@ -79,17 +78,6 @@ class Telling(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """For the evidence, as JSON holds it."""
         ...
-
-
-def named_tensors(output: Any) -> dict[str, torch.Tensor]:
-    """Every tensor of a model's output by name, whatever shape the output has."""
-    if isinstance(output, torch.Tensor):
-        return {"output": output}
-    if isinstance(output, Mapping):
-        return {str(k): v for k, v in output.items() if isinstance(v, torch.Tensor)}
-    if isinstance(output, (tuple, list)):
-        return {str(i): v for i, v in enumerate(output) if isinstance(v, torch.Tensor)}
-    raise CaseError("no_outputs", f"the model returned a {type(output).__name__}, not tensors")
 
 
 def make(case: Case, opened: Opened) -> Procedure:

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case
 from accelbench.runtimes.local import Mark
-from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened, named_tensors
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 
 
 class Forward:

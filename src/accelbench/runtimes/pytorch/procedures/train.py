@@ -19,10 +19,11 @@ from weakref import WeakSet
 import torch
 
 from accelbench.catalog.losses import named
+from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.runtimes.local import Mark
-from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened, named_tensors
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
 
 #: Constant, without warm-up or decay: what is measured is ten to a few thousand steps on

@@ -18,17 +18,20 @@ from accelbench.core.words import Mode, Quality, Status
 from accelbench.measure.loop import Measurement
 from accelbench.run.budget import Budget
 from accelbench.run.context import Context, Settings
+from accelbench.run.convergence import STEPS, Curve, Curves, Found, convergence
 from accelbench.run.launch import GroupLaunch
 from accelbench.run.observer import Silence
 from accelbench.run.plan import Planned, Refusal
-from accelbench.run.reference import STEPS, Curve, References, convergence, is_own, reference_of
+from accelbench.run.reference import is_own, reference_of
 from accelbench.run.results import Asked, Outcome
+from accelbench.run.verification import FAILED, ITSELF, NOT_DONE, OK
 from accelbench.run.wire import ClosedError
 from accelbench.run.worker import Bench, skipped
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 FALLING = [2.0 - 0.1 * i for i in range(STEPS)]  # by 0.9
 CUDA = Device("cuda", "a card")
+NEARLY = pytest.approx(0.01)
 
 
 def case_of(
@@ -128,12 +131,12 @@ def context_of(shop: Workshop, **changed: Any) -> Context:
 
 def gathered(
     cases: Sequence[Case], shop: Workshop | None = None, **changed: Any
-) -> tuple[References, Workshop]:
+) -> tuple[Curves, Workshop]:
     shop = shop or Workshop(falls)
     context = context_of(shop, **changed)
-    context.references.gather(context, [Planned(case, CPU) for case in cases])
+    context.curves.gather(context, [Planned(case, CPU) for case in cases])
     assert shop.open_workers == 0
-    return context.references, shop
+    return context.curves, shop
 
 
 def measured(losses: Sequence[float] = FALLING, seconds: float = 0.1) -> dict[str, Any]:
@@ -143,13 +146,15 @@ def measured(losses: Sequence[float] = FALLING, seconds: float = 0.1) -> dict[st
 
 def why_not(cases: Sequence[Case], shop: Workshop | None = None, **changed: Any) -> str:
     """The reason that the first of some cases has no convergence."""
-    references, shop = gathered(cases, shop, **changed)
-    known = references.known(context_of(shop), cases[0], measured())
+    curves, shop = gathered(cases, shop, **changed)
+    known = curves.known(context_of(shop), cases[0], measured())
     assert known is not None  # its own worker is asked for nothing
-    found, why = known
-    assert not found
-    assert set(why) == {"convergence", "convergence_steps"}
-    return why["convergence"]
+    assert known.convergence is None
+    assert not known.columns
+    assert set(known.reasons) == {"convergence", "convergence_steps"}
+    assert known.verdict.word == NOT_DONE
+    assert known.verdict.why == known.why
+    return known.why
 
 
 class TestFigure:
@@ -190,36 +195,36 @@ class TestOwnPass:
     """When the worker that measured is asked for its losses, and when it need not be."""
 
     def test_it_is_asked_where_there_is_something_to_compare(self) -> None:
-        references, shop = gathered([case_of()])
-        assert references.known(context_of(shop), case_of(), measured()) is None
+        curves, shop = gathered([case_of()])
+        assert curves.known(context_of(shop), case_of(), measured()) is None
 
     def test_a_runtime_that_tells_no_losses_is_not_asked(self) -> None:
-        references, shop = gathered([case_of()])
-        known = references.known(context_of(shop), case_of(), {"latency_mean_ms": 1.0})
+        curves, shop = gathered([case_of()])
+        known = curves.known(context_of(shop), case_of(), {"latency_mean_ms": 1.0})
         assert known is not None
-        assert known[1]["convergence"] == "the runtime tells no losses"
+        assert known.why == "the runtime tells no losses"
 
     def test_ten_steps_of_more_than_a_minute_are_not_trained(self) -> None:
-        references, shop = gathered([case_of()])
-        known = references.known(context_of(shop), case_of(), measured(seconds=7))
+        curves, shop = gathered([case_of()])
+        known = curves.known(context_of(shop), case_of(), measured(seconds=7))
         assert known is not None
-        assert "would take 70 s, and 60 s is the most" in known[1]["convergence"]
+        assert "would take 70 s, and 60 s is the most" in known.why
 
     def test_what_would_be_compiled_anew_counts(self) -> None:
-        references, shop = gathered([case_of()])
-        known = references.known(
+        curves, shop = gathered([case_of()])
+        known = curves.known(
             context_of(shop), case_of(compile=True), measured() | {"compile_ms": 60_000.0}
         )
         assert known is not None
-        assert "would take 61 s, and 60 s is the most" in known[1]["convergence"]
+        assert "would take 61 s, and 60 s is the most" in known.why
 
     def test_nor_what_a_budget_has_no_time_for(self) -> None:
-        references, shop = gathered([case_of()])
+        curves, shop = gathered([case_of()])
         context = context_of(shop, budget=Budget(40.0, 1, now=lambda: 0.0))
-        known = references.known(context, case_of(), measured(seconds=1.1))
+        known = curves.known(context, case_of(), measured(seconds=1.1))
         assert known is not None
-        assert "would take 11 s, and 10 s is the most" in known[1]["convergence"]
-        assert references.known(context, case_of(), measured(seconds=0.9)) is None
+        assert "would take 11 s, and 10 s is the most" in known.why
+        assert curves.known(context, case_of(), measured(seconds=0.9)) is None
 
     def test_nor_where_the_reference_is_worth_nothing(self) -> None:
         shop = Workshop(lambda request: {**falls(request), "losses": [0.0] * STEPS})
@@ -231,20 +236,20 @@ class TestWhatIsCompared:
     def test_fp32_on_the_cpu_is_its_own_reference(self, options: dict[str, Any]) -> None:
         case = case_of("fp32", **options)
         assert is_own(case)
-        references, shop = gathered([case])
+        curves, shop = gathered([case])
         # Its timed losses, of few steps and with dropout, have no part in it.
-        assert references.known(context_of(shop), case, measured([1.0, 2.0])) == (
-            {"convergence": 1.0, "convergence_steps": STEPS},
-            {},
-        )
+        known = curves.known(context_of(shop), case, measured([1.0, 2.0]))
+        assert known == Found(ITSELF, 1.0)
+        assert known.columns == {"convergence": 1.0, "convergence_steps": STEPS}
+        assert not known.reasons
         assert not shop.made
 
     def test_a_loss_of_nothing_is_not_even_its_own_reference(self) -> None:
         case = case_of("fp32", batch=1)
-        references, shop = gathered([case])
-        known = references.known(context_of(shop), case, measured([0.0] * STEPS))
+        curves, shop = gathered([case])
+        known = curves.known(context_of(shop), case, measured([0.0] * STEPS))
         assert known is not None
-        assert "contrastive" in known[1]["convergence"]
+        assert "contrastive" in known.why
 
     @pytest.mark.parametrize(
         "case",
@@ -275,7 +280,7 @@ class TestWhatIsCompared:
 class TestCurve:
     def test_it_is_trained_with_the_settings_of_the_run(self) -> None:
         case = case_of("bf16", hardware="cuda", optimizer="sgd", gradient_checkpointing=True)
-        references, shop = gathered([case])
+        curves, shop = gathered([case])
         opened, trained = shop.asked
         job = opened["job"]
         assert opened["do"] == "open"
@@ -286,16 +291,19 @@ class TestCurve:
         for said in (job["case"], trained["case"]):
             assert case_from_json(said).case_id == case_of("fp32", optimizer="sgd").case_id
         half = Curve([2.0 - 0.05 * i for i in range(STEPS)])
-        columns, why = references.judge(case, half)
-        assert columns == {"convergence": pytest.approx(0.5), "convergence_steps": STEPS}
-        assert not why
+        found = curves.judge(context_of(shop), case, half)
+        assert found.columns == {"convergence": pytest.approx(0.5), "convergence_steps": STEPS}
+        assert not found.reasons
+        # The last loss is off by half of all that the reference falls.
+        assert found.verdict.word == FAILED
+        assert found.verdict.error == pytest.approx(0.5)
 
     def test_it_is_trained_once_for_every_precision_and_launch(self) -> None:
         shop = Workshop(falls)
         context = context_of(shop)
         cases = [case_of("bf16"), case_of("fp16"), case_of("fp32", hardware="cuda")]
         for _ in range(2):
-            context.references.gather(context, [Planned(case, CPU) for case in cases])
+            context.curves.gather(context, [Planned(case, CPU) for case in cases])
         assert len(shop.made) == 1
 
     def test_every_batch_has_its_own(self) -> None:
@@ -306,12 +314,41 @@ class TestCurve:
         shop = Workshop(falls)
         context = context_of(shop)
         refusal = Refusal(Status.UNSUPPORTED, "precision", "no", "")
-        context.references.gather(context, [Planned(case_of(), CPU, refusal)])
+        context.curves.gather(context, [Planned(case_of(), CPU, refusal)])
         assert not shop.made
 
 
 def flops(value: float) -> Callable[[Planned], AnalyticCost]:
     return lambda _: AnalyticCost(value, 0.0, 0.0, 0.0, 0.0)
+
+
+class TestOwnNoise:
+    """Training that is chaotic from its start takes itself elsewhere, and blames nobody."""
+
+    OFF = Curve([2.0 - 0.07 * i for i in range(STEPS)])  # by 0.3 of the fall
+
+    @staticmethod
+    def chaotic(request: Mapping[str, Any]) -> dict[str, Any]:
+        slope = 0.08 if request.get("nudge") else 0.1
+        return {"losses": [2.0 - slope * i for i in range(STEPS)]}
+
+    def test_what_a_nudge_does_to_the_reference_is_allowed_four_times(self) -> None:
+        shop = Workshop(self.chaotic)
+        curves, _ = gathered([case_of("fp32", runtime="jax")], shop)
+        found = curves.judge(context_of(shop), case_of("fp32", runtime="jax"), self.OFF)
+        assert found.verdict.word == OK
+        assert found.verdict.tolerance == pytest.approx(0.8)
+
+    def test_without_such_noise_it_is_wrong(self) -> None:
+        curves, shop = gathered([case_of("fp32", runtime="jax")])
+        found = curves.judge(context_of(shop), case_of("fp32", runtime="jax"), self.OFF)
+        assert found.verdict.word == FAILED
+        assert found.verdict.tolerance == pytest.approx(0.01)
+
+    def test_what_is_right_costs_no_second_curve(self) -> None:
+        curves, shop = gathered([case_of("fp32", runtime="jax")])
+        curves.judge(context_of(shop), case_of("fp32", runtime="jax"), Curve(FALLING))
+        assert len(shop.made) == 1
 
 
 class TestWhyNot:
@@ -372,7 +409,7 @@ class TestWhyNot:
         shop = Workshop(lambda _: ClosedError("end of file"))
         context = context_of(shop)
         for _ in range(3):
-            context.references.gather(context, [Planned(case_of(), CPU)])
+            context.curves.gather(context, [Planned(case_of(), CPU)])
         assert len(shop.made) == 1
 
 
@@ -382,22 +419,33 @@ class TestAskingItsWorker:
     def compared(self, shop: Workshop) -> tuple[Outcome, GroupLaunch]:
         context = context_of(shop)
         planned = Planned(case_of(), CPU)
-        context.references.gather(context, [planned])
+        context.curves.gather(context, [planned])
         launch = GroupLaunch(context, Asked("run", 1), [planned], 1, 1)
         shop.answer = self.answer
-        launch._worker = cast("Any", shop.worker(PytorchRuntime(), None))
+        launch._talk._worker = cast("Any", shop.worker(PytorchRuntime(), None))
         outcome = Outcome(Status.OK, measurement={"metrics": measured()})
         return launch._compared(planned.case, outcome), launch
 
     def answer(self, _: Mapping[str, Any]) -> Any:
-        return {"losses": [2.0 - 0.05 * i for i in range(STEPS)], "cpu_seconds": 3.0}
+        return {"losses": [2.0 - 0.099 * i for i in range(STEPS)], "cpu_seconds": 3.0}
 
     def test_its_losses_without_dropout_are_what_is_compared(self) -> None:
         outcome, launch = self.compared(Workshop(falls))
         metrics = outcome.measurement["metrics"]
-        assert metrics["convergence"] == pytest.approx(0.5)
+        assert metrics["convergence"] == pytest.approx(0.99)
+        assert (metrics["verification"], metrics["verification_error"]) == ("ok", NEARLY)
         assert metrics["loss_per_step"] == FALLING  # of the timed steps, as they were
-        assert launch._worker is not None
+        assert launch._talk._worker is not None
+
+    def test_losses_of_another_training_are_no_result(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wrong = {"losses": FALLING[::-1], "cpu_seconds": 3.0}
+        # Asked for its own noise, the reference falls as before.
+        monkeypatch.setattr(self, "answer", lambda r: falls(r) if r.get("nudge") else wrong)
+        outcome, _ = self.compared(Workshop(falls))
+        assert (outcome.status, outcome.reason) == (Status.FAILED, "wrong_outputs")
+        assert "latency_mean_ms" not in outcome.measurement["metrics"]
 
     @pytest.mark.parametrize(
         ("answer", "part"),
@@ -419,7 +467,7 @@ class TestAskingItsWorker:
         assert outcome.status is Status.OK
         assert outcome.measurement["metrics"]["latency_mean_ms"] == 100
         assert part in outcome.null_reasons["convergence"]
-        assert launch._worker is None
+        assert launch._talk._worker is None
 
 
 class TestWorker:
@@ -481,6 +529,8 @@ def test_a_real_case_is_held_against_a_real_reference(tmp_path: Any) -> None:
     # dropout: with it, other draws alone were seen to make 1.3 to 2.6 of it.
     assert 0.98 < row["convergence"] < 1.02
     assert row["convergence"] != 1.0
+    assert row["verification"] == "ok"
+    assert row["verification_error"] < row["verification_tolerance"]
     assert row["loss_first"] == row["loss_per_step"][0]
     assert len(row["loss_per_step"]) >= 6
     for phase in ("forward", "loss", "backward", "optimizer"):

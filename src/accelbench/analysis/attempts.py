@@ -1,0 +1,209 @@
+"""What each way of running a model came to: the newest word on it, from rows of results. Pure.
+
+A *question* is a model at certain shapes and sizes; a *way* is a runtime on a device with
+the options it was given. Rows of one question and one way are launches and repetitions:
+the newest run's are taken together, older ones are history.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+Row = Mapping[str, Any]
+
+#: What must be alike for two throughputs to be of the same work. Threads asked for on
+#: purpose belong to it: one thread of a CPU is not that CPU.
+QUESTION = (
+    "model", "precision", "mode", "scenario", "world_size", "weights", "data_source", "optimizer",
+    "batch_size", "sequence_length", "image_size", "audio_seconds", "denoising_steps",
+    "prompt_tokens", "new_tokens",
+)  # fmt: skip
+
+Question = tuple[Any, ...]
+
+#: These tell nothing about the hardware and its runtime: something else was missing.
+ELSEWHERE = frozenset(
+    {
+        "hardware_absent", "device_absent", "no_runtime", "package_missing", "artefact_lost",
+        "worker_did_not_start", "option", "not_verified", "not_scripted",
+    }
+)  # fmt: skip
+
+VERIFIED = frozenset({"ok", "reference"})
+WRONG = "wrong_outputs"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How something was run."""
+
+    runtime: str
+    options: str = "{}"  # as canonical JSON, threads apart
+    device: str = ""
+
+    def __str__(self) -> str:
+        asked = json.loads(self.options)
+        return " ".join([self.runtime, *(f"{k}={v}" for k, v in asked.items())])
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one way came to with one question, in the newest run that tried it."""
+
+    model: str
+    family: str
+    hardware: str
+    way: Way
+    question: Question
+    batch: int
+    ok: bool
+    verified: bool
+    throughput: float | None  # the median over good launches; None where nothing was timed
+    emulated: bool = False
+    reason: str = ""  # a short stable token, where it is not ok
+    message: str = ""
+    advice: str = ""
+    status: str = "ok"
+    verification: str = "not_done"
+    why_unverified: str = ""
+    error: float | None = None
+    workarounds: tuple[str, ...] = ()
+    launches: int = 1
+    wrong: bool = False  # its outputs were seen to be wrong, in one launch at least
+    lost: tuple[str, ...] = ()  # what became of launches that failed beside good ones
+    run_id: str = ""
+    moment: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """It is the hardware or its runtime that cannot, not something missing around it."""
+        return not self.ok and self.reason not in ELSEWHERE
+
+
+def attempts(rows: Iterable[Row]) -> list[Attempt]:
+    """The newest attempt of every way with every question; the order of rows does not matter."""
+    tried: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        # What was skipped says nothing, and must not stand before what was measured.
+        if row["status"] != "skipped":
+            tried[(question(row), row["hardware"], row["runtime"], _options(row))].append(row)
+    found = [_attempt(group) for rows_ in tried.values() for group in _newest(rows_)]
+    return sorted(found, key=_place)
+
+
+def question(row: Row) -> Question:
+    """What was asked of the model, whatever ran it."""
+    threads = (row.get("options") or {}).get("threads")
+    return (*(row.get(name) for name in QUESTION), threads)
+
+
+def _options(row: Row) -> str:
+    rest = {k: v for k, v in (row.get("options") or {}).items() if k != "threads"}
+    return json.dumps(rest, sort_keys=True)
+
+
+def _newest(rows: Sequence[Row]) -> list[list[Row]]:
+    """Device by device, the rows of the newest run.
+
+    A result without a device (absent hardware, a refusal) is of every device of the platform.
+    """
+    everywhere = [row for row in rows if not row.get("device")]
+    since = max((_moment(row) for row in everywhere), default=("", ""))
+    of_device: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.get("device") and (_moment(row) > since or _same_run(row, since)):
+            of_device[str(row["device"])].append(row)
+    if not of_device:
+        return [_last_run(everywhere)]
+    return [_last_run(group) for group in of_device.values()]
+
+
+def _same_run(row: Row, moment: tuple[str, str]) -> bool:
+    return str(row.get("run_id") or "") == moment[1] != ""
+
+
+def _moment(row: Row) -> tuple[str, str]:
+    return str(row.get("started_at") or ""), str(row.get("run_id") or "")
+
+
+def _last_run(rows: Sequence[Row]) -> list[Row]:
+    run = max(_moment(row) for row in rows)[1]
+    chosen = [row for row in rows if str(row.get("run_id") or "") == run]
+    return sorted(chosen, key=_launch)
+
+
+def _launch(row: Row) -> tuple[Any, ...]:
+    names = ("arm", "result_id", "status")
+    return (row.get("launch") or 0, _moment(row), *(str(row.get(name) or "") for name in names))
+
+
+def _attempt(rows: Sequence[Row]) -> Attempt:
+    good = [row for row in rows if row["status"] == "ok" and row.get("verification") != "failed"]
+    bad = [row for row in rows if row not in good]
+    first = (good or bad)[0]
+    wrong = any(_reason(row) == WRONG for row in bad)
+    words = [str(row.get("verification") or "not_done") for row in good]
+    return Attempt(
+        model=str(first["model"]),
+        family=str(first.get("family") or "unknown"),
+        hardware=str(first["hardware"]),
+        way=Way(str(first["runtime"]), _options(first), str(first.get("device") or "")),
+        question=question(first),
+        batch=int(first.get("batch_size") or 0),
+        ok=bool(good),
+        verified=bool(good) and not wrong and VERIFIED.issuperset(words),
+        throughput=_throughput(good),
+        emulated=any(bool(row.get("emulated")) for row in rows),
+        reason="" if good else _reason(first),
+        message="" if good else str(first.get("message") or ""),
+        advice="" if good else str(first.get("advice") or ""),
+        status=str(first["status"]),
+        verification=next((w for w in words if w not in VERIFIED), (words or ["not_done"])[0]),
+        why_unverified=_why(good),
+        error=max((row["verification_error"] for row in good if _finite(row)), default=None),
+        workarounds=tuple(dict.fromkeys(w for row in rows for w in row.get("workarounds") or ())),
+        launches=len(rows),
+        wrong=wrong,
+        lost=tuple(f"{_reason(row)}: {row.get('message') or 'no message'}" for row in bad if good),
+        run_id=str(first.get("run_id") or ""),
+        moment=str(first.get("started_at") or ""),
+    )
+
+
+def _finite(row: Row) -> bool:
+    error = row.get("verification_error")
+    return error is not None and math.isfinite(error)
+
+
+def _reason(row: Row) -> str:
+    if row.get("verification") == "failed":
+        return WRONG
+    return str(row.get("reason") or row["status"])
+
+
+def _throughput(rows: Sequence[Row]) -> float | None:
+    values = [row.get("throughput") for row in rows]
+    known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
+    return median(known) if known else None
+
+
+def _why(rows: Sequence[Row]) -> str:
+    """Why outputs were not compared, as the result itself says it."""
+    for row in rows:
+        if row.get("verification") not in VERIFIED:
+            return str((row.get("nulls") or {}).get("verification_error") or "")
+    return ""
+
+
+def _place(attempt: Attempt) -> tuple[Any, ...]:
+    way = attempt.way
+    asked = tuple(str(part) for part in attempt.question)
+    return (
+        attempt.model, attempt.hardware, way.runtime, way.options, way.device, attempt.batch, asked,
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""What a matrix is made of: cells, lines, levels. Plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Rating(StrEnum):
+    """The documents' four levels."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    NONE = "n/a"
+
+
+class Availability(StrEnum):
+    """Three things that a rating alone cannot tell apart."""
+
+    COMPATIBLE = "compatible"
+    INCOMPATIBLE = "incompatible"
+    NOT_AVAILABLE = "not available"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One platform for one model or one family."""
+
+    availability: Availability
+    rating: Rating = Rating.NONE
+    reason: str = ""  # the whole sentence
+    token: str = ""  # short and stable, where there is no rating or a low one for want of proof
+    advice: str = ""
+    speed: float | None = None  # times the CPU's throughput
+    batches: tuple[int, ...] = ()  # over which
+    runtimes: tuple[str, ...] = ()  # that were fastest, the one that was so most often first
+    verification: str = ""
+    error: float | None = None
+    workarounds: tuple[str, ...] = ()
+    emulated: bool = False
+    run_id: str = ""
+    notes: tuple[str, ...] = ()  # what else happened there: failed launches, other runtimes
+
+    @property
+    def runtime(self) -> str:
+        """The one that was fastest most often; empty where there is none."""
+        return self.runtimes[0] if self.runtimes else ""
+
+    @property
+    def compatible(self) -> bool:
+        return self.availability is Availability.COMPATIBLE
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model, or one family, across the platforms."""
+
+    name: str
+    family: str  # empty where the line is a family itself
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Models and families down, platforms across."""
+
+    hardware: tuple[str, ...]
+    models: tuple[Line, ...] = ()
+    families: tuple[Line, ...] = ()
+    newest: str = ""  # when the newest of its results was measured

@@ -1,0 +1,82 @@
+"""From models to their family: what a platform is worth for the models of one kind. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from accelbench.analysis.cells import Availability, Cell, Line, Rating
+
+_ORDER = (Rating.NONE, Rating.LOW, Rating.MEDIUM, Rating.HIGH)
+
+
+def family_lines(models: Sequence[Line], hardware: Sequence[str]) -> tuple[Line, ...]:
+    """One line a family, from the lines of its models."""
+    of_family: dict[str, list[Line]] = defaultdict(list)
+    for line in models:
+        of_family[line.family].append(line)
+    return tuple(
+        Line(name, "", {one: _cell([(m.name, m.cells[one]) for m in lines]) for one in hardware})
+        for name, lines in sorted(of_family.items())
+    )
+
+
+def _cell(named: Sequence[tuple[str, Cell]]) -> Cell:
+    tried = [(n, c) for n, c in named if c.availability is not Availability.NOT_AVAILABLE]
+    if not tried:
+        return _same([cell for _, cell in named])
+    runs = [(name, cell) for name, cell in tried if cell.compatible]
+    broken = [name for name, cell in tried if not cell.compatible]
+    if not runs:
+        first = tried[0][1]
+        said = f"none of {_models(len(tried))} goes through; {tried[0][0]}: {first.reason}"
+        return Cell(Availability.INCOMPATIBLE, reason=said, token=first.token, advice=first.advice)
+    rating = _middle([cell.rating for _, cell in runs], len(broken))
+    emulated = all(cell.emulated for _, cell in runs)
+    return Cell(
+        Availability.COMPATIBLE,
+        rating,
+        _said(runs, broken, len(named)),
+        token=runs[0][1].token if rating is Rating.NONE else "",
+        emulated=emulated,
+        runtimes=tuple(sorted({one for _, cell in runs for one in cell.runtimes})),
+        workarounds=tuple(dict.fromkeys(w for _, cell in runs for w in cell.workarounds)),
+    )
+
+
+def _middle(ratings: Sequence[Rating], broken: int) -> Rating:
+    """The lower of the two middle ratings; what is broken is the lowest, and nothing is high then.
+
+    What goes through without a rating neither raises nor lowers it.
+    """
+    rated = [rating for rating in ratings if rating is not Rating.NONE]
+    if not rated:
+        return Rating.NONE
+    levels = sorted([_ORDER.index(rating) for rating in rated] + [0] * broken)
+    # Something does go through there: low, not none.
+    middle = max(1, levels[(len(levels) - 1) // 2])
+    return _ORDER[min(middle, 2) if broken else middle]
+
+
+def _said(runs: Sequence[tuple[str, Cell]], broken: Sequence[str], asked: int) -> str:
+    tried = len(runs) + len(broken)
+    levels = [
+        f"{sum(c.rating is r for _, c in runs)} {r}"
+        for r in reversed(_ORDER)
+        if any(c.rating is r for _, c in runs)
+    ]
+    said = f"{len(runs)} of {_models(tried)} tried go through: {', '.join(levels)}"
+    said = said.replace(" n/a", " without a rating")
+    if broken:
+        said += f"; incompatible: {', '.join(broken)}"
+    return f"{said}; {asked - tried} not available" if tried < asked else said
+
+
+def _models(count: int) -> str:
+    return f"{count} model{'' if count == 1 else 's'}"
+
+
+def _same(cells: Sequence[Cell]) -> Cell:
+    """Where nothing was tried, every model says why; the first speaks for all."""
+    first = cells[0]
+    return Cell(first.availability, reason=first.reason, token=first.token, advice=first.advice)

@@ -1,0 +1,287 @@
+"""The compatibility matrix: what each platform of one machine is worth for each model. Pure.
+
+The rule is in docs/matrix.md and, in short, in `RULE`, which is what `--explain` prints.
+Its constants are here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from accelbench.analysis.attempts import Attempt, Row, attempts
+from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
+from accelbench.analysis.families import family_lines
+from accelbench.analysis.speed import Ratio, Timed, fastest, ratio
+from accelbench.core.words import HARDWARE
+
+#: A platform this many times as fast as the machine's CPU is rated high.
+HIGH = 2.0
+#: Launches alone differ by 3 to 7 %: what is within a tenth of the fastest is as good as it.
+NEAR_BEST = 0.9
+#: A fifth slower than the CPU, and the platform is a reason to stay on the CPU.
+MEDIUM = 0.8
+
+RULE = (
+    "One matrix is of one machine, one precision and one mode; the newest run of each case counts.",
+    "cpu is the fastest of the runtimes measured on the CPU itself; each cell says which.",
+    (
+        "Speed is the geometric mean of throughput ÷ the CPU's, over every batch and shape that"
+        " both measured, verified on both sides, with the same threads asked for."
+    ),
+    (
+        f"High: at least {HIGH:g}× the CPU, or at least {NEAR_BEST:.0%} of every other platform"
+        " measured alike on this machine. The best of one is not high."
+    ),
+    f"Medium: at least {MEDIUM:g}× the CPU.",
+    "Low: slower than that, or its outputs were not verified.",
+    "N/A, incompatible: refused or failed (wrong outputs, export, memory, operators …).",
+    "N/A, not available: the hardware or a package is not there, or nothing was measured.",
+    (
+        "Compatible without a rating: emulated, verified but not timed, or no verified CPU result"
+        " at the same shapes."
+    ),
+    (
+        "A family's rating is the middle one of its models, the lower of two; incompatible models"
+        " count as the lowest, and with one of them it is at most medium."
+    ),
+)
+
+
+def matrix(
+    rows: Iterable[Row],
+    absences: Mapping[str, str] | None = None,
+    only: Sequence[str] = (),
+) -> Matrix:
+    """The matrix of the rows of one machine, one precision and one mode.
+
+    Args:
+        rows: results by column name; only those measured or imported count.
+        absences: why a platform that has no results is not there, where that is known.
+        only: the platforms to show; all that the documents name, and any with results, if empty.
+    """
+    tried = attempts(row for row in rows if row.get("provenance") in ("measured", "imported"))
+    by_model: dict[str, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
+    for one in tried:
+        by_model[one.model][one.hardware].append(one)
+    hardware = tuple(only) or platforms(one.hardware for one in tried)
+    lines = []
+    for model in sorted(by_model, key=lambda m: (_family(by_model[m]), m)):
+        cells = _cells(by_model[model], hardware, absences or {})
+        lines.append(Line(model, _family(by_model[model]), cells))
+    newest = max((one.moment for one in tried), default="")
+    return Matrix(hardware, tuple(lines), family_lines(lines, hardware), newest)
+
+
+#: Shown only when something was tried on them: the documents' matrix has the eight before.
+_RARE = ("wasm", "tpu")
+
+
+def platforms(tried: Iterable[str]) -> tuple[str, ...]:
+    """The documents' platforms in their order, then what else was tried."""
+    there = set(tried)
+    own = tuple(name for name in HARDWARE if name not in _RARE or name in there)
+    return (*own, *sorted(there - set(own)))
+
+
+def _family(by_hardware: Mapping[str, Sequence[Attempt]]) -> str:
+    """As the newest result says it: a custom model may have changed its family."""
+    return max((one.moment, one.family) for many in by_hardware.values() for one in many)[1]
+
+
+def _cells(
+    tried: Mapping[str, Sequence[Attempt]], hardware: Sequence[str], absences: Mapping[str, str]
+) -> dict[str, Cell]:
+    timed = {name: fastest(_countable(many)) for name, many in tried.items()}
+    return {
+        name: _cell(name, tried.get(name, ()), timed, absences.get(name, "")) for name in hardware
+    }
+
+
+def _countable(many: Sequence[Attempt]) -> list[Attempt]:
+    """What may be compared by time: real, verified, and wrong at no other batch either."""
+    wrong = {one.way for one in many if one.wrong}
+    return [one for one in many if one.verified and not one.emulated and one.way not in wrong]
+
+
+def _cell(name: str, many: Sequence[Attempt], timed: Mapping[str, Timed], absence: str) -> Cell:
+    good = [one for one in many if one.ok]
+    if not good:
+        return _impossible(name, many, absence)
+    real = [one for one in good if not one.emulated]
+    if not real:
+        return _emulated(many, good)
+    mine = timed[name]
+    if mine:
+        return _rated(name, many, list(mine.values()), timed)
+    counted = _countable(many)
+    if counted:
+        said = "its outputs are verified; nothing was timed"
+        return _found(
+            many,
+            counted,
+            Rating.NONE,
+            said,
+            "not_timed",
+            "Measure it: accelbench run without --verify-only.",
+        )
+    return _found(
+        many,
+        real,
+        Rating.LOW,
+        f"its outputs are not verified: {_unverified(many)}",
+        "not_verified",
+        "Measure it again without --benchmark-only.",
+    )
+
+
+def _impossible(name: str, many: Sequence[Attempt], absence: str) -> Cell:
+    """Nothing went through: what the hardware refuses comes before what is missing around it."""
+    refused = [one for one in many if one.refused]
+    worst = min(refused or many, key=_gravity, default=None)
+    if worst is None:
+        reason = f"not here: {absence}" if absence else "nothing was measured on it"
+        token = "hardware_absent" if absence else "never_measured"
+        advice = (
+            "accelbench hardware says what would bring it."
+            if absence
+            else (f"Measure it: accelbench run MODEL --hardware {name}")
+        )
+        return Cell(Availability.NOT_AVAILABLE, reason=reason, token=token, advice=advice)
+    said = f"{worst.reason}: {worst.message}" if worst.message else worst.reason
+    by = "" if worst.way.runtime in ("none", "") else f"{worst.way.runtime}: "
+    return Cell(
+        Availability.INCOMPATIBLE if refused else Availability.NOT_AVAILABLE,
+        reason=f"{by}{said}" if refused else said,
+        token=worst.reason,
+        advice=worst.advice,
+        runtimes=(worst.way.runtime,) if by else (),
+        verification=worst.verification,
+        workarounds=worst.workarounds,
+        emulated=worst.emulated,
+        run_id=worst.run_id,
+        notes=_notes([one for one in many if not _alike(one, worst)]),
+    )
+
+
+def _alike(one: Attempt, other: Attempt) -> bool:
+    return (one.way.runtime, one.reason, one.message) == (
+        other.way.runtime, other.reason, other.message,
+    )  # fmt: skip
+
+
+def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
+    """Failures before refusals, small batches before large."""
+    return one.status == "unsupported", one.way.runtime, one.batch, one.reason
+
+
+def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> Cell:
+    verified = [one for one in good if one.verified and not _is_wrong(one, many)]
+    said = "compatible (emulated): software stood in for the device, so its times mean nothing"
+    if not verified:
+        said += f"; its outputs are not verified: {_unverified(many)}"
+    return _found(many, verified or good, Rating.NONE, said, "emulated", emulated=True)
+
+
+def _is_wrong(one: Attempt, many: Sequence[Attempt]) -> bool:
+    return any(other.wrong and other.way == one.way for other in many)
+
+
+def _unverified(many: Sequence[Attempt]) -> str:
+    wrong = next((one for one in many if one.wrong), None)
+    if wrong is not None:
+        return f"they were wrong at batch {wrong.batch}"
+    return next((one.why_unverified for one in many if one.why_unverified), "nothing was compared")
+
+
+def _rated(
+    name: str, many: Sequence[Attempt], used: Sequence[Attempt], timed: Mapping[str, Timed]
+) -> Cell:
+    pace = ratio(timed[name], timed.get("cpu", {}))
+    if pace is None:
+        why = "timed, but the CPU has no verified result at the same shapes and threads"
+        return _found(
+            many, used, Rating.NONE, why, "no_cpu_result", "Measure the same with --hardware cpu."
+        )
+    others = [
+        found
+        for other, them in timed.items()
+        if other != name and (found := ratio(timed[name], them))
+    ]
+    best = bool(others) and all(other.value >= NEAR_BEST for other in others)
+    return _found(
+        many, used, rating(pace.value, best), _speed_said(name, pace, best, used), speed=pace
+    )
+
+
+def rating(speed: float, among_best: bool) -> Rating:
+    """The level of a verified platform that is so many times as fast as the CPU."""
+    if speed >= HIGH or among_best:
+        return Rating.HIGH
+    return Rating.MEDIUM if speed >= MEDIUM else Rating.LOW
+
+
+def _speed_said(name: str, pace: Ratio, best: bool, used: Sequence[Attempt]) -> str:
+    over = f"batch {', '.join(map(str, pace.batches))}"
+    if name == "cpu":
+        said = f"the CPU itself, by {' and '.join(_runtimes(used))}, over {over}"
+    else:
+        said = f"{pace.value:.2f}× the CPU's throughput over {over}"
+    if best and pace.value < HIGH:
+        said += f"; at least {NEAR_BEST:.0%} of every other platform measured alike"
+    return said
+
+
+def _runtimes(used: Sequence[Attempt]) -> tuple[str, ...]:
+    """Who was fastest, the one that was so most often first."""
+    counted = Counter(str(one.way) for one in used)
+    return tuple(sorted(counted, key=lambda way: (-counted[way], way)))
+
+
+def _found(
+    many: Sequence[Attempt],
+    used: Sequence[Attempt],
+    level: Rating,
+    reason: str,
+    token: str = "",
+    advice: str = "",
+    *,
+    speed: Ratio | None = None,
+    emulated: bool = False,
+) -> Cell:
+    """A compatible cell, with what its results say of themselves."""
+    newest = max(used, key=lambda one: (one.moment, one.run_id))
+    unlike = [one.verification for one in used if not one.verified]
+    return Cell(
+        Availability.COMPATIBLE,
+        level,
+        reason,
+        token,
+        advice,
+        speed=None if speed is None else speed.value,
+        batches=() if speed is None else speed.batches,
+        runtimes=_runtimes(used),
+        verification=unlike[0] if unlike else used[0].verification,
+        error=max((one.error for one in used if one.error is not None), default=None),
+        workarounds=tuple(dict.fromkeys(w for one in used for w in one.workarounds)),
+        emulated=emulated,
+        run_id=newest.run_id,
+        notes=_notes(many),
+    )
+
+
+def _notes(many: Sequence[Attempt]) -> tuple[str, ...]:
+    """What else happened on the platform, each thing once with the batches it happened at."""
+    at: dict[str, list[int]] = defaultdict(list)
+    for one in many:
+        for lost in one.lost:
+            at[f"{one.way}: {len(one.lost)} of {one.launches} launches failed, {lost}"].append(
+                one.batch
+            )
+        if not one.ok:
+            said = f"{one.reason}, {one.message}" if one.message else one.reason
+            at[f"{one.way}: {said}"].append(one.batch)
+    return tuple(
+        f"{said} (batch {', '.join(map(str, sorted(set(batches))))})"
+        for said, batches in sorted(at.items())
+    )

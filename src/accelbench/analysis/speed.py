@@ -1,0 +1,51 @@
+"""How many times as fast one platform is as another, on the questions both have answered. Pure.
+
+The geometric mean over the shared questions: it gives a ratio and its inverse the same
+weight, so that which platform is called the base does not change which one is ahead
+(Fleming & Wallace, "How not to lie with statistics", CACM 29(3), 1986).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accelbench.analysis.attempts import Attempt, Question
+
+Timed = Mapping[Question, Attempt]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Throughput of one in parts of the other's."""
+
+    value: float
+    batches: tuple[int, ...]  # of the shared questions
+
+
+def fastest(attempts: list[Attempt]) -> dict[Question, Attempt]:
+    """For each question the attempt with the highest throughput."""
+    best: dict[Question, Attempt] = {}
+    for one in sorted(attempts, key=lambda a: (str(a.way), a.way.device)):
+        other = best.get(one.question)
+        if one.throughput and (other is None or one.throughput > (other.throughput or 0.0)):
+            best[one.question] = one
+    return best
+
+
+def ratio(mine: Timed, theirs: Timed) -> Ratio | None:
+    """None where no question was answered by both."""
+    shared = [q for q in mine if q in theirs]
+    logs = [math.log(_rate(mine[q])) - math.log(_rate(theirs[q])) for q in shared]
+    if not logs:
+        return None
+    # fsum: the same to the last bit in whatever order the questions come.
+    # Twelve digits: 80 against 100 is 0.8, on the level's own side of its edge.
+    value = float(f"{math.exp(math.fsum(logs) / len(logs)):.12g}")
+    return Ratio(value, tuple(sorted({mine[q].batch for q in shared})))
+
+
+def _rate(attempt: Attempt) -> float:
+    assert attempt.throughput
+    return attempt.throughput

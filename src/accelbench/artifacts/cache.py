@@ -1,0 +1,202 @@
+"""Where artefacts are kept: a folder with one folder a key, and no more of them than fit.
+
+    <cache>/artifacts/<key>/manifest.json, model.onnx, model.data …
+
+An artefact is made in a folder of another name and renamed when it is whole, and renamed
+before it is removed: what a killed process left half-made or half-removed is never taken
+for one. Reading one touches it; the longest untouched go first when there are too many
+bytes. What was opened within the hour stays whatever it takes, for it may be read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from accelbench.artifacts.manifest import FILE, Manifest, load
+from accelbench.artifacts.recipe import all_versions
+from accelbench.artifacts.workarounds import WORKAROUNDS
+from accelbench.core.errors import UsageError
+
+FOLDER_VARIABLE = "ACCELBENCH_CACHE"
+SIZE_VARIABLE = "ACCELBENCH_CACHE_GB"
+DEFAULT_GB = 20.0
+
+#: Whoever opened an artefact less than this ago may still be reading it.
+_IN_USE_SECONDS = 3600.0
+_HALF_MADE = ".making-"
+
+
+def default_folder() -> Path:
+    """Where this user's caches are."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local"))
+    elif sys.platform == "darwin":
+        base = Path("~/Library/Caches")
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return base.expanduser() / "accelbench"
+
+
+def size_cap() -> int:
+    """How many bytes may be kept."""
+    text = os.environ.get(SIZE_VARIABLE, "")
+    try:
+        gigabytes = float(text) if text else DEFAULT_GB
+    except ValueError:
+        gigabytes = math.nan
+    if not math.isfinite(gigabytes) or gigabytes < 0:
+        raise UsageError(
+            f"{SIZE_VARIABLE} is {text!r}, which is no number of gigabytes.",
+            "Give gigabytes, such as 20; 0 keeps nothing longer than an hour.",
+        )
+    return int(gigabytes * 2**30)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One artefact in the cache."""
+
+    folder: Path
+    manifest: Manifest
+
+
+class Cache:
+    """The artefacts of one folder."""
+
+    def __init__(self, folder: Path | None = None, cap: int | None = None) -> None:
+        self.folder = (folder or default_folder()) / "artifacts"
+        self.cap = size_cap() if cap is None else cap
+
+    def find(self, key: str) -> Kept | None:
+        """What is kept under a key; one that cannot be read is as good as none."""
+        folder = self.folder / key
+        try:
+            manifest = load(folder)
+            whole = manifest.key == key and (folder / manifest.file).is_file()
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+        if not whole:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(folder / FILE)
+        return Kept(folder, manifest)
+
+    @contextmanager
+    def making(self, key: str) -> Iterator[Path]:
+        """A folder to make an artefact in; kept under its key if nothing is raised.
+
+        Two processes that make the same one at once both succeed, and one is kept.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        workshop = Path(tempfile.mkdtemp(prefix=f"{_HALF_MADE}{key}-", dir=self.folder))
+        try:
+            yield workshop
+            self._keep(workshop, key)
+            self.shrink(keep=key)
+        finally:
+            shutil.rmtree(workshop, ignore_errors=True)
+
+    def _keep(self, workshop: Path, key: str) -> None:
+        """Give what is made its name, unless another process was faster."""
+        target = self.folder / key
+        try:
+            workshop.rename(target)
+        except OSError:
+            if self.find(key) is not None:
+                return
+            self._discard(target)  # what is there cannot be read, and would be there for ever
+            try:
+                workshop.rename(target)
+            except OSError:
+                if self.find(key) is None:
+                    raise
+
+    def _discard(self, folder: Path) -> bool:
+        """Remove a folder so that nobody finds half of it; whether it is gone."""
+        grave = Path(tempfile.mkdtemp(prefix=_HALF_MADE, dir=self.folder))
+        try:
+            folder.rename(grave / "gone")  # refused on Windows while somebody reads it
+        except OSError:
+            return not folder.exists()
+        finally:
+            shutil.rmtree(grave, ignore_errors=True)
+        return True
+
+    def remembered(self, cell: str) -> tuple[str, ...] | None:
+        """The workarounds that a cell went through with before; None if it never was here.
+
+        What was needed with other versions of the packages may not be needed now.
+        """
+        try:
+            found = json.loads((self._memory / f"{cell}.json").read_text(encoding="utf-8"))
+            names, made_with = tuple(found["workarounds"]), found["versions"]
+            known = {one.name for one in WORKAROUNDS}.issuperset(names)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        return names if known and made_with == all_versions() else None
+
+    def remember(self, cell: str, workarounds: Sequence[str]) -> None:
+        """Keep them; a cache that cannot be written only costs the next run a failure."""
+        body = {"workarounds": list(workarounds), "versions": all_versions()}
+        with contextlib.suppress(OSError):
+            self._memory.mkdir(parents=True, exist_ok=True)
+            half = self._memory / f"{_HALF_MADE}{cell}-{os.getpid()}-{threading.get_ident()}"
+            half.write_text(json.dumps(body), encoding="utf-8")
+            half.replace(self._memory / f"{cell}.json")
+
+    @property
+    def _memory(self) -> Path:
+        return self.folder.parent / "workarounds"
+
+    def entries(self) -> list[tuple[Path, int, float]]:
+        """Folder, bytes and the time of last use, longest unused first."""
+        found = []
+        for folder in self.folder.iterdir() if self.folder.is_dir() else ():
+            with contextlib.suppress(OSError):  # another process is removing it
+                files = [path.stat() for path in folder.rglob("*") if path.is_file()]
+                marker = folder / FILE
+                # What is being made is as young as the file that is being written.
+                used = marker.stat().st_mtime if marker.exists() else _youngest(folder, files)
+                found.append((folder, sum(one.st_size for one in files), used))
+        return sorted(found, key=lambda entry: entry[2])
+
+    def shrink(self, keep: str = "") -> list[Path]:
+        """Remove what is too much, and what killed processes left; what was removed."""
+        entries, gone = self.entries(), []
+        too_much = sum(size for _, size, _ in entries) - self.cap
+        for folder, size, used in entries:
+            idle = time.time() - used > _IN_USE_SECONDS
+            half_made = folder.name.startswith(_HALF_MADE)
+            if folder.name == keep or not idle or not (half_made or too_much > 0):
+                continue
+            if self._discard(folder):
+                too_much -= size
+                gone.append(folder)
+        return gone
+
+    def clear(self) -> int:
+        """Remove everything, what was remembered too; how many bytes there were."""
+        total = sum(size for _, size, _ in self.entries())
+        for folder in (self.folder, self._memory):
+            shutil.rmtree(folder, ignore_errors=True)
+        return total
+
+
+def _youngest(folder: Path, files: Sequence[os.stat_result]) -> float:
+    """When anything in a folder was written last."""
+    return max([folder.stat().st_mtime, *(one.st_mtime for one in files)])

@@ -1,0 +1,88 @@
+"""ONNX → OpenVINO IR, in fp32 or quantised by nncf."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from accelbench.artifacts.manifest import Manifest
+from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, described
+from accelbench.artifacts.recipe import Recipe
+from accelbench.core.errors import CaseError
+from accelbench.hardware.openvino import without_telemetry
+
+IR = "model.xml"
+_LONGEST = 400
+
+
+def told(error: Exception) -> str:
+    """What an error of OpenVINO's says, without the places in its source where it passed."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = [line for line in lines if line.strip(":") and not line.startswith("Exception from")]
+    return " ".join(telling)[:_LONGEST] or type(error).__name__
+
+
+def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
+    """Write model.xml and model.bin, weights as they are: fp32."""
+    without_telemetry()
+    import openvino
+
+    model = openvino.convert_model(str(base / manifest.file))
+    openvino.save_model(model, str(folder / IR), compress_to_fp16=False)
+    return {"file": IR}
+
+
+def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
+    """Write a model whose products are int8, calibrated with seeded inputs."""
+    without_telemetry()
+    import logging
+
+    import nncf
+    import openvino
+
+    logging.getLogger("nncf").setLevel(logging.ERROR)
+    batches = list(calibration(recipe, manifest))
+    # Softmax and layer norms of transformers want care that convolutions do not.
+    transformer = recipe.case.model.architecture.value != "vision" or bool(
+        recipe.case.model.config.get("num_attention_heads")
+    )
+
+    def quantised(correct: bool) -> Any:
+        return nncf.quantize(
+            # Converted, not read: in a graph as it was exported most weights are behind a
+            # transpose, where nncf does not see them. BERT's products then ran in fp32.
+            openvino.convert_model(str(base / manifest.file)),
+            nncf.Dataset(batches),
+            subset_size=CALIBRATION_BATCHES,
+            model_type=nncf.ModelType.TRANSFORMER if transformer else None,
+            advanced_parameters=nncf.AdvancedQuantizationParameters(
+                disable_bias_correction=not correct
+            ),
+        )
+
+    corrected = True
+    try:
+        model = quantised(correct=True)
+    except ValueError:
+        # nncf's correction of biases stumbles over convolutions of one channel each along time,
+        # such as Mamba's; ranges and weights do not need it.
+        corrected = False
+        model = quantised(correct=False)
+    except RuntimeError as error:
+        raise CaseError(
+            "conversion_failed",
+            f"{recipe.case.model.id} cannot be quantised by nncf: {told(error)}",
+            "Other workarounds were tried, or --no-fix kept them from it.",
+        ) from error
+    openvino.save_model(model, str(folder / IR), compress_to_fp16=False)
+    items = next(iter(batches[0].values())).shape[0]
+    return {
+        "file": IR,
+        "quantiser": described(
+            "nncf post-training quantisation",
+            len(batches),
+            items,
+            model_type="transformer" if transformer else "plain",
+            bias_correction=corrected,
+        ),
+    }

@@ -1,0 +1,92 @@
+"""Making an artefact, stage by stage, each kept in the cache; in a process of its own.
+
+torch → onnx → onnx-int8, onnx-qnn-int8, onnx-fp16
+             → ir, ir-int8
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.artifacts.cache import Cache, Kept
+from accelbench.artifacts.manifest import Manifest
+from accelbench.artifacts.recipe import Recipe, versions
+from accelbench.core.errors import CaseError
+from accelbench.core.identity import plain
+
+BASE = "onnx"
+
+
+def make(recipe: Recipe, cache: Cache) -> Kept:
+    """The artefact of a recipe, made if it is not there.
+
+    Raises:
+        CaseError: it cannot be made; `reason` is export_failed or conversion_failed.
+    """
+    found = cache.find(recipe.key)
+    if found is not None:
+        return found
+    base = None if recipe.wanted.format == BASE else make(recipe.of(BASE), cache)
+    with cache.making(recipe.key) as folder:
+        began = time.monotonic()
+        fields = _export(recipe, folder) if base is None else _convert(recipe, base, folder)
+        seconds = {**(dict(base.manifest.seconds) if base else {})}
+        seconds[recipe.wanted.format] = round(time.monotonic() - began, 3)
+        manifest = Manifest(
+            **{
+                **(plain_fields(base.manifest) if base else {}),
+                **fields,
+                "key": recipe.key,
+                "format": recipe.wanted.format,
+                "model": recipe.case.model.id,
+                "workarounds": tuple(recipe.workarounds),
+                "versions": versions(recipe.wanted.format),
+                "seconds": seconds,
+            }
+        )
+        manifest.save(folder)
+    kept = cache.find(recipe.key)
+    assert kept is not None, "what was just made is there"
+    return kept
+
+
+def plain_fields(manifest: Manifest) -> dict[str, Any]:
+    """A manifest's fields, as another is begun with."""
+    return {name: getattr(manifest, name) for name in plain(manifest)}
+
+
+def _export(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
+    from accelbench.artifacts.exporting import export
+
+    return export(recipe, folder)
+
+
+def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
+    try:
+        return _converted(recipe, base, folder)
+    except CaseError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise CaseError(
+            "conversion_failed",
+            f"the ONNX graph of {recipe.case.model.id} cannot be made {recipe.wanted.format}:"
+            f" {type(error).__name__}: {lines[0][:300]}",
+            "Other workarounds were tried, or --no-fix kept them from it.",
+        ) from error
+
+
+def _converted(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
+    from accelbench.artifacts import intermediate, quantising
+
+    wanted, manifest = recipe.wanted.format, base.manifest
+    if wanted == "ir":
+        return intermediate.convert(base.folder, manifest, folder)
+    if wanted == "ir-int8":
+        return intermediate.quantise(recipe, base.folder, manifest, folder)
+    if wanted == "onnx-fp16":
+        return quantising.halve(base.folder, manifest, folder)
+    return quantising.quantise(recipe, base.folder, manifest, folder)

@@ -1,0 +1,113 @@
+"""What an artefact is made from: everything that would make another one of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.case import Case
+from accelbench.core.identity import digest, said
+from accelbench.core.protocols import Job, Wanted
+
+#: Raised whenever artefacts are made in another way.
+VERSION = 4
+
+#: Whose versions decide what comes out, by format.
+_PACKAGES = {
+    "onnx": ("torch", "transformers", "diffusers", "onnx"),
+    "onnx-fp16": ("torch", "transformers", "diffusers", "onnx", "onnxruntime"),
+    "onnx-int8": ("torch", "transformers", "diffusers", "onnx", "onnxruntime"),
+    "onnx-qnn-int8": ("torch", "transformers", "diffusers", "onnx", "onnxruntime"),
+    "ir": ("torch", "transformers", "diffusers", "onnx", "openvino"),
+    "ir-int8": ("torch", "transformers", "diffusers", "onnx", "openvino", "nncf"),
+}
+FORMATS = tuple(_PACKAGES)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One artefact to be had."""
+
+    case: Case
+    wanted: Wanted
+    seed: int = 0
+    weights: str = "random"
+    trust_remote_code: bool = False
+    workarounds: Sequence[str] = ()
+
+    @property
+    def static(self) -> bool:
+        """Whether the batch is fixed: the runtime's wish, or a workaround's price."""
+        from accelbench.artifacts.workarounds import fixes_batch
+
+        return self.wanted.static or fixes_batch(self.workarounds)
+
+    @property
+    def key(self) -> str:
+        """The name of what it makes: the same question with the same packages has the same one."""
+        shapes = self.case.shapes
+        # What is fed between two calls of the model is not part of the model.
+        kept = replace(
+            shapes, batch=shapes.batch if self.static else 0, new_tokens=None, steps=None
+        )
+        return digest(
+            {
+                "v": VERSION,
+                "format": self.wanted.format,
+                "model": self.case.model.id,
+                "config": self.case.model.config_digest,
+                "shapes": said(kept),
+                "static": self.static,
+                "seed": self.seed,
+                "weights": _fingerprint(self.weights),
+                "workarounds": sorted(self.workarounds),
+                "versions": versions(self.wanted.format),
+            },
+            24,
+        )
+
+    def of(self, format: str) -> Recipe:  # noqa: A002 - the word of the manifest
+        """The same in another format: what this one is made from."""
+        return replace(self, wanted=replace(self.wanted, format=format))
+
+
+def recipe_of(job: Job, wanted: Wanted, workarounds: Sequence[str] = ()) -> Recipe:
+    """The recipe of what a job's runtime wants."""
+    return Recipe(
+        job.case, wanted, job.seed, job.weights, job.trust_remote_code, tuple(workarounds)
+    )
+
+
+def versions(format: str) -> dict[str, str]:  # noqa: A002
+    """The installed packages that decide what a format becomes."""
+    return _installed(_PACKAGES[format])
+
+
+@cache
+def all_versions() -> Mapping[str, str]:
+    """Those that decide what any format becomes, or opens it."""
+    return _installed(sorted({name for names in _PACKAGES.values() for name in names}))
+
+
+def _installed(names: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _fingerprint(weights: str) -> Any:
+    """Random and hub weights by name; a folder by its files, so that new weights are seen."""
+    folder = Path(weights)
+    if weights in ("random", "hub") or not folder.is_dir():
+        return weights
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    stats = [(str(path.relative_to(folder)), path.stat()) for path in files]
+    return [weights, *([name, stat.st_size, stat.st_mtime_ns] for name, stat in stats)]

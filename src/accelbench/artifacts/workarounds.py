@@ -1,0 +1,134 @@
+"""Workarounds: small declared changes that make a model go through an exporter or an engine.
+
+Each says when it is tried, what it changes and why. They are tried in order when a
+cell fails with words or a reason that an entry knows, one more at a time; what was
+applied is recorded in the result, and `--no-fix` turns them all off. None changes what
+the model computes: a cell is verified with its workarounds as without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from accelbench.core.model import ModelSpec
+
+#: What a workaround acts on: the module that is traced, or how it is exported.
+Acts = Literal["module", "export"]
+
+
+@dataclass(frozen=True)
+class Workaround:
+    """One declared change."""
+
+    name: str
+    acts: Acts
+    cures: str  # a pattern of what a failing cell says
+    what: str
+    why: str
+    builders: str = ""  # a pattern of the builders it is for; "" for all
+    fixes_batch: bool = False
+    at_once: bool = False  # applied from the start: without it the cell works, but is another's
+
+    def fits(self, model: ModelSpec) -> bool:
+        """Whether it is for this model at all."""
+        return re.search(self.builders, model.builder) is not None
+
+
+#: A pattern that nothing matches.
+_NOTHING = r"(?!)"
+
+WORKAROUNDS: tuple[Workaround, ...] = (
+    Workaround(
+        "scan_by_doubling",
+        "module",
+        cures=_NOTHING,
+        what="the recurrence over tokens is computed in log2(n) steps over all of them",
+        why="traced as it is, transformers' loop is unrolled token by token: 128 copies of each"
+        " layer, which took 15 s to export and 6.5 s to open where this takes 6 and 0.4",
+        builders="Mamba",
+        at_once=True,
+    ),
+    Workaround(
+        "experts_in_batches",
+        "module",
+        cures=r"aten::histc|grouped_mm",
+        what="each token's expert weights are gathered and multiplied (batched_mm)",
+        why="the grouped products that transformers prefers have no ONNX operator",
+    ),
+    Workaround(
+        "no_packed_sequences",
+        "module",
+        cures=r"aten::diff",
+        what="transformers does not look for several sequences packed into one row",
+        why="it looks by differences of positions, which the exporter has no operator for;"
+        " inputs here are never packed",
+    ),
+    Workaround(
+        "image_sizes_as_numbers",
+        "module",
+        cures=r"__round__|GuardOnDataDependentSymNode|image_sizes",
+        what="the sizes of the images are written into the graph",
+        why="how many tiles an image has decides the shapes of everything after it",
+        builders="LlavaNext",
+        fixes_batch=True,
+    ),
+    Workaround(
+        "fixed_batch",
+        "export",
+        cures=r"wrong_outputs|exceeds the remaining size|num_splits|[Ss]hape|[Dd]imension"
+        r"|broadcast|INVALID_ARGUMENT|Non-zero status code|exit code|killed by SIG",
+        what="exported for one batch size",
+        why="what a trace takes for a constant may depend on the batch, such as where in a row"
+        " of tokens the places of an image are",
+        fixes_batch=True,
+    ),
+    Workaround(
+        "eager_attention",
+        "module",
+        cures=r"scaled_dot_product_attention|sdpa",
+        what="attention is written out as products and a softmax",
+        why="an exporter may not know the fused operator with these arguments",
+    ),
+    Workaround(
+        "graph_exporter",
+        "export",
+        cures=r"export_failed|wrong_outputs",
+        what="exported by torch.export instead of by tracing",
+        why="what a trace misses, such as branches on sizes, the graph keeps; it takes 3 to 20"
+        " times as long, so it comes last",
+    ),
+)
+
+_BY_NAME = {one.name: one for one in WORKAROUNDS}
+
+
+def at_once(model: ModelSpec) -> tuple[str, ...]:
+    """What is applied before anything has failed."""
+    return tuple(one.name for one in WORKAROUNDS if one.at_once and one.fits(model))
+
+
+def next_for(model: ModelSpec, failure: str, applied: Sequence[str]) -> str | None:
+    """The first entry that knows a failure and was not applied yet.
+
+    Args:
+        model: what fails.
+        failure: the reason and the message of the failing cell.
+        applied: what it failed with.
+    """
+    for one in WORKAROUNDS:
+        if one.name not in applied and one.fits(model) and re.search(one.cures, failure):
+            return one.name
+    return None
+
+
+def find(name: str) -> Workaround:
+    """The entry of that name."""
+    return _BY_NAME[name]
+
+
+def fixes_batch(names: Sequence[str]) -> bool:
+    """Whether an artefact made with these is for one batch size."""
+    return any(_BY_NAME[name].fixes_batch for name in names)

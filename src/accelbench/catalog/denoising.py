@@ -1,0 +1,65 @@
+"""DDIM's arithmetic between two passes of a denoiser, for engines that are fed with arrays.
+
+The same schedule as the pytorch runtime takes from diffusers; no noise is added, so
+nothing is drawn. A test holds both to the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accelbench.core.errors import UnsupportedError
+
+Array = npt.NDArray[Any]
+
+#: How finely Stable Diffusion's noise schedule is cut, and so the most steps there can be.
+TIMES = 1000
+_FIRST_BETA, _LAST_BETA = 0.00085, 0.012
+_OFFSET = 1
+
+
+class Schedule:
+    """The times that a denoiser is asked at, and what follows from its answers."""
+
+    def __init__(self, steps: int) -> None:
+        if steps > TIMES:
+            raise UnsupportedError(
+                "too_many_steps",
+                f"There are {TIMES} denoising steps at most, not {steps}.",
+                f"Use {TIMES} or fewer.",
+            )
+        betas = np.linspace(_FIRST_BETA**0.5, _LAST_BETA**0.5, TIMES, dtype=np.float32) ** 2
+        self._kept = np.cumprod(1.0 - betas, dtype=np.float32)  # of the image, at each time
+        self._apart = TIMES // steps
+        self.times = [int(i) * self._apart + _OFFSET for i in reversed(range(steps))]
+
+    def step(self, noise: Array, time: int, sample: Array) -> Array:
+        """The sample a step earlier, given the noise that the denoiser sees in it."""
+        before = time - self._apart
+        now = self._kept[time]
+        then = self._kept[before] if before >= 0 else self._kept[0]
+        image = (sample - np.sqrt(1 - now) * noise) / np.sqrt(now)
+        found: Array = np.sqrt(then) * image + np.sqrt(1 - then) * noise
+        return found.astype(sample.dtype, copy=False)
+
+
+def denoised(
+    look: Callable[[Array, Array], Array], sample: Array, schedule: Schedule, passes: int
+) -> Array:
+    """What is left of the noise after the first passes.
+
+    Args:
+        look: the denoiser, given a sample and the times of its items.
+        sample: the noise to begin with.
+        schedule: of all passes that an image takes.
+        passes: how many of them.
+    """
+    batch = sample.shape[0]
+    for time in schedule.times[:passes]:
+        noise = look(sample, np.full((batch,), time, np.int64))
+        sample = schedule.step(noise, time, sample)
+    return sample

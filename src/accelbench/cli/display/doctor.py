@@ -1,0 +1,65 @@
+"""What `accelbench doctor` prints for people, within 80 columns."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from accelbench.hardware.doctor.checks import Examined, well
+from accelbench.hardware.doctor.finding import ILL, Finding, Health
+
+_STYLES = {
+    Health.OK: "green",
+    Health.HINT: "yellow",
+    Health.MISSING: "dim",
+    Health.BROKEN: "bold red",
+    Health.CLASH: "bold red",
+}
+
+
+def show(found: Examined, console: Console | None = None) -> None:
+    """Group by group, then what mends what is ill, then what brings what is missing."""
+    console = console or Console(highlight=False)
+    for group, pairs in groupby(found, key=lambda pair: pair[0]):
+        console.print(Text(group, style="bold"))
+        console.print(Padding(_table([one for _, one in pairs]), (0, 0, 1, 2), expand=False))
+    ones = [one for _, one in found]
+    _remedies(console, "To mend", [one for one in ones if one.health in ILL])
+    _remedies(console, "Worth knowing", [one for one in ones if one.health is Health.HINT])
+    _remedies(console, "What would bring the rest", [o for o in ones if o.health is Health.MISSING])
+    counted = [f"{sum(o.health is h for o in ones)} {h}" for h in Health]
+    verdict = "Nothing that is installed is broken." if well(found) else "Something needs mending."
+    console.print(Text(f"{verdict} {', '.join(counted)}."))
+
+
+def _table(ones: list[Finding]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(max_width=18, overflow="fold")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for one in ones:
+        health = Text(one.health.value, style=_STYLES[one.health])
+        table.add_row(Text(_plain(one.name)), health, Text(_plain(one.said)))
+    return table
+
+
+def _remedies(console: Console, title: str, ones: list[Finding]) -> None:
+    rows = [one for one in ones if one.remedy]
+    if not rows:
+        return
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(max_width=18, overflow="fold")
+    table.add_column(overflow="fold")
+    for one in rows:
+        table.add_row(Text(_plain(one.name), style="dim"), Text(_plain(one.remedy)))
+    console.print(Text(title, style="bold"))
+    console.print(Padding(table, (0, 0, 1, 2), expand=False))
+
+
+def _plain(text: str) -> str:
+    """What a terminal would obey instead of showing is shown as a dot."""
+    return "".join(c if c.isprintable() else "·" for c in text)

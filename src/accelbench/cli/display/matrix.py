@@ -1,0 +1,138 @@
+"""The compatibility matrix in a terminal, within 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
+from accelbench.analysis.matrix import RULE
+from accelbench.report.matrix import About, tells
+
+_STYLES = {Rating.HIGH: "green", Rating.MEDIUM: "green", Rating.LOW: "yellow", Rating.NONE: "dim"}
+_LEGEND = (
+    "✗ incompatible · N/A not available · emulated: right, its times mean nothing · runs:"
+    " compatible, not rated"
+)
+_NAME_WIDTH = 20
+
+
+def show(matrix: Matrix, about: About, *, explain: bool, console: Console | None = None) -> None:
+    """The tables and what is behind them."""
+    console = console or Console(highlight=False)
+    console.print(Text(_plain(str(about)), style="bold"))
+    for heading, lines in (("family", matrix.families), ("model", matrix.models)):
+        for hardware in _portions(lines, matrix.hardware, console.width):
+            console.print()
+            console.print(_table(heading, lines, hardware))
+    console.print()
+    console.print(Text(_LEGEND, style="dim"))
+    if explain:
+        _explain(matrix, console)
+    else:
+        _briefly(matrix, console)
+    for machine in about.others:
+        said = f"Not in it, another machine: {machine}: --machine {machine.id}"
+        console.print(Text(_plain(said), style="dim"))
+
+
+def _portions(
+    lines: Sequence[Line], hardware: Sequence[str], width: int
+) -> Iterator[tuple[str, ...]]:
+    """The platforms, as many at a time as stand beside the names."""
+    room = width - min(_NAME_WIDTH, max((len(one.name) for one in lines), default=0))
+    now: list[str] = []
+    used = 0
+    for name in hardware:
+        wide = 1 + max([len(name), *(len(part) for line in lines for part in _short(name, line))])
+        if now and used + wide > room:
+            yield tuple(now)
+            now, used = [], 0
+        now.append(name)
+        used += wide
+    yield tuple(now)
+
+
+def _table(heading: str, lines: Sequence[Line], hardware: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column(heading, overflow="fold", max_width=_NAME_WIDTH)
+    for name in hardware:
+        table.add_column(Text(_plain(name)), no_wrap=True)
+    for line in lines:
+        cells = [_text(name, line) for name in hardware]
+        table.add_row(Text(_plain(line.name)), *cells)
+    return table
+
+
+def _text(hardware: str, line: Line) -> Text:
+    level, *rest = _short(hardware, line)
+    cell = line.cells[hardware]
+    style = "red" if cell.availability is Availability.INCOMPATIBLE else _STYLES[cell.rating]
+    text = Text(level, style=style)
+    for part in rest:
+        text.append(f"\n{part}", style="dim")
+    return text
+
+
+def _short(hardware: str, line: Line) -> list[str]:
+    """The level, and below it how fast or by what."""
+    cell = line.cells[hardware]
+    level = _level(cell)
+    if hardware == "cpu" and cell.runtimes and line.family:
+        return [level, *map(_plain, cell.runtimes)]
+    return [level] if cell.speed is None else [level, f"{cell.speed:.2f}×"]
+
+
+def _level(cell: Cell) -> str:
+    if cell.rating is not Rating.NONE:
+        return cell.rating.value.capitalize()
+    if cell.compatible:
+        return "emulated" if cell.emulated else "runs"
+    return "✗ N/A" if cell.availability is Availability.INCOMPATIBLE else "N/A"
+
+
+def _briefly(matrix: Matrix, console: Console) -> None:
+    """Each reason for a missing or low rating once."""
+    said = [
+        (f"{hardware}: {cell.reason}", line.name)
+        for line in matrix.models
+        for hardware, cell in line.cells.items()
+        if cell.rating in (Rating.NONE, Rating.LOW)
+    ]
+    for reason, found in groupby(sorted(said), key=lambda pair: pair[0]):
+        names = [name for _, name in found]
+        where = "every model" if len(names) == len(matrix.models) else ", ".join(names)
+        _hanging(console, f"{reason} ({where})")
+    console.print("The rule, and the reason behind every cell: --explain")
+
+
+def _explain(matrix: Matrix, console: Console) -> None:
+    console.print(Text("The rule", style="bold"))
+    for sentence in RULE:
+        _hanging(console, sentence)
+    for line in (*matrix.families, *matrix.models):
+        console.print()
+        kind = "" if line.family else "family "
+        console.print(Text(f"{kind}{_plain(line.name)}", style="bold"))
+        for hardware, cell in line.cells.items():
+            known = "" if cell.compatible else f" ({cell.availability})"
+            rest = "".join(f"; {name}: {text}" for name, text in tells(cell)[1:])
+            _hanging(console, f"{hardware}: {_level(cell)}{known}: {cell.reason}{rest}")
+
+
+def _hanging(console: Console, text: str) -> None:
+    """A sentence whose further lines are indented."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row("·", Text(_plain(text)))
+    console.print(grid)
+
+
+def _plain(text: str) -> str:
+    """What a terminal would obey instead of showing is shown as a dot."""
+    return "".join(c if c.isprintable() else "·" for c in text)

@@ -1,0 +1,83 @@
+"""`accelbench doctor`: what works, what is missing, what clashes, and what mends it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from accelbench.core.errors import EXIT_ENVIRONMENT
+
+if TYPE_CHECKING:
+    from accelbench.hardware.doctor.checks import Examined
+    from accelbench.hardware.doctor.world import World
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def doctor(
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    timeout: float = typer.Option(60.0, "--timeout", min=1.0, help="Seconds an engine may take."),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Say what works, what is missing, which versions clash, and what mends it.
+
+    Engines are imported in processes of their own. Exit code 0 where nothing that is
+    installed is broken or clashes; what is missing is optional.
+    """
+    from accelbench.hardware.doctor.checks import examine, well
+
+    found = examine(world(db or db_path, timeout))
+    if as_json:
+        sys.stdout.write(json.dumps(document(found), indent=2) + "\n")
+    else:
+        from accelbench.cli.display.doctor import show
+
+        show(found)
+    if not well(found):
+        raise typer.Exit(EXIT_ENVIRONMENT)
+
+
+def world(db: Path | None, timeout: float) -> World:
+    """This machine, with what other rooms know of it."""
+    from accelbench.artifacts.cache import (
+        FOLDER_VARIABLE,
+        SIZE_VARIABLE,
+        default_folder,
+        size_cap,
+    )
+    from accelbench.hardware.doctor.world import Folder, World
+    from accelbench.store.database import default_path
+
+    remedy = f"export {FOLDER_VARIABLE}=FOLDER for another place, {SIZE_VARIABLE}=5 for less of it"
+    folder = Folder("artefact cache", default_folder(), size_cap(), remedy)
+    return World(store=default_path(db), cache=folder, engine_seconds=timeout)
+
+
+def document(found: Examined) -> dict[str, Any]:
+    """Everything as plain JSON values."""
+    from accelbench.hardware.doctor.checks import well
+    from accelbench.hardware.doctor.finding import Health
+
+    return {
+        "ok": well(found),
+        "counts": {h.value: sum(one.health is h for _, one in found) for h in Health},
+        "checks": [
+            {
+                "group": group,
+                "name": one.name,
+                "status": one.health.value,
+                "message": one.said,
+                "remedy": one.remedy or None,
+                "details": dict(one.details),
+            }
+            for group, one in found
+        ],
+    }

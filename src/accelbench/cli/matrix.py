@@ -1,0 +1,267 @@
+"""`accelbench matrix`: what each platform of a machine is worth for each model, and why."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from accelbench.cli.lists import SpacedLists, words
+from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.core.facts import utc_now
+
+if TYPE_CHECKING:
+    from accelbench.analysis.cells import Matrix
+    from accelbench.analysis.machines import Machine
+    from accelbench.report.matrix import About
+    from accelbench.store.database import Database
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_FORMATS = ("table", "json", "markdown", "html")
+_SUFFIXES = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".html": "html"}
+_COUNTS = "provenance IN ('measured', 'imported') AND model IS NOT NULL AND status IS NOT NULL"
+
+
+class NothingMeasuredError(AccelbenchError):
+    """There is nothing to make a matrix of."""
+
+    exit_code = EXIT_CANNOT_TELL
+
+
+@app.command(cls=SpacedLists)
+def matrix(
+    models: list[str] = typer.Option([], "--models", "--model", help="Only these models."),
+    family: list[str] = typer.Option([], "--family", help="Only these families."),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    precision: str = typer.Option("fp32", "--precision", help="Of results in this precision."),
+    mode: str = typer.Option("inference", "--mode", help="Of inference or training."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name or id; else the machine of the newest result."
+    ),
+    explain: bool = typer.Option(False, "--explain", help="The rule and every cell's reason."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    form: str | None = typer.Option(
+        None, "--format", help="table, json, markdown or html; else what the suffix says."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", help="Write it to this file; one that exists is refused."
+    ),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Show High, Medium, Low or N/A for each model and family on each platform, and why.
+
+    Ratings come from stored results: verification, and speed against that machine's CPU.
+    """
+    form = _form(form, output, as_json)
+    filters = _filters(words(models), words(family), precision, mode)
+    only = _platforms(words(hardware))
+    made, about = _made(_filled(db or db_path), filters, machine, only)
+    if output is None and form == "table":
+        from accelbench.cli.display.matrix import show
+
+        show(made, about, explain=explain)
+        return
+    text = _spelled(made, about, form, explain)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from accelbench.exchange.writing import write_exactly
+
+    path = output.expanduser()
+    write_exactly(path, lambda place: _write(place, text))
+    sys.stderr.write(f"Wrote {path}\n")
+
+
+def _write(place: Path, text: str) -> None:
+    place.write_text(text, encoding="utf-8")
+
+
+def _form(asked: str | None, output: Path | None, as_json: bool) -> str:
+    """The form: what is named, else what the file's suffix says, else a table."""
+    if as_json and asked not in (None, "json"):
+        raise UsageError(f"--json and --format {asked} contradict each other.", "Leave one out.")
+    by_suffix = None if output is None else _SUFFIXES.get(output.suffix.lower())
+    form = "json" if as_json else (asked or by_suffix or "table").lower()
+    if form not in _FORMATS:
+        raise UsageError(f"There is no format {asked!r}.", f"Formats: {', '.join(_FORMATS)}.")
+    return form
+
+
+def _platforms(names: Sequence[str]) -> tuple[str, ...]:
+    from accelbench.hardware.detect import known
+
+    valid = known()
+    for name in names:
+        if name.lower() not in valid:
+            raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
+    return tuple(name.lower() for name in names)
+
+
+def _filters(
+    models: Sequence[str], families: Sequence[str], precision: str, mode: str
+) -> dict[str, tuple[str, ...]]:
+    """Column → the values that count."""
+    from accelbench.cli.asked import modes
+    from accelbench.core.precision import parse_precision
+
+    found = {
+        "precision": (parse_precision(precision),),
+        "mode": tuple(one.value for one in modes([mode], training=False)),
+    }
+    if len(found["mode"]) > 1:
+        raise UsageError("A matrix is of one mode.", "Use --mode inference or --mode training.")
+    if models:
+        found["model"] = tuple(_catalogued(name) for name in models)
+    if families:
+        found["family"] = tuple(name.replace("-", "_").lower() for name in families)
+    return found
+
+
+def _catalogued(name: str) -> str:
+    """The name results are stored under; a custom model's name stays as it is."""
+    from accelbench.catalog.find import find
+
+    try:
+        return find(name).id
+    except UsageError:
+        return name
+
+
+def _filled(path: Path | None) -> Database:
+    """The database, with what runs left in the journals."""
+    from accelbench.store.database import Database, default_path
+    from accelbench.store.files import ReadOnlyPlaceError
+    from accelbench.store.migrate import exists
+
+    database = Database(default_path(path))
+    if not exists(database.path) and not database.journals.is_dir():
+        raise _nothing(f"There is no database at {database.path}")
+    try:
+        filled = database.fill()
+    except ReadOnlyPlaceError as error:
+        sys.stderr.write(f"accelbench: {error.message} What waits in journals is not shown.\n")
+    else:
+        for problem in filled.problems:
+            sys.stderr.write(f"accelbench: {problem}\n")
+    return database
+
+
+def _nothing(said: str, more: str = "") -> NothingMeasuredError:
+    return NothingMeasuredError(
+        f"{said}: measure first, for example with"
+        f" `accelbench run --set small --hardware all{more}`, or name a database with --db."
+    )
+
+
+def _made(
+    database: Database,
+    filters: Mapping[str, Sequence[str]],
+    asked: str | None,
+    only: Sequence[str],
+) -> tuple[Matrix, About]:
+    """The matrix of the machine asked for."""
+    from accelbench.analysis.machines import chosen
+    from accelbench.analysis.matrix import matrix as rated
+    from accelbench.analysis.matrix import platforms
+    from accelbench.report.matrix import About
+
+    where, values = _where(filters)
+    runs = _runs(database, where, values)
+    if not runs:
+        precision, mode = filters["precision"][0], filters["mode"][0]
+        raise _nothing(
+            f"{database.path} has no {precision} {mode} results"
+            + (" of what was asked for" if len(filters) > 2 else ""),
+            f" --precision {precision} --mode {mode}",
+        )
+    newest: dict[Machine, str] = {}
+    for one, moment in runs.values():
+        newest[one] = max(moment, newest.get(one, ""))
+    machine = chosen(newest, asked)
+    ours = [run for run, (one, _) in runs.items() if one == machine]
+    marks = ", ".join("?" * len(ours))
+    rows = database.results(f"{where} AND coalesce(run_id, '') IN ({marks})", [*values, *ours])
+    wanted = only or platforms(str(row["hardware"]) for row in rows)
+    # A platform where nothing went through may be absent: models never tried there say so too.
+    there = {row["hardware"] for row in rows if row["status"] == "ok"}
+    missing = [name for name in wanted if name not in there]
+    found = rated(rows, _absences(machine, missing), only)
+    others = tuple(sorted(one for one in newest if one != machine))
+    mode = filters["mode"][0]
+    return found, About(utc_now(), machine, filters["precision"][0], mode, others)
+
+
+def _where(filters: Mapping[str, Sequence[str]]) -> tuple[str, list[str]]:
+    parts: list[str] = [_COUNTS]
+    values: list[str] = []
+    for column, wanted in filters.items():
+        parts.append(f"{column} IN ({', '.join('?' * len(wanted))})")
+        values += wanted
+    return " AND ".join(parts), values
+
+
+def _runs(database: Database, where: str, values: Sequence[str]) -> dict[str, tuple[Machine, str]]:
+    """Each run that has such results, with its machine and the moment of its newest one."""
+    from accelbench.analysis.machines import machine_of
+
+    _, rows = database.query(
+        "SELECT coalesce(r.run_id, ''), any_value(b.environment)::VARCHAR,"  # noqa: S608 — our columns
+        " max(r.started_at)::VARCHAR"
+        f" FROM (SELECT * FROM benchmark_results WHERE {where}) r"
+        " LEFT JOIN benchmark_runs b USING (run_id) GROUP BY 1",
+        values,
+    )
+    found = {}
+    for run, environment, moment in rows:
+        said: Any = json.loads(environment) if environment else None
+        found[str(run)] = (machine_of(str(run), said), str(moment or ""))
+    return found
+
+
+def _absences(machine: Machine, missing: Sequence[str]) -> dict[str, str]:
+    """Why platforms without results are not here; another machine cannot be asked."""
+    from accelbench.analysis.machines import machine_of
+    from accelbench.core.protocols import Absent
+    from accelbench.hardware.detect import detect, known
+    from accelbench.hardware.environment import environment
+
+    if not missing or machine_of("", environment()) != machine:
+        return {}
+    registered = known()
+    found = {name: detect(name) for name in missing if name in registered}
+    return {
+        name: one.reason for name, ones in found.items() for one in ones if isinstance(one, Absent)
+    }
+
+
+def _spelled(made: Matrix, about: About, form: str, explain: bool) -> str:
+    if form == "json":
+        from accelbench.report.matrix import document
+
+        content = document(made, about)
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if form == "markdown":
+        from accelbench.report.matrix_markdown import markdown
+
+        return markdown(made, about)
+    if form == "html":
+        from accelbench.report.matrix_html import html
+
+        return html(made, about)
+    import io
+
+    from rich.console import Console
+
+    from accelbench.cli.display.matrix import show
+
+    text = io.StringIO()
+    show(made, about, explain=explain, console=Console(file=text, width=80, highlight=False))
+    return text.getvalue()

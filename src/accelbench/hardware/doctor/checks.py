@@ -1,0 +1,108 @@
+"""Every check of the doctor, declared once, and how they are asked side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from accelbench.core.protocols import Absent
+from accelbench.hardware.common import log
+from accelbench.hardware.doctor import machine, packages
+from accelbench.hardware.doctor.engines import engine_checks
+from accelbench.hardware.doctor.finding import ILL, Check, Finding, Health
+from accelbench.hardware.doctor.world import World
+
+_CHROMIUM = "chromium"
+
+#: Engines take a core each while they are imported, and 0.3 GB.
+_MOST_AT_ONCE = 4
+
+
+def platforms(world: World) -> list[Finding]:
+    """Each platform's detector."""
+    return [_platform(name, ones[0], len(ones)) for name, ones in world.detect().items() if ones]
+
+
+def _platform(name: str, first: object, count: int) -> Finding:
+    if isinstance(first, Absent):
+        # detect.ask() words it so where the detector itself, not the machine, is the trouble.
+        ill = first.reason.startswith("its detector")
+        return Finding(name, Health.BROKEN if ill else Health.MISSING, first.reason, first.remedy)
+    said = str(getattr(first, "name", first)) + (f" and {count - 1} more" if count > 1 else "")
+    if getattr(first, "emulated", False):
+        said += " (emulated: right, its times mean nothing)"
+    return Finding(name, Health.OK, said)
+
+
+def browser(world: World) -> list[Finding]:
+    """What pages are run with, and what fetches the files they need."""
+    fit = [one for one in world.programs.find() if one.engine == _CHROMIUM]
+    install = "Install Chromium or Chrome, e.g.: sudo apt install chromium"
+    found = [
+        Finding("browser", Health.OK, f"{fit[0].name} at {fit[0].path}")
+        if fit
+        else Finding("browser", Health.MISSING, "no Chromium-like browser found", install)
+    ]
+    for program in ("node", "npm"):
+        path = world.which(program)
+        remedy = "Only for fetching onnxruntime-web: sudo apt install npm"
+        found.append(
+            Finding(program, Health.OK, path)
+            if path
+            else Finding(program, Health.MISSING, "not found in PATH", remedy)
+        )
+    return found
+
+
+#: The order is that of the page. Runtimes have a check each and come after these two groups.
+CHECKS: tuple[Check, ...] = (
+    Check("machine", "Python", machine.python),
+    Check("machine", "workers", machine.isolation),
+    Check("machine", "clock", machine.clock),
+    Check("machine", "limits", machine.limits),
+    Check("machine", "noise", machine.noise),
+    Check("places", "store", machine.store),
+    Check("places", "artefact cache", machine.cache),
+    Check("packages", "extras", packages.extras),
+    Check("packages", "packages among themselves", packages.metadata),
+    Check("packages", "known clashes", packages.clashes),
+    Check("packages", "torch build", packages.torch_build),
+    Check("platforms", "detectors", platforms),
+    Check("browser", "browser", browser),
+)
+
+GROUPS = ("machine", "places", "packages", "runtimes", "platforms", "browser")
+
+Examined = list[tuple[str, Finding]]  # group, finding
+
+
+def examine(world: World, checks: Sequence[Check] = CHECKS) -> Examined:
+    """Ask everything, side by side; in the order of the page, whatever answers first."""
+    # The clock and the load are looked at before imports disturb them.
+    quiet = [check for check in checks if check.group == "machine"]
+    rest = [*(c for c in checks if c.group != "machine"), *engine_checks(world)]
+    found = [(check.group, one) for check in quiet for one in _asked(check, world)]
+    most = max(2, min(_MOST_AT_ONCE, os.cpu_count() or 1))
+    with ThreadPoolExecutor(most) as pool:
+        # Engines first: they take longest.
+        order = sorted(rest, key=lambda check: check.group != "runtimes")
+        answers = list(pool.map(lambda check: _asked(check, world), order))
+    found += [(c.group, one) for c, ones in zip(order, answers, strict=True) for one in ones]
+    return sorted(found, key=lambda pair: GROUPS.index(pair[0]))
+
+
+def _asked(check: Check, world: World) -> list[Finding]:
+    """A check that fails itself is something broken, not the end of the examination."""
+    try:
+        return check.ask(world)
+    except Exception as error:
+        log.debug("check of %s failed", check.name, exc_info=error)
+        said = f"looking at it failed: {type(error).__name__}: {error}"
+        remedy = "Run again with --debug and report what it shows."
+        return [Finding(check.name, Health.BROKEN, said, remedy)]
+
+
+def well(found: Examined) -> bool:
+    """Nothing that is installed is broken or clashes."""
+    return not any(one.health in ILL for _, one in found)

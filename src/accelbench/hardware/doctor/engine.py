@@ -1,0 +1,42 @@
+"""One engine, asked in a process of its own: does it import, which version, what does it see.
+
+    python -P -m accelbench.hardware.doctor.engine RUNTIME
+
+The last line of standard output is the answer as JSON. What the process dies of is the
+answer too: see `engines.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.protocols import Device
+
+
+def answer(name: str) -> dict[str, Any]:
+    """What a runtime's engine says of itself."""
+    runtime = load(registered(RUNTIMES)[name])
+    os.environ.update(runtime.info.environment)
+    began = time.perf_counter()
+    module = import_module(runtime.info.package) if runtime.info.package else None
+    imported = time.perf_counter() - began
+    seen = runtime.probe()
+    return {
+        "version": str(getattr(module, "__version__", "")),
+        "import_seconds": round(imported, 2),
+        "devices": [f"{one.hardware} ({one.name})" for one in seen if isinstance(one, Device)],
+    }
+
+
+if __name__ == "__main__":
+    said = json.dumps(answer(sys.argv[1]))
+    # Engines print banners of their own, some without an end of line.
+    sys.stdout.write(f"\n{said}\n")
+    sys.stdout.flush()
+    os._exit(0)  # an engine's exit handlers are not what is asked about

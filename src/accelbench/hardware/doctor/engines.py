@@ -1,0 +1,68 @@
+"""Every registered runtime: its engine installed, imported in a throw-away process, asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from accelbench.core.protocols import Runtime
+from accelbench.core.words import Provenance
+from accelbench.hardware.common import HardwareError, ProbeTimeoutError
+from accelbench.hardware.doctor.finding import Check, Finding, Health
+from accelbench.hardware.doctor.world import World
+
+_MODULE = "accelbench.hardware.doctor.engine"
+_PATIENCE = (
+    "accelbench doctor --timeout 300, on a quiet machine; an engine that hangs still has a driver"
+    " that does: see the system log."
+)
+
+
+def engine_checks(world: World) -> list[Check]:
+    """One check a runtime, so that engines are imported side by side."""
+    return [
+        Check("runtimes", name, lambda w, n=name, r=runtime: [engine(w, n, r)])  # type: ignore[misc]
+        for name, runtime in world.runtimes()
+        if not (isinstance(runtime, Runtime) and runtime.info.provenance is Provenance.SIMULATED)
+    ]
+
+
+def engine(world: World, name: str, runtime: Any) -> Finding:
+    """How it stands with one runtime."""
+    if not isinstance(runtime, Runtime):
+        said = f"it is registered and cannot be loaded: {type(runtime).__name__}: {runtime}"
+        return Finding(name, Health.BROKEN, said, "Reinstall or update the package it comes from.")
+    info = runtime.info
+    install = f"pip install 'accelbench[{info.extra}]'" if info.extra else _alone(info.package)
+    if info.package and not world.importable(info.package):
+        return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
+    try:
+        text = world.command([sys.executable, "-P", "-m", _MODULE, name], world.engine_seconds)
+        found = json.loads(text.strip().splitlines()[-1])
+    except ProbeTimeoutError:
+        said = f"{info.package or name} did not answer within {world.engine_seconds:g} s"
+        return Finding(name, Health.BROKEN, said, _PATIENCE)
+    except HardwareError as error:
+        said = f"{info.package or name} is installed and does not work: {error.message}"
+        return Finding(name, Health.BROKEN, said, _mend(install))
+    except (IndexError, ValueError):
+        said = f"{info.package or name} was imported and gave no answer"
+        return Finding(name, Health.BROKEN, said, _mend(install))
+    where = ", ".join(found["devices"]) or "no device"
+    said = f"{info.package} {found['version']}".strip()
+    said += f", imported in {found['import_seconds']:.1f} s; sees {where}"
+    if not found["devices"]:
+        return Finding(name, Health.HINT, said, "accelbench hardware says why.", found)
+    return Finding(name, Health.OK, said, details=found)
+
+
+def _alone(package: str) -> str:
+    """What installs the engine of a runtime that names no extra of ours."""
+    return f"pip install {package.replace('_', '-')}" if package else ""
+
+
+def _mend(install: str) -> str:
+    if not install:
+        return "Reinstall the package it comes from."
+    return install.replace("pip install", "pip install --force-reinstall")

@@ -1,0 +1,27 @@
+"""Whether a process can be forked, found again and killed here; run in a throw-away process."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def main() -> dict[str, bool]:
+    """What isolation of workers rests on."""
+    if not hasattr(os, "fork"):
+        return {"fork": False, "pidfd": False}
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    handle = None
+    try:
+        handle = os.pidfd_open(child) if hasattr(os, "pidfd_open") else None
+        if handle is not None:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        handle = None
+    if handle is None:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return {"fork": os.WIFSIGNALED(status), "pidfd": handle is not None}

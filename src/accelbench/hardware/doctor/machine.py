@@ -1,0 +1,184 @@
+"""The machine: Python, isolation of workers, clock, limits, noise, and where things are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from accelbench.hardware.common import HardwareError, NotAvailable, number
+from accelbench.hardware.doctor.finding import Finding, Health
+from accelbench.hardware.doctor.world import World
+from accelbench.hardware.machine import STEADY_GOVERNORS, busy_warning
+
+_OLDEST = (3, 11)
+_FORKING = "import json; from accelbench.hardware.doctor.forking import main; "
+_FORKING += "print(json.dumps(main()))"
+_FORKING_SECONDS = 20.0
+
+#: Steps below a thousand ticks are timed in blocks: with 1 µs those below a millisecond.
+_COARSE_NS = 1000
+_READINGS = 2000
+
+#: A DuckDB file says so at this place.
+_DUCK = b"DUCK"
+_DUCK_AT = 8
+
+
+def python(world: World) -> list[Finding]:
+    """The interpreter."""
+    said = f"Python {'.'.join(map(str, world.python))} at {sys.executable}"
+    if world.python[:2] < _OLDEST:
+        wanted = ".".join(map(str, _OLDEST))
+        remedy = f"Make an environment with Python {wanted} or newer: python{wanted} -m venv .venv"
+        return [Finding("Python", Health.BROKEN, f"{said} is too old", remedy)]
+    return [Finding("Python", Health.OK, said)]
+
+
+def isolation(world: World) -> list[Finding]:
+    """Whether workers are forked from a warm template or started anew."""
+    try:
+        text = world.command([sys.executable, "-P", "-c", _FORKING], _FORKING_SECONDS)
+        found = json.loads(text.strip().splitlines()[-1])
+    except (HardwareError, IndexError, ValueError) as error:
+        said = f"a throw-away process could not fork and kill a child: {error}"
+        remedy = "Look at the limits of this container: ulimit -u, and its seccomp profile."
+        return [Finding("workers", Health.BROKEN, said, remedy)]
+    if not found["fork"]:
+        said = "this system does not fork: each worker is started anew, which takes seconds more"
+        return [Finding("workers", Health.HINT, said, "Nothing to mend.", found)]
+    how = "killed through a pidfd" if found["pidfd"] else "killed by number: no pidfd here"
+    return [Finding("workers", Health.OK, f"forked from a warm template, {how}", details=found)]
+
+
+def clock(world: World) -> list[Finding]:
+    """The smallest step that the clock is seen to make."""
+    times = [world.clock_ns() for _ in range(_READINGS)]
+    steps = [after - before for before, after in pairwise(times)]
+    tick = min((step for step in steps if step > 0), default=0)
+    source = world.files.text(
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+    ) or ("not told")
+    said = f"{tick} ns between readings; clock source {source}"
+    details = {"tick_ns": tick, "source": source}
+    if tick > _COARSE_NS or tick == 0:
+        said = f"{said}: steps below {tick / 1e3:.0f} ms can only be timed in blocks"
+        remedy = "Boot with a steady TSC (clocksource=tsc), or measure larger batches."
+        return [Finding("clock", Health.HINT, said, remedy, details)]
+    return [Finding("clock", Health.OK, said, details=details)]
+
+
+def limits(world: World) -> list[Finding]:
+    """What a container or the scheduler leaves of the machine."""
+    now = world.look()
+    cpus = now.limits.effective_cpus(now.cpus)
+    memory = now.limits.memory_limit_bytes
+    parts = [f"{cpus:g} of {now.cpus} CPUs"]
+    parts.append("all memory" if memory is None else f"{memory / 2**30:.1f} GiB of memory")
+    said = f"{', '.join(parts)} may be used"
+    if now.limits.cpu_quota is not None and now.limits.cpu_quota != int(now.limits.cpu_quota):
+        remedy = f"Give whole CPUs (docker run --cpus {int(now.limits.cpu_quota) or 1})."
+        said += "; a quota of part of a CPU stops the process within steps"
+        return [Finding("limits", Health.HINT, said, remedy)]
+    return [Finding("limits", Health.OK, said)]
+
+
+def noise(world: World) -> list[Finding]:
+    """What would make figures scatter."""
+    now = world.look()
+    found = []
+    if (busy := busy_warning(now)) is not None:
+        found.append(Finding("load", Health.HINT, busy, "Wait, or close what is at work."))
+    governor = now.governor
+    if isinstance(governor, str) and set(governor.split(", ")) - STEADY_GOVERNORS:
+        said = f"the frequency governor is {governor}: clocks follow the load"
+        remedy = "sudo cpupower frequency-set -g performance"
+        found.append(Finding("governor", Health.HINT, said, remedy))
+    turbo = number(world.files.text("/sys/devices/system/cpu/intel_pstate/no_turbo"))
+    if turbo is None:
+        boost = number(world.files.text("/sys/devices/system/cpu/cpufreq/boost"))
+        turbo = None if boost is None else int(not boost)
+    if turbo == 0:
+        said = "turbo is on: clocks depend on how many cores work and how warm they are"
+        remedy = "For comparisons switch it off, or use --launches; for absolute figures leave it."
+        found.append(Finding("turbo", Health.HINT, said, remedy))
+    if found:
+        return found
+    load = "load not told" if now.load is None else f"load {now.load[0]:.1f} on {now.cpus} CPUs"
+    told = "governor not told" if isinstance(governor, NotAvailable) else f"governor {governor}"
+    return [Finding("noise", Health.OK, f"quiet: {load}, {told}")]
+
+
+def cache(world: World) -> list[Finding]:
+    """Where exported models are kept."""
+    place = world.cache
+    trouble = unwritable(place.path)
+    if trouble:
+        remedy = place.remedy or f"Name another folder, or: mkdir -p {place.path}"
+        return [Finding(place.name, Health.BROKEN, trouble, remedy)]
+    size, free = _size(place.path), world.free_bytes(_existing(place.path))
+    said = f"{place.path}: {size / 2**30:.2f} GiB"
+    if place.cap_bytes is not None:
+        said += f" of at most {place.cap_bytes / 2**30:.0f}"
+    said += f", {free / 2**30:.1f} GiB free on its disk"
+    details = {"bytes": size, "cap_bytes": place.cap_bytes, "free_bytes": free}
+    if place.cap_bytes is not None and free < place.cap_bytes - size:
+        said += ": the disk is full before the cap is reached"
+        return [Finding(place.name, Health.HINT, said, place.remedy, details)]
+    return [Finding(place.name, Health.OK, said, details=details)]
+
+
+def store(world: World) -> list[Finding]:
+    """The database that results go to."""
+    path = world.store
+    if path.is_dir():
+        said = f"{path} is a folder, not a database"
+        return [Finding("store", Health.BROKEN, said, "Name a file: export ACCELBENCH_DB=FILE")]
+    if (trouble := unwritable(path.parent)) is not None:
+        remedy = "Name a place that can be written: export ACCELBENCH_DB=FILE"
+        return [Finding("store", Health.BROKEN, trouble, remedy)]
+    if not path.exists():
+        return [Finding("store", Health.OK, f"{path} will be made by the first run")]
+    said = ""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_DUCK_AT + len(_DUCK))
+        if not head.endswith(_DUCK):
+            said = f"{path} is not a DuckDB file"
+        elif not os.access(path, os.W_OK):
+            said = f"{path} cannot be written"
+    except OSError as error:
+        said = f"{path} cannot be read: {error.strerror}"
+    if said:
+        remedy = "Name another one: export ACCELBENCH_DB=FILE, or `accelbench db init --db FILE`"
+        return [Finding("store", Health.BROKEN, said, remedy)]
+    return [Finding("store", Health.OK, f"{path}, {path.stat().st_size / 2**20:.1f} MB")]
+
+
+def unwritable(folder: Path) -> str | None:
+    """Why nothing can be written there, tried out; None where it can."""
+    place = _existing(folder)
+    if not place.is_dir():
+        return f"{place} is in the way: it is no folder"
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=".accelbench-doctor-"):
+            return None
+    except OSError as error:
+        return f"{place} cannot be written: {error.strerror}"
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next((one for one in (folder, *folder.parents) if one.exists()), Path("/"))
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # another process is removing it
+            total += path.stat().st_size if path.is_file() else 0
+    return total

@@ -1,0 +1,76 @@
+"""The machine as the checks see it: every way of asking it is here, and tests replace them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.browsers import InstalledPrograms, Programs
+from accelbench.hardware.common import Command, Files, SystemFiles, run_command
+from accelbench.hardware.detect import detect_all
+from accelbench.hardware.machine import MachineSnapshot, snapshot
+
+#: An engine that takes longer to import than this would make every run wait for it.
+ENGINE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where something is to be kept."""
+
+    name: str
+    path: Path
+    cap_bytes: int | None = None  # how much of it may be kept
+    remedy: str = ""
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _requires_of(package: str) -> list[str]:
+    try:
+        return requires(package) or []
+    except PackageNotFoundError:
+        return []
+
+
+def _importable(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+@dataclass(frozen=True)
+class World:
+    """How the machine and its installation are asked."""
+
+    store: Path
+    cache: Folder
+    version_of: Callable[[str], str | None] = _version_of
+    requires_of: Callable[[str], list[str]] = _requires_of
+    importable: Callable[[str], bool] = _importable
+    runtimes: Callable[[], Iterable[tuple[str, Any]]] = lambda: load_all(RUNTIMES)
+    detect: Callable[[], Mapping[str, list[Device | Absent]]] = detect_all
+    files: Files = field(default_factory=SystemFiles)
+    command: Command = run_command
+    programs: Programs = field(default_factory=InstalledPrograms)
+    which: Callable[[str], str | None] = shutil.which
+    look: Callable[[], MachineSnapshot] = snapshot
+    clock_ns: Callable[[], int] = time.perf_counter_ns
+    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    python: tuple[int, int, int] = sys.version_info[:3]
+    system: str = sys.platform
+    engine_seconds: float = ENGINE_SECONDS

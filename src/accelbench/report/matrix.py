@@ -1,0 +1,126 @@
+"""The compatibility matrix as a document for machines, in the shape of the selection guide.
+
+    {"timestamp", "hardware_types",
+     "model_families": {family: {"hardware_compatibility":
+         {hardware: {"compatible", "performance_rating", …}}}}}
+
+with the same below "models", and more keys in each cell. docs/matrix-schema.json describes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
+from accelbench.analysis.machines import Machine
+from accelbench.analysis.matrix import HIGH, MEDIUM, NEAR_BEST, RULE
+
+FORMAT_VERSION = 1
+
+#: The documents' marks; what is not available is told from what is not compatible.
+_MARKS = {Rating.HIGH: "✅ High", Rating.MEDIUM: "✅ Medium", Rating.LOW: "⚠️ Low"}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a matrix is of."""
+
+    made_at: str
+    machine: Machine
+    precision: str
+    mode: str
+    others: tuple[Machine, ...] = ()  # machines of the same store that are not in it
+
+    def __str__(self) -> str:
+        return f"{self.precision} {self.mode} on {self.machine}"
+
+
+def document(matrix: Matrix, about: About) -> dict[str, Any]:
+    """Plain JSON values."""
+    return {
+        "timestamp": about.made_at,
+        "hardware_types": list(matrix.hardware),
+        "model_families": {
+            line.name: {
+                "hardware_compatibility": _cells(line),
+                "models": [one.name for one in matrix.models if one.family == line.name],
+            }
+            for line in matrix.families
+        },
+        "models": {
+            line.name: {"family": line.family, "hardware_compatibility": _cells(line)}
+            for line in matrix.models
+        },
+        "machine": _machine(about.machine),
+        "other_machines": [_machine(one) for one in about.others],
+        "precision": about.precision,
+        "mode": about.mode,
+        "newest_result": matrix.newest or None,
+        "rule": {
+            "high": HIGH,
+            "near_best": NEAR_BEST,
+            "medium": MEDIUM,
+            "text": list(RULE),
+        },
+        "format_version": FORMAT_VERSION,
+    }
+
+
+def _cells(line: Line) -> dict[str, Any]:
+    return {hardware: _cell(cell) for hardware, cell in line.cells.items()}
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "compatible": cell.compatible,
+        "performance_rating": cell.rating.value,
+        "availability": cell.availability.value,
+        "reason": cell.reason,
+        "reason_token": cell.token or None,
+        "advice": cell.advice or None,
+        "speed_vs_cpu": cell.speed,
+        "batch_sizes": list(cell.batches),
+        "runtime": cell.runtime or None,
+        "runtimes": list(cell.runtimes),
+        "verification": cell.verification or None,
+        "verification_error": cell.error,
+        "workarounds": list(cell.workarounds),
+        "emulated": cell.emulated,
+        "run_id": cell.run_id or None,
+        "notes": list(cell.notes),
+    }
+
+
+def _machine(machine: Machine) -> dict[str, Any]:
+    return {
+        "id": machine.id,
+        "name": machine.name,
+        "cpu": machine.cpu or None,
+        "cpus": machine.cpus or None,
+        "memory_gib": machine.memory_gib or None,
+    }
+
+
+def mark(cell: Cell) -> str:
+    """The level with the documents' mark, for pages."""
+    if cell.rating is not Rating.NONE:
+        return _MARKS[cell.rating]
+    if cell.compatible:
+        return "compatible (emulated)" if cell.emulated else "compatible, not rated"
+    return "❌ N/A" if cell.availability is Availability.INCOMPATIBLE else "N/A"
+
+
+def tells(cell: Cell) -> list[tuple[str, str]]:
+    """Everything a cell says beside its level, as pairs for pages; what it does not know is out."""
+    pairs = (
+        ("reason", cell.reason),
+        ("runtime", " and ".join(cell.runtimes)),
+        ("verification", cell.verification if cell.verification != "not_done" else ""),
+        ("worst error", "" if cell.error is None else f"{cell.error:.2g}"),
+        ("workarounds", ", ".join(cell.workarounds)),
+        ("also", "; ".join(cell.notes)),
+        ("advice", cell.advice),
+        ("run", cell.run_id),
+    )
+    return [(name, text) for name, text in pairs if text]

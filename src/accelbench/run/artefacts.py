@@ -1,0 +1,178 @@
+"""Artefacts of a run: exported in a worker of their own before the worker that measures is opened.
+
+What the cache has is not made again. What went through only with workarounds is
+remembered with them, so that the next run does not fail first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accelbench.artifacts.cache import Cache, Kept
+from accelbench.artifacts.recipe import Recipe
+from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
+from accelbench.core.case import Case
+from accelbench.core.identity import digest
+from accelbench.core.protocols import Device, Importing, Runtime
+from accelbench.core.serial import case_to_json
+from accelbench.core.words import Status
+from accelbench.run.observer import Progress
+from accelbench.run.plan import Planned
+from accelbench.run.results import Outcome
+
+if TYPE_CHECKING:
+    from accelbench.run.context import Context
+
+_EXPORTER = "pytorch"
+_HOST = Device("cpu", "the exporter's processor")
+
+#: The module, its graph and the file that is written, at once: times the weights in fp32.
+_EXPORT_SHARE = 4
+
+#: What no other way of exporting would change.
+_HOPELESS = frozenset({"budget", "timeout", "killed", "worker_did_not_start", "package_missing"})
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What a worker is given to open."""
+
+    folder: str
+    static: bool  # for one batch size
+
+
+class Artefacts:
+    """How the cells of one run get their artefacts, and through which workarounds."""
+
+    def __init__(self, cache: Cache | None = None) -> None:
+        self._cache = cache or Cache()
+
+    def first_try(self, context: Context, case: Case) -> tuple[str, ...]:
+        """The workarounds to begin with: what was needed before, or what is always applied."""
+        if not context.settings.fix or not _imports(context, case):
+            return ()
+        known = self._cache.remembered(_cell(case))
+        return at_once(case.model) if known is None else known
+
+    def next_try(
+        self, context: Context, case: Case, outcome: Outcome, applied: Sequence[str]
+    ) -> tuple[str, ...] | None:
+        """One workaround more, where a failure is known; None where nothing is left to try."""
+        if not context.settings.fix or not _imports(context, case):
+            return None
+        if outcome.status is not Status.FAILED or outcome.reason in _HOPELESS:
+            return None
+        name = next_for(case.model, f"{outcome.reason}: {outcome.message}", applied)
+        return None if name is None else (*applied, name)
+
+    def remember(self, context: Context, case: Case, applied: Sequence[str]) -> None:
+        """A cell went through with these."""
+        if context.settings.fix and _imports(context, case):
+            self._cache.remember(_cell(case), applied)
+
+    def static(self, context: Context, case: Case, applied: Sequence[str]) -> bool:
+        """Whether what the runtime opens is made for this batch size alone."""
+        runtime = _imports(context, case)
+        return runtime is not None and (runtime.wants(case).static or fixes_batch(applied))
+
+    def get(self, context: Context, planned: Planned, applied: Sequence[str]) -> Artefact | None:
+        """What a case's runtime opens; None where it builds the model itself.
+
+        Raises:
+            TroubleError: it cannot be made.
+        """
+        case = planned.case
+        runtime = _imports(context, case)
+        if runtime is None:
+            return None
+        settings = context.settings
+        recipe = Recipe(
+            case,
+            runtime.wants(case),
+            settings.seed,
+            settings.weights,
+            settings.trust_remote_code,
+            tuple(applied),
+        )
+        kept = self._cache.find(recipe.key) or self._made(context, recipe)
+        return Artefact(str(kept.folder), recipe.static)
+
+    def _made(self, context: Context, recipe: Recipe) -> Kept:
+        from accelbench.run.conversation import Conversation, TroubleError
+
+        exporter = context.runtimes.get(_EXPORTER)
+        no = _refusal(context, recipe, exporter)
+        if no is not None or exporter is None:
+            raise TroubleError(no or _missing())
+        talk = Conversation(context)
+        try:
+            context.observer.progress(Progress("exporting"))
+            talk.start(exporter)
+            talk.ask(_request(recipe), "exporting")
+        finally:
+            talk.drop()
+        kept = self._cache.find(recipe.key)
+        if kept is None:
+            said = "what was exported is not in the cache: another process may have cleared it"
+            raise TroubleError(Outcome(Status.FAILED, "artefact_lost", said, "Run it again."))
+        return kept
+
+
+def _imports(context: Context, case: Case) -> Importing | None:
+    runtime: Runtime | None = context.runtimes.get(case.target.runtime)
+    return runtime if isinstance(runtime, Importing) else None
+
+
+def _cell(case: Case) -> str:
+    """What workarounds are remembered for: a model on a runtime in a precision."""
+    return digest(
+        [
+            case.model.id,
+            case.model.config_digest,
+            case.target.runtime,
+            case.target.hardware,
+            case.target.unit,
+            case.precision,
+        ]
+    )
+
+
+def _request(recipe: Recipe) -> dict[str, Any]:
+    """What the exporting worker is asked."""
+    return {
+        "do": "export",
+        "case": case_to_json(recipe.case),
+        "format": recipe.wanted.format,
+        "static": recipe.wanted.static,
+        "seed": recipe.seed,
+        "weights": recipe.weights,
+        "trust_remote_code": recipe.trust_remote_code,
+        "workarounds": list(recipe.workarounds),
+    }
+
+
+def _refusal(context: Context, recipe: Recipe, exporter: Runtime | None) -> Outcome | None:
+    """Why exporting is not worth trying."""
+    if exporter is None:
+        return _missing()
+    need = _EXPORT_SHARE * 4 * recipe.case.model.parameters
+    room = context.free(_HOST)
+    if room is None or need <= room:
+        return None
+    return Outcome(
+        Status.OUT_OF_MEMORY,
+        "out_of_memory_estimated",
+        f"exporting it needs an estimated {need / 2**30:.1f} GiB and {room / 2**30:.1f} GiB is"
+        " free; nothing was allocated",
+    )
+
+
+def _missing() -> Outcome:
+    return Outcome(
+        Status.UNSUPPORTED,
+        "package_missing",
+        "models are exported by PyTorch, which is not installed",
+        "Install it with: pip install 'accelbench[torch]'",
+    )

@@ -1,0 +1,222 @@
+"""A torch graph as a JAX function.
+
+The graph is walked once, under jax.jit, and each operator replaced by what the
+table has for it. Nothing of torch runs in the compiled function. Weights are
+handed in by name, so that one set of them serves the graphs of every shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import torch
+from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind, TensorArgument
+
+from accelbench.runtimes.jax.lowering.arrays import DTYPES, array
+from accelbench.runtimes.jax.lowering.convolutions import outputs_first
+from accelbench.runtimes.jax.lowering.export import PLAIN, Wrapped, exported, own_name
+from accelbench.runtimes.jax.lowering.table import OPS, RANDOM
+
+Arrays = dict[str, jax.Array]
+
+_CONVOLUTION = "aten.convolution.default"
+_CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a module's weights are called, and how they lie."""
+
+    canonical: Mapping[str, str]  # of every name: the first of the same weight
+    trained: frozenset[str]  # those that a gradient is wanted of
+    kernels: frozenset[str]  # of convolutions: kept with the outputs last
+
+    @classmethod
+    def of(cls, module: torch.nn.Module) -> Names:
+        """Read from a module."""
+        first: dict[int, str] = {}
+        canonical, trained = {}, set()
+        for name, weight in module.named_parameters(remove_duplicate=False):
+            canonical[name] = first.setdefault(id(weight), name)
+            if weight.requires_grad:
+                trained.add(canonical[name])
+        kernels = {
+            canonical[f"{name}.weight"]
+            for name, part in module.named_modules()
+            if isinstance(part, _CONVOLUTIONS)
+            and part.groups == 1
+            and f"{name}.weight" in canonical  # else it is made of others at each step
+        }
+        return cls(canonical, frozenset(trained), frozenset(kernels))
+
+
+def weights_of(module: torch.nn.Module, names: Names, device: Any = None) -> Arrays:
+    """A module's weights on a device; one that is shared stands once.
+
+    Each of torch's own is let go as soon as it is copied, so that the model is not held
+    twice. The module keeps shapes: empty memory that nobody writes to takes none.
+    """
+    held = {}
+    for name, weight in module.named_parameters():
+        kernel = name in names.kernels
+        held[name] = array(_outputs_last(weight.data) if kernel else weight.data, device)
+        weight.data = torch.empty_like(weight.data)
+    return held
+
+
+def _outputs_last(kernel: torch.Tensor) -> torch.Tensor:
+    """As `convolutions.outputs_last`, before it is on the device."""
+    return kernel.permute(*range(2, kernel.ndim), 1, 0)
+
+
+@dataclass(frozen=True, eq=False)  # jax.jit knows a function by its identity
+class Lowered:
+    """A torch graph as a function of weights, buffers and inputs."""
+
+    used: tuple[str, ...]  # the weights that the graph reads
+    buffers: Arrays  # running statistics and constants, as they are at the start
+    operators: tuple[str, ...]
+    draws: bool  # whether anything in it depends on chance
+    _graph: torch.fx.Graph = field(repr=False)
+    _signature: ExportGraphSignature = field(repr=False)
+    _home: Mapping[str, tuple[str, str]] = field(repr=False)  # a placeholder's: where, and name
+    _kernels: frozenset[str] = field(repr=False)
+    _tree: Any = field(repr=False)
+
+    def __call__(
+        self, weights: Arrays, buffers: Arrays, inputs: Arrays, key: jax.Array | None = None
+    ) -> tuple[Any, Arrays]:
+        """The module's outputs, and its buffers as they are afterwards. Without key no dropout."""
+        given = {"weights": weights, "buffers": buffers, "inputs": inputs}
+        values: dict[torch.fx.Node, Any] = {}
+        laid_out: dict[torch.fx.Node, jax.Array] = {}
+        for number, node in enumerate(self._graph.nodes):
+            if node.op == "placeholder":
+                where, name = self._home.get(node.name, ("inputs", node.name))
+                value = given[where].get(name)  # a constant of the graph has none
+                if where == "weights" and name in self._kernels:
+                    laid_out[node] = value
+                    value = outputs_first(value)  # for others than convolutions; else dead code
+                values[node] = value
+            elif node.op == "call_function":
+                own = None if key is None else (key, number)
+                values[node] = _called(node, values, laid_out, own)
+        (results,) = self._graph.output_node().args
+        return self._given_back([values.get(r, r) for r in results], buffers)
+
+    def compiled(self) -> Lowered:
+        """What is needed once it is compiled: the graph is not, and is large."""
+        return replace(self, _graph=torch.fx.Graph(), _home={})
+
+    def _given_back(self, results: list[Any], buffers: Arrays) -> tuple[Any, Arrays]:
+        outputs, renewed = [], dict(buffers)
+        for spec, value in zip(self._signature.output_specs, results, strict=True):
+            if spec.kind is OutputKind.USER_OUTPUT:
+                outputs.append(value)
+            elif spec.kind is OutputKind.BUFFER_MUTATION:
+                renewed[own_name(spec.target)] = value
+        return torch.utils._pytree.tree_unflatten(outputs, self._tree), renewed
+
+
+def lower(
+    wrapped: Wrapped,
+    inputs: Mapping[str, Any],
+    names: Names,
+    within: Any = None,
+    device: Any = None,
+) -> Lowered:
+    """Export a module as `exported` does, and make a function of its graph.
+
+    Raises:
+        UnsupportedError: as `exported`.
+    """
+    program = exported(wrapped, inputs, *(() if within is None else (within,)))
+    graph, signature = program.graph_module.graph, program.graph_signature
+    home: dict[str, tuple[str, str]] = {}
+    buffers: Arrays = {}
+    fed = iter([name for name, value in inputs.items() if isinstance(value, torch.Tensor)])
+    held = {**program.constants, **program.state_dict}
+    for spec in signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            if isinstance(spec.arg, TensorArgument):  # else a constant
+                home[spec.arg.name] = ("inputs", next(fed))
+        elif spec.kind is InputKind.PARAMETER:
+            home[spec.arg.name] = ("weights", names.canonical[own_name(spec.target)])
+        else:
+            name = own_name(spec.target)
+            home[spec.arg.name] = ("buffers", name)
+            buffers[name] = array(held[str(spec.target)], device)
+    reads = {n.name for n in graph.nodes if n.op == "placeholder" and n.users}
+    used = {name for node, (kind, name) in home.items() if kind == "weights" and node in reads}
+    return Lowered(
+        used=tuple(sorted(used)),
+        buffers=buffers,
+        operators=tuple(sorted({str(n.target) for n in graph.nodes if n.op == "call_function"})),
+        draws=any(_draws(node) for node in graph.nodes if node.op == "call_function"),
+        _graph=graph,
+        _signature=signature,
+        _home=home,
+        _kernels=names.kernels,
+        _tree=program.call_spec.out_spec,
+    )
+
+
+#: Of operators that drop by chance: which argument says how much.
+_PROBABILITY = {
+    "aten.dropout.default": 1,
+    "aten.native_dropout.default": 1,
+    "aten.scaled_dot_product_attention.default": 4,
+}
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """A dropout of nothing draws nothing."""
+    name = str(node.target)
+    place = _PROBABILITY.get(name)
+    if place is None:
+        return name in RANDOM
+    args, _ = placed(node.target, node.args, node.kwargs)
+    return bool(args[place]) if place < len(args) else False
+
+
+def _called(
+    node: torch.fx.Node,
+    values: Mapping[torch.fx.Node, Any],
+    laid_out: Mapping[torch.fx.Node, jax.Array],
+    key: tuple[jax.Array, int] | None,
+) -> Any:
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+    if node.target in PLAIN:
+        return node.target(*args, **kwargs)
+    args, kwargs = placed(node.target, args, kwargs)
+    name = str(node.target)
+    if name in RANDOM and key is not None:
+        kwargs = {**kwargs, "key": jax.random.fold_in(*key)}
+    if name == _CONVOLUTION and node.args[1] in laid_out:
+        args = (args[0], laid_out[node.args[1]], *args[2:])
+        kwargs = {**kwargs, "laid_out": True}
+    return cast(OPS[name](*args, **kwargs), node.meta["val"])
+
+
+def placed(
+    target: torch._ops.OpOverload, args: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by place wherever torch's schema has places: its names need not be ours."""
+    found, rest = [*args], dict(named)
+    for argument in target._schema.arguments[len(args) :]:
+        if argument.kwarg_only or not rest:
+            break
+        found.append(rest.pop(argument.name, argument.default_value))
+    return tuple(found), rest
+
+
+def cast(result: Any, expected: Any) -> Any:
+    """Results in the dtype that torch gives them, so that the rules of promotion are torch's."""
+    if isinstance(expected, torch.Tensor):
+        return result.astype(DTYPES[expected.dtype])
+    if isinstance(expected, (list, tuple)):
+        return [None if r is None else cast(r, e) for r, e in zip(result, expected, strict=True)]
+    return result

@@ -1,0 +1,5 @@
+"""What a step is: one forward pass, an image, a training step. One file each."""
+
+from accelbench.runtimes.jax.procedures.base import Model, Opened, Procedure, Telling, make
+
+__all__ = ["Model", "Opened", "Procedure", "Telling", "make"]

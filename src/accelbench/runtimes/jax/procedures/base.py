@@ -1,0 +1,137 @@
+"""What a procedure is: the one thing that a step of a case does, compiled before it is stepped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import torch
+
+from accelbench.core.case import Case
+from accelbench.core.protocols import Job
+from accelbench.runtimes.jax.lowering import Arrays, Names, array, weights_of
+from accelbench.runtimes.jax.programs import Program, Programs
+
+Inputs = Mapping[str, jax.Array]
+
+
+class Model:
+    """A torch module that gives graphs, and its weights in JAX.
+
+    Attributes:
+        module: on the host; it has shapes and buffers, its weights have been handed over.
+        weights: as they are now.
+        trained: whether they are other than in the beginning.
+    """
+
+    def __init__(self, module: torch.nn.Module, rebuild: Any, device: Any) -> None:
+        self.module = module
+        self.names = Names.of(module)
+        self.device = device
+        self.trained = False
+        self._rebuild: Callable[[], torch.nn.Module] = rebuild
+        self.weights: Arrays = weights_of(module, self.names, device)
+
+    def start_anew(self) -> None:
+        """The initial weights once more."""
+        if self.trained:
+            self.weights = {}  # before others come: there may be no room for both
+            self.weights = weights_of(self._rebuild(), self.names, self.device)
+            self.trained = False
+
+    def scale(self, factor: float) -> None:
+        """Multiply every weight; exact where the factor is a power of two."""
+        for name, weight in self.weights.items():
+            if weight.dtype.kind != "i":
+                self.weights[name] = weight * factor
+
+
+@dataclass
+class Opened:
+    """A model on its device, as procedures are given it."""
+
+    job: Job
+    model: Model
+    programs: Programs
+    drops: bool = True  # whether training drops by chance
+
+
+@dataclass(frozen=True)
+class Example:
+    """What graphs are written down with: the shapes of a case's inputs."""
+
+    tensors: Mapping[str, torch.Tensor]  # nobody reads their values
+    constants: Mapping[str, Any] = field(default_factory=dict)  # inputs that the model fixes
+
+    @property
+    def fed(self) -> dict[str, Any]:
+        """All of them."""
+        return {**self.tensors, **self.constants}
+
+    @property
+    def key(self) -> Hashable:
+        """Equal where the shapes are."""
+        shapes = tuple((name, tuple(t.shape), t.dtype) for name, t in self.tensors.items())
+        return shapes, tuple((name, str(value)) for name, value in self.constants.items())
+
+    def arrays(self, device: Any) -> Arrays:
+        """Arrays of these shapes, to compile for."""
+        return {name: array(tensor, device) for name, tensor in self.tensors.items()}
+
+
+class Procedure(Protocol):
+    """One step of a case; made anew whenever a case is prepared."""
+
+    #: XLA fuses across what would be phases: there is one.
+    phases: tuple[str, ...]
+
+    def compile(self) -> Program:
+        """What a step runs, made where it is missing."""
+        ...
+
+    def step(self, inputs: Inputs) -> Any:
+        """Start one step; gives what is there when the device has done it."""
+        ...
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, jax.Array]:
+        """Named outputs of these inputs, for comparing.
+
+        They depend on inputs and weights alone; what a step changes, this leaves.
+        """
+        ...
+
+    def look(self, inputs: Inputs) -> Mapping[str, jax.Array]:
+        """What one step leaves where it lies, for the evidence."""
+        ...
+
+    def drain(self) -> Mapping[str, Any]:
+        """What the steps since the last call noted beside their times, as fields of a Block."""
+        ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A procedure that has something to say beside its figures."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """For the evidence, as JSON holds it."""
+        ...
+
+
+def make(case: Case, opened: Opened, example: Example) -> Procedure:
+    """The procedure of a case."""
+    from accelbench.runtimes.jax.procedures import denoise, forward, train
+
+    makers: dict[str, Callable[[Case, Opened, Example], Procedure]] = {
+        "forward": forward.Forward,
+        "denoise": denoise.Denoise,
+        "rag": forward.Forward,  # one pass over passages and question; the card refuses answers
+        "train": train.Train,
+    }
+    return makers[case.procedure](case, opened, example)
+
+
+Within = Callable[[], AbstractContextManager[None]]

@@ -1,0 +1,261 @@
+"""A model opened in JAX: built by torch, lowered, compiled, stepped, and asked where it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from accelbench.catalog.build import Built, built
+from accelbench.catalog.data import Feed
+from accelbench.catalog.inputs import make_inputs, tensors
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
+from accelbench.core.words import Mode, Timing
+from accelbench.runtimes.jax.engine_errors import case_errors
+from accelbench.runtimes.jax.lowering import array
+from accelbench.runtimes.jax.platforms import Platform, name_of
+from accelbench.runtimes.jax.procedures import Model, Opened, Procedure, Telling, make
+from accelbench.runtimes.jax.procedures.base import Example
+from accelbench.runtimes.jax.programs import Program, Programs
+from accelbench.runtimes.local import LocalSampler
+
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class JaxSession:
+    """One model on one device in one precision; shapes may change between measurements.
+
+    Every shape is a program of its own. `compile` makes it before the first step; where
+    nobody asked, the first step does, and its block says how long that took.
+    """
+
+    device_timed = False
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        if job.threads:
+            torch.set_num_threads(job.threads)
+        self._job = job
+        self._clock = clock
+        self._dtype = _DTYPES[job.case.precision]
+        self._platform = Platform(job.device.hardware, job.device.ordinal, job.threads)
+        if job.case.precision == "fp32":
+            # fp32 means fp32: XLA's own default lets GPUs round to TF32 and TPUs to bf16.
+            jax.config.update("jax_default_matmul_precision", "highest")
+        self.timings: dict[str, int] = {}
+        with case_errors():
+            made: Built = self._timed("build", self._build)
+            self.weights_digest = made.digest
+            device, rebuild = self._platform.device, lambda: self._build().module
+            module = made.module.to(self._dtype)
+            self._model = self._timed("load", lambda: _placed(Model(module, rebuild, device)))
+            del made
+        self._programs = Programs(clock, job.case.precision)
+        self._opened = Opened(job, self._model, self._programs)
+        self._feed = Feed(job.data, job.seed, job.weights, clock.now_ns) if job.data else None
+        self._procedure: Procedure | None = None
+        self._program: Program | None = None
+        self._last: Any = None  # what the step before left on its way to the device
+        self._output_facts: dict[str, Any] = {}
+
+    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
+        start = self._clock.now_ns()
+        made = do()
+        self.timings[name] = self._clock.now_ns() - start
+        return made
+
+    def _build(self) -> Built:
+        """As it is trained where it is trained: with a head of its own, perhaps."""
+        case, job = self._job.case, self._job
+        spec = case.model.trained if case.mode is Mode.TRAINING else case.model
+        return built(spec, job.seed, job.weights, job.trust_remote_code, self._dtype)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        return ("step",) if self._procedure is None else self._procedure.phases
+
+    @property
+    def _prepared(self) -> Procedure:
+        if self._procedure is None:
+            raise ValueError("no case is prepared")
+        return self._procedure
+
+    def prepare(self, case: Case, seed: int | None = None) -> dict[str, jax.Array]:
+        with case_errors():
+            host = self._host_inputs(case, self._job.seed if seed is None else seed)
+            rows = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.row}
+            example = Example(
+                {name: torch.empty_like(t) for name, t in host.items() if name not in rows},
+                {name: t.tolist() for name, t in host.items() if name in rows},
+            )
+            # First the old one, with its optimizer's state: there may be no room for both.
+            self._procedure = self._program = self._last = None
+            self._procedure = make(case, self._opened, example)
+            return {
+                name: array(tensor, self._platform.device)
+                for name, tensor in host.items()
+                if name not in rows
+            }
+
+    def _host_inputs(self, case: Case, seed: int) -> dict[str, torch.Tensor]:
+        """Real inputs where the job has them; those of another seed are drawn all the same."""
+        if self._feed is not None and seed == self._job.seed:
+            arrays: Mapping[str, Any] = self._feed.batch(case)
+        else:
+            arrays = make_inputs(case.model, case.shapes, seed, case.mode)
+        floats = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.dtype == "float"}
+        return {
+            name: torch.from_numpy(one).to(dtype=self._dtype if name in floats else None)
+            for name, one in arrays.items()
+        }
+
+    def loaded(self) -> Mapping[str, Any]:
+        return {} if self._feed is None else self._feed.columns()
+
+    def compile(self, inputs: Any) -> int | None:
+        """Nanoseconds of JAX's tracing and lowering and XLA's compiling; 0 where that was done.
+
+        What torch takes to write its graph down is none of these: the evidence has it.
+        """
+        before = self._programs.count
+        with case_errors():
+            self._program = self._prepared.compile()
+        return self._program.compile_ns if self._programs.count > before else 0
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        sampler = LocalSampler(
+            clock=self._clock,
+            step=partial(self._step, self._prepared),
+            synchronize=self._synchronize,
+            around=case_errors,
+            compiled=lambda: (self._programs.count, self._programs.total_ns),
+            drain=self._prepared.drain,
+        )
+        return sampler.sample(inputs, n, timing)
+
+    def _step(self, procedure: Procedure, inputs: Any) -> None:
+        self._last = procedure.step(inputs)
+
+    def _synchronize(self) -> None:
+        """Wait for what the last step left; where a backend runs in order, for all before it."""
+        jax.block_until_ready(self._last)
+
+    def inspect(self, inputs: Any) -> None:
+        with case_errors():
+            self._look(self._prepared.look(inputs))
+            # The next step may write over what the one before it left.
+            self._last = None
+
+    def outputs(self, inputs: Any) -> dict[str, Any]:
+        with case_errors():
+            found = self._prepared.outputs(inputs)
+            self._look(found)
+            return {name: _on_host(value) for name, value in found.items()}
+
+    @contextmanager
+    def other_weights(self) -> Iterator[None]:
+        """Doubled: exact both ways, since a power of two only moves the exponent."""
+        self._model.scale(2)
+        try:
+            yield
+        finally:
+            self._model.scale(0.5)
+
+    @contextmanager
+    def without_dropout(self) -> Iterator[None]:
+        """Of what is prepared within: a program of its own."""
+        self._opened.drops = False
+        try:
+            yield
+        finally:
+            self._opened.drops = True
+
+    def _look(self, found: Mapping[str, jax.Array]) -> None:
+        values = jax.block_until_ready(list(found.values()))
+        devices = {name_of(d) for value in values for d in value.devices()}
+        self._output_facts = {
+            "output_devices": sorted(devices),
+            "output_dtypes": sorted({str(value.dtype) for value in values}),
+            "outputs_finite": all(_finite(value) for value in values),
+        }
+
+    def reset_memory(self) -> None:
+        self._platform.reset_memory()
+
+    def device_memory(self) -> DeviceMemory | None:
+        return self._platform.memory()
+
+    def evidence(self) -> Evidence:
+        """Read back from the arrays themselves after they were computed."""
+        weights = self._model.weights.values()
+        seen = {name_of(d) for weight in weights for d in weight.devices()}
+        seen.update(self._output_facts.get("output_devices", ()))
+        procedure = self._procedure
+        return Evidence(
+            devices=tuple(sorted(seen)),
+            requested=str(self._job.device),
+            engine=f"jax {jax.__version__}",
+            emulated=self._job.device.emulated,
+            details={
+                "weight_dtypes": sorted({str(weight.dtype) for weight in weights}),
+                "jaxlib": version("jaxlib"),
+                "torch": torch.__version__,
+                **self._output_facts,
+                **self._compiled_facts(),
+                **({} if self._feed is None else {"data": self._feed.details()}),
+                **(procedure.facts() if isinstance(procedure, Telling) else {}),
+                **self._platform.facts(),
+            },
+        )
+
+    def _compiled_facts(self) -> dict[str, Any]:
+        """Of what the steps ran: what compiling them took by parts, and what they multiply in."""
+        program = self._program
+        if program is None:
+            return {}
+        return {
+            "compiled": {f"{part}_ms": ns / 1e6 for part, ns in program.parts.items()},
+            "computed_in": program.multiplied_in,
+            "compiled_flops": program.flops,
+        }
+
+    def close(self) -> None:
+        # Not deleted but emptied: closing twice is no error.
+        self._procedure = self._program = self._last = None
+        self._programs.forget()
+        self._model.module = torch.nn.Module()
+        self._model.weights = {}
+
+
+def _placed(model: Model) -> Model:
+    jax.block_until_ready(model.weights)
+    return model
+
+
+def _on_host(value: jax.Array) -> Any:
+    """As NumPy, 16-bit floats widened: it knows no bf16, and verification wants numbers."""
+    floating = jnp.issubdtype(value.dtype, jnp.floating)
+    found = np.asarray(value)
+    return found.astype(np.float32) if floating else found
+
+
+def _extremes_finite(value: Any) -> Any:
+    return jnp.isfinite(jnp.min(value)) & jnp.isfinite(jnp.max(value))
+
+
+_FINITE = jax.jit(_extremes_finite)
+
+
+def _finite(value: jax.Array) -> bool:
+    """Without a temporary of the array's size: its extremes tell, and NaN passes through them."""
+    if not jnp.issubdtype(value.dtype, jnp.floating) or value.size == 0:
+        return True
+    return bool(_FINITE(value))

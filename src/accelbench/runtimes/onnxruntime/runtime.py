@@ -1,0 +1,132 @@
+"""The onnxruntime runtime's card: readable without importing the engine."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.protocols import (
+    SUPPORTED,
+    Absent,
+    Device,
+    Job,
+    RuntimeInfo,
+    Session,
+    Support,
+    Wanted,
+)
+from accelbench.core.words import Mode
+from accelbench.runtimes.onnxruntime.providers import HARDWARE, names_on, serving
+
+_OPTIONS = frozenset({"threads", "provider"})
+_FORMATS = {"fp32": "onnx", "fp16": "onnx-fp16", "int8": "onnx-int8"}
+
+
+class OnnxruntimeRuntime:
+    """Runs ONNX graphs exported from PyTorch."""
+
+    info = RuntimeInfo(
+        name="onnxruntime",
+        hardware=HARDWARE,
+        package="onnxruntime",
+        extra="onnx",
+        precisions=("fp32", "fp16", "int8"),
+        isolation="fork",
+        consumes="onnx",
+        preload=("onnxruntime", "accelbench.runtimes.onnxruntime.session"),
+        environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1"},
+        generates=False,
+    )
+
+    def probe(self) -> list[Device | Absent]:
+        """The devices whose providers this build has; runs in a throw-away process."""
+        import onnxruntime
+
+        from accelbench.runtimes.onnxruntime.providers import PROVIDERS
+
+        has = onnxruntime.get_available_providers()
+        found: dict[str, Device | Absent] = {}
+        for one in PROVIDERS:
+            if one.engine in has:
+                found[one.hardware] = Device(one.hardware, one.engine)
+        return list(found.values())
+
+    def supports(self, case: Case, device: Device) -> Support:
+        return _installed() or _asked(case) or _computes(case) or SUPPORTED
+
+    def wants(self, case: Case) -> Wanted:
+        return Wanted(_FORMATS[case.precision])
+
+    def clock(self) -> Clock:
+        return MonotonicClock()
+
+    def open(self, job: Job) -> Session:
+        from accelbench.runtimes.onnxruntime.session import OnnxruntimeSession
+
+        return OnnxruntimeSession(job, self.clock())
+
+
+def _installed() -> Support | None:
+    for package in ("onnxruntime", "onnx"):
+        if find_spec(package) is None:
+            return Support(
+                ok=False,
+                reason="package_missing",
+                message=f"the onnxruntime runtime needs the package {package}, which is not"
+                " installed",
+                advice="Install it with: pip install 'accelbench[onnx]'",
+            )
+    return None
+
+
+def _asked(case: Case) -> Support | None:
+    """Modes and options."""
+    if case.mode is Mode.TRAINING:
+        return Support(
+            ok=False,
+            reason="mode",
+            message="the onnxruntime runtime does not train",
+            advice="Use --framework pytorch or jax, or --mode inference.",
+        )
+    if case.generates:
+        return Support(
+            ok=False,
+            reason="generation",
+            message="the onnxruntime runtime does not generate token by token",
+            advice="Measure a forward pass: --new-tokens 0.",
+        )
+    unknown = set(case.options) - _OPTIONS
+    if unknown:
+        return Support(
+            ok=False,
+            reason="option",
+            message=f"the onnxruntime runtime has no option {', '.join(sorted(unknown))}",
+            advice=f"It has {', '.join(sorted(_OPTIONS))}; its graphs are always optimised.",
+        )
+    return None
+
+
+def _computes(case: Case) -> Support | None:
+    """Whether the platform's provider computes in the precision that is asked for."""
+    hardware = case.target.hardware
+    named = case.options.get("provider")
+    provider = serving(hardware, None if named is None else str(named))
+    if provider is None:
+        return Support(
+            ok=False,
+            reason="provider",
+            message=f"ONNX Runtime has no provider {named} on {hardware}",
+            advice=f"It has {', '.join(names_on(hardware))}.",
+        )
+    if case.precision in provider.precisions:
+        return None
+    why = (provider.why_not or {}).get(
+        case.precision, f"the {provider.name} provider does not run {case.precision}"
+    )
+    return Support(
+        ok=False,
+        reason="precision",
+        message=why,
+        advice=f"It runs {', '.join(provider.precisions)}.",
+    )

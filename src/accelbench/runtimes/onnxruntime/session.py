@@ -1,0 +1,163 @@
+"""A graph opened in ONNX Runtime, run, and asked where it ran."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.protocols import Evidence, Job
+from accelbench.runtimes.arrays import ArraySession, hold_precision
+from accelbench.runtimes.onnxruntime.profile import Profile, read
+from accelbench.runtimes.onnxruntime.providers import (
+    Provider,
+    place_of,
+    serving,
+    with_options,
+)
+
+_QUIET = 3  # errors alone: a provider's hints would land in crash reports
+_PROFILED_RUNS = 3
+_NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate")
+
+
+class OnnxruntimeSession(ArraySession):
+    """One graph on one provider."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        named = job.case.options.get("provider")
+        provider = serving(job.device.hardware, None if named is None else str(named))
+        if provider is None or provider.engine not in onnxruntime.get_available_providers():
+            package = provider.package if provider else "onnxruntime"
+            raise UnsupportedError(
+                "provider_missing",
+                f"this build of ONNX Runtime has no provider for {job.device.hardware}",
+                f"Install it in place of onnxruntime: pip install {package}",
+            )
+        self._provider: Provider = provider
+        self._profile: Profile | None = None
+        self._looked_with: Any = None
+        self._session: Any = None
+        super().__init__(job, clock)
+
+    def _options(self) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _QUIET
+        if self._job.threads:
+            options.intra_op_num_threads = self._job.threads
+        return options
+
+    def _new(self, options: Any) -> Any:
+        try:
+            return onnxruntime.InferenceSession(
+                str(self.model_path),
+                options,
+                providers=[with_options(self._provider, self._job.device.ordinal)],
+            )
+        except Exception as error:
+            raise understood(error, "session_failed") from error
+
+    def _open(self) -> None:
+        self._session = self._new(self._options())
+        self._names = [one.file_name for one in self.manifest.outputs]
+        # What the graph itself takes: an input that a trace did not need is not among it.
+        self._takes = {one.name for one in self._session.get_inputs()}
+        self._memory = self._provider.binds
+
+    def _bind(self, arrays: Mapping[str, Any]) -> Any:
+        fed = {name: value for name, value in arrays.items() if name in self._takes}
+        if not self._memory:
+            return fed
+        # On a device inputs and outputs stay there: a step is the graph, not the copies.
+        binding = self._session.io_binding()
+        kind, ordinal = self._memory, self._job.device.ordinal
+        for name, value in fed.items():
+            there = onnxruntime.OrtValue.ortvalue_from_numpy(value, kind, ordinal)
+            binding.bind_ortvalue_input(name, there)
+        for name in self._names:
+            binding.bind_output(name, kind, ordinal)
+        return binding
+
+    def _run(self, bound: Any) -> Any:
+        try:
+            if not self._memory:
+                return self._session.run(self._names, bound)
+            self._session.run_with_iobinding(bound)
+            bound.synchronize_outputs()
+            return bound
+        except Exception as error:
+            raise understood(error, "run_failed") from error
+
+    def _read(self, result: Any) -> list[Any]:
+        found: list[Any] = result.copy_outputs_to_cpu() if self._memory else result
+        return found
+
+    def outputs(self, inputs: Any) -> dict[str, Any]:
+        self._looked_with = inputs
+        return super().outputs(inputs)
+
+    def evidence(self) -> Evidence:
+        device = str(self._job.device)
+        if self._profile is None and self._looked_with is not None:
+            self._profile = self._profiled(self._looked_with)
+        options = self._session.get_session_options()
+        details = {
+            "providers": self._session.get_providers(),
+            "inputs": f"bound in {self._memory} memory" if self._memory else "fed from the host",
+            "threads": options.intra_op_num_threads or None,
+            "graph_optimization_level": str(options.graph_optimization_level).rpartition(".")[2],
+            "execution_mode": str(options.execution_mode).rpartition(".")[2],
+            **self.details(),
+        }
+        shares: dict[str, float] = {}
+        if self._profile is not None:
+            hold_precision(self._case.precision, self._profile.computed_in)
+            details |= self._profile.as_details()
+            for engine, share in self._profile.time_share.items():
+                place = place_of(engine, device)
+                shares[place] = shares.get(place, 0.0) + share
+        return Evidence(
+            devices=tuple(shares) or (device,),
+            requested=device,
+            engine=f"onnxruntime {onnxruntime.__version__}",
+            shares=shares,
+            details=details,
+        )
+
+    def _profiled(self, inputs: Any) -> Profile:
+        """What a second session of the same file and options says of a few runs."""
+        with tempfile.TemporaryDirectory(prefix="accelbench-profile-") as folder:
+            options = self._options()
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(folder) / "profile")
+            measured, self._session = self._session, self._new(options)
+            try:
+                fed = inputs
+                if self._schedule is not None:
+                    fed = self._bind(inputs)
+                elif self._memory:
+                    fed = self._bind(dict(self._arrays(self._case, self._job.seed)))
+                for _ in range(_PROFILED_RUNS):
+                    self._run(fed)
+                return read(Path(self._session.end_profiling()))
+            finally:
+                self._session = measured
+
+    def close(self) -> None:
+        self._session = self._looked_with = None
+
+
+def understood(error: Exception, reason: str) -> CaseError:
+    """What the engine says, as a case's end."""
+    if isinstance(error, CaseError):
+        return error
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    text = lines[0][:400]
+    if any(words in text.lower() for words in _NO_MEMORY):
+        return OutOfMemoryError(text)
+    return CaseError(reason, f"ONNX Runtime: {text}", "Run again with --debug for its log.")

@@ -1,0 +1,9 @@
+"""The engine, imported so that it does not report home: that alone would start a thread."""
+
+from accelbench.hardware.openvino import without_telemetry
+
+without_telemetry()
+
+import openvino  # noqa: E402 - what it must not import is kept out above
+
+__all__ = ["openvino"]

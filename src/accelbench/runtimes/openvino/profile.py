@@ -1,0 +1,99 @@
+"""What types a compiled model computes in: read from the nodes that it was compiled to.
+
+A node's kernel is what tells: `brgemm_avx512_bf16`. Its `runtimePrecision` names the type
+of what comes out, which after a comparison is u8, whatever was multiplied before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Nodes whose arithmetic is what a precision is asked for.
+_PRODUCTS = frozenset(
+    {
+        "FullyConnected", "MatMul", "Gemm", "Convolution", "GroupConvolution", "BinaryConvolution",
+        "Deconvolution", "ScaledDotProductAttention", "ScaledDotProductAttentionWithKVCache",
+        "MHA", "QKVProjection", "LLMMLP", "LSTMSequence", "GRUSequence", "RNNSeq", "RNNCell",
+    }
+)  # fmt: skip
+_NO_WORK = frozenset({"Input", "Output", "Const", "Constant", "Parameter", "Result"})
+_WORDS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "u8": "int8"}
+_KERNELS = 6
+
+#: A product that ran in another type than asked for is a few at the edges, such as the first
+#: convolution of a quantised network; more than this of their time is another precision.
+MOST_CHANGED = 0.5
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Shares of the time of a few runs."""
+
+    computed_in: Mapping[str, float]  # of products, by precision
+    by_type: Mapping[str, float]  # of everything, by the kernels' own words
+    kernels: tuple[str, ...] = ()  # those that took longest
+    why: str = ""  # why nothing is told
+
+    def as_details(self) -> dict[str, Any]:
+        """For the evidence."""
+        if self.why:
+            return {"computed_in": None, "computed_in_unknown": self.why}
+        return {
+            "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
+            "time_by_type": {k: round(v, 4) for k, v in self.by_type.items()},
+            "kernels": list(self.kernels),
+        }
+
+    def changed(self, precision: str) -> str | None:
+        """In what most of the products ran, where that is not what was asked for."""
+        other = {name: share for name, share in self.computed_in.items() if name != precision}
+        if sum(other.values()) <= MOST_CHANGED:
+            return None
+        return ", ".join(
+            f"{name} ({share:.0%})" for name, share in sorted(other.items(), key=lambda x: -x[1])
+        )
+
+
+def understood(nodes: Iterable[Mapping[str, str]]) -> Profile:
+    """The story of a model's nodes, each by its runtime information."""
+    spent: Counter[str] = Counter()
+    products: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
+    kernels: Counter[str] = Counter()
+    for node in nodes:
+        layer = node.get("layerType")
+        if layer is None or layer in _NO_WORK:
+            continue
+        kernel = node.get("primitiveType", "unknown")
+        type_ = kernel.rpartition("_")[2].lower()
+        text = node.get("execTimeMcs", "")
+        time = int(text) if text.isdecimal() else 0  # "not_executed": folded, or done in place
+        spent[type_] += time
+        kernels[kernel] += time
+        if layer in _PRODUCTS:
+            word = _WORDS.get(type_, type_)
+            products[word] += time
+            counted[word] += 1
+    # Products of a model so small that none of them takes a microsecond are counted.
+    return Profile(
+        computed_in=_shares(products) or _shares(counted),
+        by_type=_shares(spent),
+        kernels=tuple(name for name, time in kernels.most_common(_KERNELS) if time),
+    )
+
+
+def _shares(counted: Counter[str]) -> dict[str, float]:
+    total = sum(counted.values())
+    return {k: v / total for k, v in counted.most_common() if v} if total else {}
+
+
+def nodes_of(compiled: Any) -> list[dict[str, str]]:
+    """The nodes of a model that was compiled with PERF_COUNT and has run."""
+    found = []
+    for node in compiled.get_runtime_model().get_ordered_ops():
+        said = node.get_rt_info()
+        found.append({k: str(v.astype(str)) for k, v in said.items() if hasattr(v, "astype")})
+    return found

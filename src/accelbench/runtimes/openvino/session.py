@@ -1,0 +1,304 @@
+"""A model read by OpenVINO, compiled for each case's shapes, run, and asked where and in what.
+
+A step is one synchronous request on inputs that lie where the engine reads them. On a GPU
+or NPU the copies there and back are part of it, as they are of OpenVINO's benchmark_app.
+
+`hint=throughput` compiles with as many streams as the engine thinks best, but a step stays
+one request: its latency is a request's, and the rate is what one caller gets who waits for
+each. How many requests would fill the device is in the evidence (`optimal_requests`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from accelbench.artifacts.cache import default_folder
+from accelbench.artifacts.intermediate import told
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.protocols import Evidence, Job
+from accelbench.runtimes.arrays import ArraySession, timed
+from accelbench.runtimes.local import LocalSampler
+from accelbench.runtimes.openvino.engine import openvino
+from accelbench.runtimes.openvino.profile import Profile, nodes_of, understood
+from accelbench.runtimes.openvino.units import (
+    LATENCY,
+    computed,
+    engine_name,
+    executing,
+    not_computed,
+    places,
+    properties,
+)
+
+_PROFILED_RUNS = 3
+_NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate", "not enough")
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Inputs in the model's order; the engine reads them where they lie."""
+
+    arrays: tuple[Any, ...]
+
+    @cached_property
+    def tensors(self) -> list[Any]:
+        """The engine's views of them."""
+        return [openvino.Tensor(array, shared_memory=True) for array in self.arrays]
+
+    @property
+    def shapes(self) -> Shapes:
+        """What a model is compiled for."""
+        return tuple(array.shape for array in self.arrays)
+
+
+@dataclass
+class _Compiled:
+    """A model compiled for some shapes, and the one request that is made of it."""
+
+    shapes: Shapes
+    model: Any
+    request: Any
+    fed: Bound | None = None
+
+    def feed(self, bound: Bound) -> None:
+        """Have the request read these inputs from now on."""
+        for position, tensor in enumerate(bound.tensors):
+            self.request.set_input_tensor(position, tensor)
+        self.fed = bound
+
+
+class OpenvinoSession(ArraySession):
+    """One model on one unit."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        self._unit = engine_name(job.device)
+        self._hint = str(job.case.options.get("hint", LATENCY))
+        self._cache = None
+        if job.case.options.get("model_cache"):
+            self._cache = str(default_folder() / "openvino")
+        self._compiled: _Compiled | None = None
+        self._compilations = self._compile_ns = 0
+        self._shapes: Shapes | None = None
+        self._looked_with: Bound | None = None
+        self._profile: Profile | None = None
+        super().__init__(job, clock)
+        self._sampler = LocalSampler(
+            clock=clock,
+            step=self._step,
+            compiled=lambda: (self._compilations, self._compile_ns),
+        )
+
+    # -- opening and compiling
+
+    def _open(self) -> None:
+        self._core = openvino.Core()
+        self._capabilities = self._asked_capabilities()
+        precision = self._case.precision
+        why = not_computed(precision, self._unit, self._capabilities)
+        if why is not None:
+            advice = f"It computes {', '.join(computed(self._capabilities))} there."
+            raise UnsupportedError("precision", why, advice)
+        if self._cache:
+            self._core.set_property({"CACHE_DIR": self._cache})
+        try:
+            self._model: Any = self._core.read_model(str(self.model_path))
+        except Exception as error:
+            raise in_words(error, "session_failed") from error
+        # What the graph itself takes: an input that a trace did not need is not among it.
+        taken = [set(port.get_names()) for port in self._model.inputs]
+        self._takes = [
+            next(one.file_name for one in self.manifest.inputs if one.file_name in names)
+            for names in taken
+        ]
+        self._types = [port.get_element_type().to_dtype() for port in self._model.inputs]
+        given = [set(port.get_names()) for port in self._model.outputs]
+        self._gives = [
+            next(i for i, names in enumerate(given) if one.file_name in names)
+            for one in self.manifest.outputs
+        ]
+
+    def _asked_capabilities(self) -> list[str]:
+        try:
+            return sorted(self._core.get_property(self._unit, "OPTIMIZATION_CAPABILITIES"))
+        except Exception as error:
+            raise UnsupportedError(
+                "engine_sees_no_device",
+                f"OpenVINO finds no {self._unit}",
+                "accelbench hardware shows what is present.",
+            ) from error
+
+    def _properties(self, unit: str) -> dict[str, Any]:
+        return properties(
+            unit, self._case.precision, self._hint, self._job.threads, self._capabilities
+        )
+
+    def _made(self, unit: str, shapes: Shapes, more: Mapping[str, Any]) -> Any:
+        """The model compiled for these shapes alone: each is another program."""
+        try:
+            if shapes != self._shapes:
+                self._model.reshape(dict(enumerate(map(list, shapes))))
+                self._shapes = shapes
+            return self._core.compile_model(self._model, unit, {**self._properties(unit), **more})
+        except Exception as error:
+            raise in_words(error, "compile_failed") from error
+
+    def compile(self, inputs: Any) -> int:
+        """Compile for these inputs' shapes. What was compiled for others is given back first."""
+        shapes = self._as_bound(inputs).shapes
+        self._compiled = None
+        model, spent = timed(self._clock, lambda: self._made(self._unit, shapes, {}))
+        self._compiled = _Compiled(shapes, model, model.create_infer_request())
+        self._compilations += 1
+        self._compile_ns += spent
+        return spent
+
+    # -- running
+
+    def _bind(self, arrays: Mapping[str, Any]) -> Bound:
+        return Bound(
+            tuple(
+                np.ascontiguousarray(arrays[name], dtype=dtype)
+                for name, dtype in zip(self._takes, self._types, strict=True)
+            )
+        )
+
+    def _as_bound(self, inputs: Any) -> Bound:
+        """What is prepared for a whole denoising is bound pass by pass."""
+        return inputs if isinstance(inputs, Bound) else self._bind(inputs)
+
+    def _run(self, bound: Bound) -> Any:
+        compiled = self._compiled
+        if compiled is None or compiled.fed is not bound:
+            compiled = self._ready(bound)
+        try:
+            compiled.request.infer(share_outputs=True)
+        except Exception as error:
+            raise in_words(error, "run_failed") from error
+        return compiled.request
+
+    def _ready(self, bound: Bound) -> _Compiled:
+        if self._compiled is None or self._compiled.shapes != bound.shapes:
+            self.compile(bound)
+        compiled = self._compiled
+        assert compiled is not None
+        compiled.feed(bound)
+        return compiled
+
+    def _read(self, result: Any) -> list[Any]:
+        return [result.get_output_tensor(position).data for position in self._gives]
+
+    def outputs(self, inputs: Any) -> dict[str, Any]:
+        found = super().outputs(inputs)
+        self._looked_with = self._as_bound(inputs)
+        return found
+
+    # -- evidence
+
+    def _prove(self) -> None:
+        """See, once, that products ran in the type asked for; raises CaseError if they did not."""
+        if self._looked_with is None or self._compiled is None:
+            return
+        if self._profile is None:
+            self._profile = self._profiled(self._looked_with)
+        other = self._profile.changed(self._case.precision)
+        if other is not None:
+            raise CaseError(
+                "precision_changed",
+                f"asked for {self._case.precision}, but OpenVINO computed the products in {other}",
+                "No figure is given for a precision that was not computed in.",
+            )
+
+    def _profiled(self, bound: Bound) -> Profile:
+        """What a second model, compiled to count, says of a few runs."""
+        assert self._compiled is not None
+        # AUTO itself counts nothing of its nodes: what it chose does.
+        unit = executing(self._said("EXECUTION_DEVICES") or [self._unit])[0]
+        try:
+            model = self._made(unit, bound.shapes, {"PERF_COUNT": True})
+            counted = _Compiled(bound.shapes, model, model.create_infer_request())
+            counted.feed(bound)
+            for _ in range(_PROFILED_RUNS):
+                counted.request.infer(share_outputs=True)
+            return understood(nodes_of(model))
+        except Exception as error:
+            return Profile({}, {}, why=in_words(error, "profile_failed").message)
+
+    def _said(self, name: str) -> Any:
+        """A property in force of what was compiled; None where it is not told."""
+        if self._compiled is None:
+            return None
+        told = _property(self._compiled.model, name)
+        if told is not None:
+            return told
+        # AUTO has it of the device that it chose.
+        within = _property(self._compiled.model, "DEVICE_PROPERTIES") or {}
+        return next((dict(one).get(name) for one in dict(within).values()), None)
+
+    def evidence(self) -> Evidence:
+        self._prove()
+        said = self._said("EXECUTION_DEVICES") or []
+        hint = self._said("INFERENCE_PRECISION_HINT")
+        device = self._job.device
+        details = {
+            "unit": self._unit.lower(),
+            "execution_devices": [name.lower() for name in executing(said)],
+            "threads": self._said("INFERENCE_NUM_THREADS") or self._job.threads,
+            "streams": self._said("NUM_STREAMS"),
+            "cpu_pinning": self._said("ENABLE_CPU_PINNING"),
+            "hint": self._hint,
+            "requests_in_flight": 1,
+            "optimal_requests": self._said("OPTIMAL_NUMBER_OF_INFER_REQUESTS"),
+            "precision_hint": None if hint is None else str(hint.get_type_name()),
+            "isa": instructions(self._said("RUNTIME_REQUIREMENTS")),
+            "model_cache": self._cache_used(),
+            **({} if self._profile is None else self._profile.as_details()),
+            **self.details(),
+        }
+        return Evidence(
+            devices=places(device, said),
+            requested=str(device),
+            engine=f"openvino {openvino.__version__.partition('-')[0]}",
+            details=details,
+        )
+
+    def _cache_used(self) -> dict[str, Any] | None:
+        if self._cache is None:
+            return None
+        return {"folder": self._cache, "loaded": self._said("LOADED_FROM_CACHE")}
+
+    def close(self) -> None:
+        self._compiled = self._looked_with = self._model = self._core = None
+
+
+def _property(model: Any, name: str) -> Any:
+    try:
+        return model.get_property(name)
+    except (RuntimeError, TypeError):  # not of this unit, or of a type that Python has not
+        return None
+
+
+def instructions(said: Any) -> str | None:
+    """The instruction set that kernels were chosen for, of what a compiled model requires."""
+    for part in str(said or "").split(";"):
+        name, _, value = part.partition("=")
+        if name.strip() == "isa":
+            return value.strip()
+    return None
+
+
+def in_words(error: Exception, reason: str) -> CaseError:
+    """What the engine says, as a case's end."""
+    if isinstance(error, CaseError):
+        return error
+    text = told(error)
+    if isinstance(error, MemoryError) or any(words in text.lower() for words in _NO_MEMORY):
+        return OutOfMemoryError(text)
+    return CaseError(reason, f"OpenVINO: {text}", "Run again with --debug for its log.")

@@ -1,0 +1,133 @@
+"""The qnn runtime's card: readable without importing the engine."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.protocols import (
+    SUPPORTED,
+    Absent,
+    Device,
+    Job,
+    RuntimeInfo,
+    Session,
+    Support,
+    Wanted,
+)
+from accelbench.core.words import Mode
+
+_OPTIONS = frozenset({"threads"})
+
+#: NPUs want every size fixed, the batch too.
+_WANTED = {
+    "int8": Wanted("onnx-qnn-int8", static=True),
+    "fp16": Wanted("onnx-fp16", static=True),
+}
+
+_WHY_NOT = {
+    # Seen on the emulation: files in fp32 come out 0.001 to 0.02 off, as fp16 does.
+    "fp32": "the NPU computes fp32 graphs in fp16, so it would be no fp32 result",
+    "bf16": "the NPU has no bf16 arithmetic",
+}
+
+
+class QnnRuntime:
+    """Runs graphs exported from PyTorch on the Hexagon NPU, all of a graph or nothing."""
+
+    info = RuntimeInfo(
+        name="qnn",
+        hardware=("qnn",),
+        package="onnxruntime_qnn",
+        extra="qnn",
+        default_for=("qnn",),
+        precisions=("int8", "fp16"),
+        isolation="fork",
+        consumes="onnx",
+        preload=("onnxruntime", "accelbench.runtimes.qnn.session"),
+        environment={"ORT_DISABLE_TELEMETRY": "1"},
+        generates=False,
+    )
+
+    def probe(self) -> list[Device | Absent]:
+        """The NPU or its emulation, if the provider can be loaded; in a throw-away process."""
+        from accelbench.hardware.qnn import QnnDetector
+        from accelbench.runtimes.qnn.backend import devices
+
+        found = QnnDetector().detect()
+        if isinstance(found[0], Device) and not devices():
+            return [
+                Absent(
+                    "qnn",
+                    "ONNX Runtime loads the QNN provider and is offered no device by it",
+                    "Update the NPU's driver, or: pip install -U onnxruntime onnxruntime-qnn",
+                )
+            ]
+        return found
+
+    def supports(self, case: Case, device: Device) -> Support:
+        return _installed() or _asked(case) or _computes(case) or SUPPORTED
+
+    def wants(self, case: Case) -> Wanted:
+        return _WANTED[case.precision]
+
+    def clock(self) -> Clock:
+        return MonotonicClock()
+
+    def open(self, job: Job) -> Session:
+        from accelbench.runtimes.qnn.session import QnnSession
+
+        return QnnSession(job, self.clock())
+
+
+def _installed() -> Support | None:
+    for package in ("onnxruntime", "onnx", "onnxruntime_qnn"):
+        if find_spec(package) is None:
+            return Support(
+                ok=False,
+                reason="package_missing",
+                message=f"the qnn runtime needs the package {package.replace('_', '-')}, which is"
+                " not installed",
+                advice="Install it with: pip install 'accelbench[qnn]'",
+            )
+    return None
+
+
+def _asked(case: Case) -> Support | None:
+    """Modes and options."""
+    if case.mode is Mode.TRAINING:
+        return Support(
+            ok=False,
+            reason="mode",
+            message="the qnn runtime does not train",
+            advice="Use --framework pytorch or jax, or --mode inference.",
+        )
+    if case.generates:
+        return Support(
+            ok=False,
+            reason="generation",
+            message="the qnn runtime does not generate token by token",
+            advice="Measure a forward pass: --new-tokens 0.",
+        )
+    unknown = set(case.options) - _OPTIONS
+    if unknown:
+        return Support(
+            ok=False,
+            reason="option",
+            message=f"the qnn runtime has no option {', '.join(sorted(unknown))}",
+            advice=f"It has {', '.join(sorted(_OPTIONS))}; the NPU's compiler always optimises.",
+        )
+    return None
+
+
+def _computes(case: Case) -> Support | None:
+    """Whether the NPU computes in the precision that is asked for, and can be held to it."""
+    if case.precision in _WANTED:
+        return None
+    return Support(
+        ok=False,
+        reason="precision",
+        message=_WHY_NOT.get(case.precision, f"the qnn runtime does not run {case.precision}"),
+        advice=f"It runs {', '.join(_WANTED)}.",
+    )

@@ -1,0 +1,181 @@
+"""A graph on the NPU or its emulation: all of it, or a failure that says what was left over."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError, UnsupportedError
+from accelbench.core.protocols import Evidence, Job
+from accelbench.runtimes.arrays import ArraySession, hold_precision
+from accelbench.runtimes.onnxruntime.session import understood
+from accelbench.runtimes.qnn import backend
+from accelbench.runtimes.qnn.composed import Composed, read
+
+_QUIET = 3  # errors alone
+
+#: How far outputs may be from the CPU provider's of the same file, in parts of their own spread.
+#: Seen were 0.0008 to 0.26. At more than one item, the emulation (onnxruntime-qnn 2.7.0) gives
+#: wrong numbers for all but the first where a float layer norm follows an embedding's sum: BERT,
+#: GPT-2 and CLIP's text are then 0.4 to 1.9 off, and right for a batch of one.
+_MOST_APART = 0.35
+_ROUNDING = 4 * 2.0**-10
+
+#: What a provider's shares are said as.
+_CPU = "cpu:0"
+
+
+class QnnSession(ArraySession):
+    """One graph on the NPU."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        self._npu = (backend.devices() or [None])[0]
+        if self._npu is None:
+            raise UnsupportedError(
+                "engine_sees_no_device",
+                "ONNX Runtime's QNN provider offers no device",
+                "Update the NPU's driver, or: pip install -U onnxruntime onnxruntime-qnn",
+            )
+        self._composed: Composed | None = None
+        self._against_cpu: dict[str, float] = {}
+        self._looked_with: Any = None
+        self._session: Any = None
+        super().__init__(job, clock)
+
+    def _options(self, fallback: bool = False, dump: Path | None = None) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _QUIET
+        if self._job.threads:
+            options.intra_op_num_threads = self._job.threads
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        # Else ONNX Runtime prints that it falls back to the CPU, and goes on.
+        options.add_session_config_entry("session.disable_cpu_ep_fallback", str(int(not fallback)))
+        options.add_provider_for_devices(
+            [self._npu], backend.options(self._job.device.emulated, dump)
+        )
+        return options
+
+    def _open(self) -> None:
+        path = str(self.model_path)
+        try:
+            self._session = onnxruntime.InferenceSession(path, self._options())
+        except Exception as error:
+            if backend.LEFT_OVER in str(error):
+                raise self._fallback() from error
+            raise understood(error, "session_failed") from error
+        self._names = [one.file_name for one in self.manifest.outputs]
+        self._takes = {one.name for one in self._session.get_inputs()}
+        self._nodes = backend.assigned(self._session)
+
+    def _fallback(self) -> CaseError:
+        """What the CPU would have had to do, from a session where it may."""
+        try:
+            session = onnxruntime.InferenceSession(
+                str(self.model_path), self._options(fallback=True)
+            )
+            said = backend.left_over(backend.assigned(session))
+        except Exception as error:
+            said = f"which ones is not known: {understood(error, 'session_failed').message}"
+        return CaseError(
+            "fallback",
+            f"the NPU does not take all of {self._case.model.id}: {said}",
+            "What the CPU would do is no result of the NPU; use --framework onnxruntime for it.",
+        )
+
+    def _bind(self, arrays: Mapping[str, Any]) -> Any:
+        return {name: value for name, value in arrays.items() if name in self._takes}
+
+    def _run(self, bound: Any) -> Any:
+        try:
+            return self._session.run(self._names, bound)
+        except Exception as error:
+            raise understood(error, "run_failed") from error
+
+    def _read(self, result: Any) -> list[Any]:
+        return list(result)
+
+    def outputs(self, inputs: Any) -> dict[str, Any]:
+        self._looked_with = inputs
+        return super().outputs(inputs)
+
+    def evidence(self) -> Evidence:
+        device = str(self._job.device)
+        if self._composed is None and self._looked_with is not None:
+            self._composed = self._composed_graphs()
+            self._against_cpu = self._distance(self._bind(self._looked_with))
+        details: dict[str, Any] = {
+            "providers": self._session.get_providers(),
+            "backend": Path(backend.options(emulated=False)["backend_path"]).name,
+            "soc": backend.EMULATED if self._job.device.emulated else "the device's own",
+            "threads": self._session.get_session_options().intra_op_num_threads or None,
+            "provider_nodes": {name: sum(one.values()) for name, one in self._nodes.items()},
+            **self.details(),
+        }
+        if self._composed is not None:
+            computed_in = self._composed.computed_in
+            details["computed_in"] = {k: round(v, 4) for k, v in computed_in.items()}
+            details["npu_operators"] = dict(self._composed.operators)
+            details["against_cpu"] = self._against_cpu
+            if not computed_in:
+                raise CaseError(
+                    "precision_unknown", "QNN did not say what its products are computed in"
+                )
+            hold_precision(self._case.precision, computed_in)
+            self._hold_to_cpu()
+        took = {device if name == backend.NAME else _CPU for name in self._nodes}
+        return Evidence(
+            devices=tuple(sorted(took, key=lambda name: name != device)) or (device,),
+            requested=device,
+            engine=f"onnxruntime {onnxruntime.__version__}, QNN {backend.version()}",
+            emulated=self._job.device.emulated,
+            details=details,
+        )
+
+    def _hold_to_cpu(self) -> None:
+        """Refuse outputs that the same file does not have on the CPU."""
+        worst = max(self._against_cpu, key=lambda name: self._against_cpu[name], default=None)
+        if worst is not None and not self._against_cpu[worst] <= _MOST_APART:
+            raise CaseError(
+                "unlike_the_cpu",
+                f"the output {worst} of {self._case.model.id} at a batch of"
+                f" {self._case.shapes.batch} is {self._against_cpu[worst]:.2g} of its spread from"
+                " what the CPU provider makes of the same file",
+                "The NPU's compiler is at fault, or its emulation. Try a batch of 1.",
+            )
+
+    def _composed_graphs(self) -> Composed:
+        """What QNN is handed, from a second session of the same file and options."""
+        with tempfile.TemporaryDirectory(prefix="accelbench-qnn-") as folder:
+            try:
+                onnxruntime.InferenceSession(str(self.model_path), self._options(dump=Path(folder)))
+            except Exception as error:
+                raise understood(error, "session_failed") from error
+            return read(Path(folder))
+
+    def _distance(self, fed: Any) -> dict[str, float]:
+        """How far each output is from the CPU provider's of the same file, in its own spread."""
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _QUIET
+        cpu = onnxruntime.InferenceSession(
+            str(self.model_path), options, providers=["CPUExecutionProvider"]
+        )
+        found = {}
+        pairs = zip(self._run(fed), cpu.run(self._names, fed), strict=True)
+        for one, (here, there) in zip(self.manifest.outputs, pairs, strict=True):
+            if there.dtype.kind == "f":
+                apart = float(np.sqrt(np.mean(np.square(here - there, dtype=np.float64))))
+                size = float(np.sqrt(np.mean(np.square(there, dtype=np.float64))))
+                # Rounding alone moves values that are nearly all the same, such as the boxes of
+                # an untrained detector: four last places of fp16 are to be within what is allowed.
+                scale = float(np.std(there, dtype=np.float64)) + _ROUNDING / _MOST_APART * size
+                found[one.name] = round(apart / (scale or 1.0), 6)
+        return found
+
+    def close(self) -> None:
+        self._session = self._looked_with = None

@@ -1,0 +1,85 @@
+"""What replaces a library's code computes what the library computes, and is undone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import masking_utils
+from transformers.models.llava_next import modeling_llava_next
+from transformers.models.mamba import modeling_mamba
+
+from accelbench.artifacts.patches import applied, doubled, selective_scan, unpadded
+
+
+def scanned(length: int, seed: int = 0) -> dict[str, torch.Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    batch, wide, state = 2, 6, 4
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=draw)
+
+    return {
+        "hidden_states": normal(batch, wide, length),
+        "dt": normal(batch, wide, length),
+        "A": -torch.exp(normal(wide, state)),
+        "B": normal(batch, state, length),
+        "C": normal(batch, state, length),
+        "D": normal(wide),
+        "z": normal(batch, wide, length),
+        "delta_bias": normal(wide),
+    }
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 16, 33])
+def test_the_scan_by_doubling_is_transformers_own(length: int) -> None:
+    fed = scanned(length)
+    own = modeling_mamba.mamba_selective_scan(**fed, delta_softplus=True)
+    theirs = own[0] if isinstance(own, tuple) else own
+    found = selective_scan(**fed, delta_softplus=True)
+    assert found.shape == theirs.shape
+    torch.testing.assert_close(found, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("without", ["D", "z", "delta_bias"])
+def test_the_scan_does_without_what_may_be_missing(without: str) -> None:
+    fed = {**scanned(9), without: None}
+    own = modeling_mamba.mamba_selective_scan(**fed, delta_softplus=False)
+    theirs = own[0] if isinstance(own, tuple) else own
+    torch.testing.assert_close(selective_scan(**fed), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_doubling_is_the_recurrence() -> None:
+    draw = torch.Generator().manual_seed(3)
+    decay, step = (torch.rand(2, 3, 11, 4, generator=draw, dtype=torch.float64) for _ in "ab")
+    read = torch.rand(2, 11, 4, generator=draw, dtype=torch.float64)
+    state, rows = torch.zeros(2, 3, 4, dtype=torch.float64), []
+    for i in range(11):
+        state = decay[:, :, i] * state + step[:, :, i]
+        rows.append((state * read[:, None, i]).sum(-1))
+    torch.testing.assert_close(doubled(decay, step, read), torch.stack(rows, 2))
+
+
+@pytest.mark.parametrize("size", [(64, 64), (30, 64), (64, 30), (33, 57), (100, 7), (1, 99)])
+@pytest.mark.parametrize("grid", [(8, 8), (8, 16), (15, 9)])
+def test_unpadding_is_transformers_own(size: tuple[int, int], grid: tuple[int, int]) -> None:
+    tensor = torch.arange(2.0 * grid[0] * grid[1]).reshape(2, *grid)
+    assert torch.equal(unpadded(tensor, size), modeling_llava_next.unpad_image(tensor, size))
+
+
+def test_patches_are_undone_whatever_happens() -> None:
+    places = [
+        (masking_utils, "find_packed_sequence_indices", "no_packed_sequences"),
+        (modeling_mamba, "mamba_selective_scan", "scan_by_doubling"),
+        (modeling_llava_next, "unpad_image", "image_sizes_as_numbers"),
+    ]
+    before = [getattr(owner, name) for owner, name, _ in places]
+    workarounds = [name for _, _, name in places] + ["fixed_batch"]
+
+    def fail() -> None:
+        now = [getattr(owner, name) for owner, name, _ in places]
+        assert not any(one is other for one, other in zip(now, before, strict=True))
+        raise RuntimeError("the export fails")
+
+    with pytest.raises(RuntimeError), applied(workarounds, torch.nn.Identity()):
+        fail()
+    assert [getattr(owner, name) for owner, name, _ in places] == before

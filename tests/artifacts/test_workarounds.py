@@ -1,0 +1,90 @@
+"""The table of workarounds: documented, ordered, for those it is for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from accelbench.artifacts.patches import _PATCHES
+from accelbench.artifacts.workarounds import (
+    WORKAROUNDS,
+    Workaround,
+    at_once,
+    find,
+    fixes_batch,
+    next_for,
+)
+from accelbench.catalog.find import find as find_model
+
+BERT, MAMBA, NEXT = (find_model(name) for name in ("bert-tiny", "mamba-tiny", "llava-next-tiny"))
+
+
+@pytest.mark.parametrize("one", WORKAROUNDS, ids=lambda one: one.name)
+def test_every_entry_says_what_and_why(one: Workaround) -> None:
+    assert len(one.what) > 15
+    assert len(one.why) > 30
+    assert re.fullmatch(r"[a-z_]+", one.name)
+    re.compile(one.cures)
+    re.compile(one.builders)
+    assert find(one.name) is one
+    # What acts on the module has code that acts, and what acts on the export has none.
+    assert (one.name in _PATCHES) == (one.acts == "module")
+
+
+def test_names_are_unique_and_no_patch_is_without_an_entry() -> None:
+    names = [one.name for one in WORKAROUNDS]
+    assert len(names) == len(set(names))
+    assert set(_PATCHES) <= set(names)
+
+
+def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long() -> None:
+    names = [one.name for one in WORKAROUNDS]
+    assert names.index("no_packed_sequences") < names.index("fixed_batch")
+    assert names.index("image_sizes_as_numbers") < names.index("fixed_batch")
+    assert names[-1] == "graph_exporter"
+
+
+@pytest.mark.parametrize(
+    ("model", "failure", "first"),
+    [
+        (BERT, "export_failed: Exporting the operator 'aten::diff' is unsupported", "no_packed_"),
+        (BERT, "export_failed: the operator 'aten::histc' to ONNX", "experts_in_batches"),
+        (NEXT, "export_failed: Tensor type unknown has no __round__", "image_sizes_as_numbers"),
+        (BERT, "wrong_outputs: its outputs are not the reference's", "fixed_batch"),
+        (BERT, "run_failed: Non-zero status code returned while running Gather", "fixed_batch"),
+        (BERT, "export_failed: scaled_dot_product_attention is not known", "eager_attention"),
+        (BERT, "export_failed: anything at all", "graph_exporter"),
+    ],
+)
+def test_a_known_failure_has_its_entry(model, failure: str, first: str) -> None:
+    found = next_for(model, failure, ())
+    assert found is not None
+    assert found.startswith(first)
+
+
+def test_an_entry_is_for_its_models_alone() -> None:
+    assert next_for(BERT, "export_failed: __round__", ()) == "graph_exporter"
+    assert at_once(MAMBA) == ("scan_by_doubling",)
+    assert at_once(BERT) == ()
+
+
+def test_nothing_is_tried_twice_and_it_ends() -> None:
+    applied: list[str] = []
+    while (name := next_for(BERT, "wrong_outputs: far off", applied)) is not None:
+        assert name not in applied
+        applied.append(name)
+    assert applied == ["fixed_batch", "graph_exporter"]
+    assert next_for(BERT, "package_missing: no torch", ()) is None
+
+
+def test_what_is_applied_at_once_is_tried_after_no_failure() -> None:
+    for failure in ("export_failed: x", "wrong_outputs: y", ""):
+        assert next_for(MAMBA, failure, ()) != "scan_by_doubling"
+
+
+def test_whether_a_batch_is_fixed() -> None:
+    assert not fixes_batch(())
+    assert not fixes_batch(["eager_attention", "graph_exporter"])
+    assert fixes_batch(["eager_attention", "fixed_batch"])
+    assert fixes_batch(["image_sizes_as_numbers"])

@@ -1,0 +1,343 @@
+"""`accelbench matrix` as people and machines meet it, from a store to each of its forms."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from accelbench.analysis.attempts import QUESTION
+from accelbench.analysis.cells import Cell, Matrix
+from accelbench.analysis.machines import Machine
+from accelbench.analysis.matrix import matrix as rated
+from accelbench.cli import main
+from accelbench.cli import matrix as command
+from accelbench.cli.display.matrix import show
+from accelbench.core.columns import BY_NAME
+from accelbench.core.facts import RESULT, RUN_STARTED, Fact
+from accelbench.core.protocols import Absent
+from accelbench.report.matrix import About, document
+from accelbench.report.matrix_html import html
+from accelbench.report.matrix_markdown import markdown
+from accelbench.store.database import Database
+from accelbench.store.journal import Journal
+
+DOCS = Path(__file__).parents[2] / "docs"
+SCHEMA = json.loads((DOCS / "matrix-schema.json").read_text(encoding="utf-8"))
+LAB = {"machine": "lab", "cpu": "EPYC", "cpus_logical": 8, "memory_total": 64 * 2**30}
+ATTIC = {**LAB, "machine": "attic", "cpu": "Xeon"}
+ABOUT = About("2026-01-02T03:04:05.000000Z", Machine("lab", "EPYC", 8, 64), "fp32", "inference")
+
+
+def result(model: str = "bert-tiny", hardware: str = "cpu", **more: Any) -> dict[str, Any]:
+    return {
+        "model": model,
+        "family": "vision" if "res" in model else "embedding",
+        "hardware": hardware,
+        "runtime": "pytorch",
+        "device": f"{hardware}:0",
+        "precision": "fp32",
+        "mode": "inference",
+        "scenario": "single_stream",
+        "batch_size": 1,
+        "options": {},
+        "status": "ok",
+        "provenance": "measured",
+        "emulated": False,
+        "verification": "reference" if hardware == "cpu" else "ok",
+        "throughput": 100.0,
+        "started_at": "2026-01-02T03:04:05.000000Z",
+        **more,
+    }
+
+
+def lost(model: str, hardware: str, reason: str, **more: Any) -> dict[str, Any]:
+    gone = {"throughput": None, "verification": "not_done", "message": f"it said {reason}"}
+    return result(model, hardware, **{"status": "failed", "reason": reason, **gone, **more})
+
+
+GRID = [
+    result(),
+    result("resnet-tiny"),
+    result(hardware="openvino", runtime="openvino", throughput=250.0, verification_error=2e-7),
+    lost("resnet-tiny", "openvino", "wrong_outputs", runtime="openvino"),
+    result(hardware="qnn", runtime="qnn", emulated=True),
+    lost("bert-tiny", "cuda", "hardware_absent", status="unsupported", device=None),
+]
+
+
+def measured(
+    path: Path, rows: list[dict[str, Any]], run: str = "r1", environment: dict[str, Any] = LAB
+) -> Path:
+    database = Database(path)
+    with Journal.create(database.journals, run) as journal:
+        moment = rows[0]["started_at"]
+        journal.append(
+            Fact(
+                RUN_STARTED, run, {"run_id": run, "started_at": moment, "environment": environment}
+            )
+        )
+        for number, one in enumerate(rows):
+            journal.append(Fact(RESULT, f"{run}-{number}", {**one, "run_id": run}))
+    return path
+
+
+class Shell:
+    """Runs the program in this process: arguments in; exit code, output and errors out."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        self._monkeypatch.setattr(sys, "argv", ["accelbench", "matrix", *map(str, arguments)])
+        code = 0
+        try:
+            main.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+    def json(self, *arguments: object) -> Any:
+        code, out, err = self(*arguments, "--json")
+        assert code == 0, err
+        found = json.loads(out)
+        jsonschema.validate(found, SCHEMA)
+        return found
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ACCELBENCH_DB", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    return Shell(monkeypatch, capsys)
+
+
+def cells(found: Any, model: str = "bert-tiny") -> Any:
+    return found["models"][model]["hardware_compatibility"]
+
+
+def test_the_document_has_the_shape_of_the_selection_guide(tmp_path: Path, shell: Shell) -> None:
+    found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
+    assert found["hardware_types"] == [
+        "cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu",
+    ]  # fmt: skip
+    family = found["model_families"]["embedding"]["hardware_compatibility"]["openvino"]
+    assert (family["compatible"], family["performance_rating"]) == (True, "high")
+    assert set(found["model_families"]) == {"embedding", "vision"}
+    openvino = cells(found)["openvino"]
+    assert openvino["speed_vs_cpu"] == pytest.approx(2.5)
+    assert (openvino["run_id"], openvino["verification_error"]) == ("r1", 2e-7)
+    said = {name: (c["availability"], c["reason_token"]) for name, c in cells(found).items()}
+    assert said["cuda"] == ("not available", "hardware_absent")
+    assert said["qnn"] == ("compatible", "emulated")
+    broken = cells(found, "resnet-tiny")["openvino"]
+    assert (broken["availability"], broken["compatible"]) == ("incompatible", False)
+
+
+def test_the_schema_refuses_a_rated_emulation_and_a_rating_of_nothing(
+    tmp_path: Path, shell: Shell
+) -> None:
+    found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    for name in ("qnn", "cuda"):
+        untrue = json.loads(json.dumps(found))
+        cells(untrue)[name]["performance_rating"] = "high"
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(untrue, SCHEMA)
+
+
+def test_the_table_names_the_cpus_runtime_and_fits_80_columns(tmp_path: Path, shell: Shell) -> None:
+    code, out, _ = shell("--db", measured(tmp_path / "s.duckdb", GRID))
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "fp32 inference on lab (EPYC, 8 CPUs, 64 GiB)" in out
+    lines = out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("bert-tiny"))
+    assert lines[at].split() == [
+        "bert-tiny", "Medium", "N/A", "N/A", "N/A", "High", "emulated", "N/A", "N/A",
+    ]  # fmt: skip
+    assert lines[at + 1].split() == ["pytorch", "2.50×"]
+    assert "openvino: openvino: wrong_outputs: it said wrong_outputs (resnet-tiny)" in out
+
+
+def test_explain_gives_the_rule_and_every_cell(tmp_path: Path, shell: Shell) -> None:
+    _, out, _ = shell("--db", measured(tmp_path / "s.duckdb", GRID), "--explain")
+    text = " ".join(out.split())
+    assert "at least 2× the CPU" in text
+    assert "2.50× the CPU's throughput over batch 1" in text
+    assert "nothing was measured on it" in text
+
+
+def test_filters_narrow_it_and_the_cpu_stays_the_yardstick(tmp_path: Path, shell: Shell) -> None:
+    path = measured(tmp_path / "s.duckdb", [*GRID, result(precision="int8")])
+    assert list(shell.json("--db", path, "--models", "bert-tiny")["models"]) == ["bert-tiny"]
+    assert list(shell.json("--db", path, "--family", "vision")["models"]) == ["resnet-tiny"]
+    narrow = shell.json("--db", path, "--hardware", "openvino,qnn")
+    assert narrow["hardware_types"] == ["openvino", "qnn"]
+    assert cells(narrow)["openvino"]["performance_rating"] == "high"
+    assert set(shell.json("--db", path, "--precision", "int8")["models"]) == {"bert-tiny"}
+
+
+def test_machines_are_never_mixed(tmp_path: Path, shell: Shell) -> None:
+    path = measured(tmp_path / "s.duckdb", GRID)
+    later = {"started_at": "2026-05-01T00:00:00.000000Z"}
+    measured(path, [result(hardware="cuda", throughput=900.0, **later)], "r2", ATTIC)
+    newest = shell.json("--db", path)
+    assert newest["machine"]["name"] == "attic"
+    assert [one["name"] for one in newest["other_machines"]] == ["lab"]
+    assert cells(newest)["cuda"]["reason_token"] == "no_cpu_result"
+    assert cells(newest)["cpu"]["availability"] == "not available"
+    asked = shell.json("--db", path, "--machine", "lab")
+    assert cells(asked)["cuda"]["availability"] == "not available"
+    assert "another machine: lab" in shell("--db", path)[1]
+    assert shell("--db", path, "--machine", "cellar")[0] == 2
+
+
+def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from accelbench.hardware import detect, environment
+
+    monkeypatch.setattr(environment, "environment", lambda: LAB)
+    monkeypatch.setattr(detect, "detect", lambda name: [Absent(name, f"no {name} driver", "x")])
+    found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
+    assert cells(found)["rocm"]["reason"] == "not here: no rocm driver"
+    assert "it said hardware_absent" in cells(found)["cuda"]["reason"]
+    assert cells(found, "resnet-tiny")["cuda"]["reason"] == "not here: no cuda driver"
+    monkeypatch.setattr(environment, "environment", lambda: ATTIC)
+    assert cells(shell.json("--db", tmp_path / "s.duckdb"))["rocm"]["reason_token"] == (
+        "never_measured"
+    )
+
+
+def test_where_nothing_was_measured_it_says_what_to_run(tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "s.duckdb"
+    Database(path).init()
+    for asked in (["--db", tmp_path / "none.duckdb"], ["--db", path]):
+        code, out, err = shell(*asked)
+        assert (code, out) == (4, "")
+        assert len(err.splitlines()) == 1
+        assert "accelbench run" in err
+    measured(path, [result(provenance="simulated")])
+    assert shell("--db", path)[0] == 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--hardware", "abacus"],
+        ["--precision", "fp7"],
+        ["--mode", "both"],
+        ["--mode", "dreaming"],
+        ["--format", "stone"],
+        ["--json", "--format", "html"],
+    ],
+)
+def test_words_that_mean_nothing_are_usage_errors(
+    tmp_path: Path, shell: Shell, words: list[str]
+) -> None:
+    code, _, err = shell("--db", measured(tmp_path / "s.duckdb", GRID), *words)
+    assert (code, len(err.splitlines())) == (2, 1)
+
+
+def test_a_files_suffix_says_its_form_and_no_file_is_overwritten(
+    tmp_path: Path, shell: Shell
+) -> None:
+    path = measured(tmp_path / "s.duckdb", GRID)
+    for name, start in (("m.html", "<!doctype"), ("m.md", "# Comp"), ("m.json", "{"), ("m", "fp")):
+        code, out, err = shell("--db", path, "--output", tmp_path / name)
+        assert (code, out) == (0, "")
+        assert name in err
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+        assert shell("--db", path, "--output", tmp_path / name)[0] == 2
+    assert "\x1b" not in (tmp_path / "m").read_text(encoding="utf-8")
+
+
+# -- the forms, with names that mean harm
+
+HOSTILE = "</td><script>alert('x')</script>|`*_[a](javascript:b)\x1b[2J\n# heading"
+
+
+def hostile() -> Matrix:
+    bad = lost(HOSTILE, HOSTILE, "out_of_memory", runtime=HOSTILE, message=HOSTILE)
+    return rated([result(HOSTILE, family=HOSTILE, runtime=HOSTILE), bad])
+
+
+class Tags(HTMLParser):
+    """Every tag and address of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [str(v) for k, v in attrs if k in ("src", "href", "action")]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_needs_no_network_and_escapes_names() -> None:
+    text = html(hostile(), ABOUT)
+    page = Tags()
+    page.feed(text)
+    assert page.open == []
+    assert "script" not in page.tags
+    assert page.addresses == []
+    assert not re.search(r"url\(|@import|https?:", text)
+    assert "&lt;script&gt;" in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_markdown_keeps_each_row_on_a_line_and_its_columns() -> None:
+    text = markdown(hostile(), ABOUT)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {
+        11
+    }  # name, 8 platforms, its own
+    assert "<script" not in text.replace("\\<", "")
+    assert [line for line in text.splitlines() if line.startswith("# ")] == [
+        "# Compatibility matrix"
+    ]
+    assert "\x1b" not in text
+
+
+def test_a_terminal_is_shown_what_it_would_obey_and_many_platforms_are_broken_into_tables() -> None:
+    out = io.StringIO()
+    many = rated([result(hardware=f"platform-{i}") for i in range(12)])
+    for made in (hostile(), many):
+        show(made, ABOUT, explain=True, console=Console(file=out, width=80, highlight=False))
+    assert "\x1b" not in out.getvalue()
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    assert all(f"platform-{i}" in out.getvalue() for i in range(12))
+
+
+def test_every_key_of_a_cell_is_in_the_schema_and_says_what_the_cell_says() -> None:
+    made = rated([result(workarounds=["eager"])])
+    found = document(made, ABOUT)
+    jsonschema.validate(found, SCHEMA)
+    cell = cells(found)["cpu"]
+    assert cell["workarounds"] == ["eager"]
+    assert len(cell) == len(Cell.__dataclass_fields__) + 2  # `compatible`, `runtime`
+
+
+def test_what_a_question_is_made_of_are_columns_of_the_store() -> None:
+    assert set(QUESTION) <= set(BY_NAME)
+    assert set(command._SUFFIXES.values()) <= set(command._FORMATS)

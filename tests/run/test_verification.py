@@ -1,0 +1,142 @@
+"""Verification: outputs against the reference's, in real workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_runs import CPU, Scripted, Watcher, models
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.facts import new_run_id
+from accelbench.run import journey
+from accelbench.run.context import Settings
+from accelbench.run.journey import Journey
+from accelbench.run.plan import Plan, Planned
+from accelbench.run.verification import Verdict, Verifications
+from accelbench.runtimes.pytorch import PytorchRuntime
+
+TOLD = {"error": 0.01, "tolerance": 0.5, "errors": {"y": 0.01}, "wrong": "", "telling": True}
+
+
+def case_of(precision: str = "bf16", batch: int = 1, **options: Any) -> Case:
+    target = Target("pytorch", "cpu")
+    return Case(models("bert-tiny")[0], target, precision, Shapes(batch, 16), options=options)
+
+
+def judged(**changed: Any) -> Verdict:
+    return Verifications().judge(case_of(), {**TOLD, **changed})
+
+
+def test_what_agrees_has_its_error_beside_what_is_allowed() -> None:
+    verdict = judged()
+    assert verdict.columns == {
+        "verification": "ok",
+        "verification_error": 0.01,
+        "verification_tolerance": 0.5,
+    }
+    assert not verdict.reasons
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"error": 0.7, "errors": {"x": 0.1, "y": 0.7}}, "the output y is 0.7 off where 0.5"),
+        ({"error": None, "errors": {"x": 0.1, "y": None}}, "the output y is no number off"),
+        ({"wrong": "the output y is missing", "error": None, "errors": {}}, "y is missing"),
+    ],
+)
+def test_what_does_not_agree_says_by_how_much(changed: Mapping[str, Any], words: str) -> None:
+    verdict = judged(**changed)
+    assert verdict.word == "failed"
+    assert words in verdict.why
+
+
+def test_outputs_that_no_input_moves_prove_nothing() -> None:
+    verdict = judged(telling=False)
+    assert verdict.word == "not_done"
+    assert set(verdict.reasons) == {"verification_error", "verification_tolerance"}
+
+
+def test_a_cell_is_verified_once_whatever_the_batch() -> None:
+    cells = Verifications()
+    first = cells.judge(case_of(batch=1), TOLD)
+    assert cells.judge(case_of(batch=8), {**TOLD, "error": 0.4}) is first
+    assert cells.judge(case_of("fp16"), {**TOLD, "error": 0.4}) is not first
+
+
+def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[str, Any]], Watcher]:
+    watcher = Watcher()
+    phases: list[str] = []
+    watcher._on_progress = lambda progress: phases.append(progress.phase)
+    how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
+    planned = Journey(
+        Plan(tuple(Planned(case, CPU) for case in cases)),
+        Settings(new_run_id(), **how),
+        {"pytorch": PytorchRuntime()},
+    )
+    rows = list(journey.start(planned, folder, watcher, {}).rows)
+    watcher.notes = phases
+    return rows, watcher
+
+
+def test_a_real_cell_is_verified_and_the_reference_is_its_own(tmp_path: Path) -> None:
+    cases = [case_of("fp32"), case_of("bf16"), case_of("bf16", batch=2)]
+    rows, watcher = run_of(tmp_path, *cases)
+    own, first, second = rows
+    assert [row["status"] for row in rows] == ["ok"] * 3, rows
+    assert own["verification"] == "reference"
+    assert own["nulls"]["verification_error"] == "it is the reference itself"
+    assert first["verification"] == second["verification"] == "ok"
+    assert 1e-4 < first["verification_error"] < 0.05
+    assert second["verification_error"] == first["verification_error"]
+    assert watcher.notes.count("reference") == watcher.notes.count("verifying") == 1
+
+
+def test_only_verifying_times_nothing(tmp_path: Path) -> None:
+    ((row,), watcher) = run_of(tmp_path, case_of(), verify="only")
+    assert (row["status"], row["verification"]) == ("ok", "ok")
+    assert row.get("latency_mean_ms") is None
+    assert row["nulls"]["latency_mean_ms"] == "only verified, not measured"
+    assert "steady" not in "".join(watcher.notes)
+    assert row["weights_digest"]
+
+
+def test_only_measuring_looks_at_no_reference(tmp_path: Path) -> None:
+    ((row,), watcher) = run_of(tmp_path, case_of(), verify="off")
+    assert (row["status"], row["verification"]) == ("ok", "not_done")
+    assert row["nulls"]["verification_error"] == "it was not asked for"
+    assert "reference" not in watcher.notes
+
+
+def test_without_a_reference_a_case_stands_unless_one_is_required(scripted: Scripted) -> None:
+    (row,) = scripted.run(batches=[1])
+    assert (row["status"], row["verification"]) == ("ok", "not_done")
+    assert "pytorch is not installed" in row["nulls"]["verification_error"]
+    (row,) = scripted.run(batches=[1], verify="require")
+    assert (row["status"], row["reason"]) == ("failed", "not_verified")
+    assert "pytorch is not installed" in row["message"]
+    assert row.get("latency_mean_ms") is None
+
+
+def test_a_runtime_that_computes_something_else_is_caught(scripted: Scripted) -> None:
+    """The scripted runtime's outputs are nobody's: beside the real model they are wrong."""
+    scripted.runtimes["pytorch"] = PytorchRuntime()
+    rows = scripted.run(batches=[1, 4])
+    assert [(row["status"], row["reason"]) for row in rows] == [("failed", "wrong_outputs")] * 2
+    for row in rows:
+        assert "is missing" in row["message"]
+        assert row["verification"] == "failed"
+        assert row.get("latency_mean_ms") is None
+    (row,) = scripted.run(batches=[1], verify="off")
+    assert row["status"] == "ok"
+
+
+def test_what_is_made_for_one_batch_is_verified_at_each() -> None:
+    cells = Verifications()
+    cells.at_each_batch(case_of())
+    first = cells.judge(case_of(batch=1), TOLD)
+    assert cells.judge(case_of(batch=8), {**TOLD, "error": 0.4}) is not first
+    assert cells.judge(case_of(batch=1), {**TOLD, "error": 0.4}) is first

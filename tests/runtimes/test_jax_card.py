@@ -1,0 +1,169 @@
+"""What the jax runtime says before it is opened, and how XLA's text of a program is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.protocols import Device
+from accelbench.core.words import Mode
+from accelbench.runtimes.jax import JaxRuntime, runtime
+
+CPU = Device("cpu", "a processor")
+
+
+def case(model: str = "bert-tiny", precision: str = "fp32", **changes: Any) -> Case:
+    spec = find(model)
+    shapes = settle(spec, changes.pop("shapes", Shapes(1)))
+    return Case(spec, Target("jax", "cpu"), precision, shapes, **changes)
+
+
+REFUSED = [
+    (case(precision="int8"), "precision"),
+    (case(precision="amp-bf16"), "precision"),
+    (case(options={"no-such-option": 1}), "option"),
+    (case(options={"compile": False}), "option"),
+    (case(options={"optimizer": "adamw"}), "option"),  # of training alone
+    (case("gpt2-tiny", shapes=Shapes(1, prompt_tokens=8, new_tokens=2)), "generation"),
+    (case("bert-tiny", shapes=Shapes(1)), ""),
+    (case("bert-tiny", options={"compile": True, "threads": 1}), ""),
+    (case("vit-tiny", precision="bf16"), ""),
+    (case("vit-tiny", mode=Mode.TRAINING), ""),
+    (case("vit-tiny", mode=Mode.TRAINING, options={"optimizer": "sgd"}), ""),
+    (case("vit-tiny", mode=Mode.TRAINING, options={"optimizer": "lion"}), "option"),
+    (case("detr-tiny", mode=Mode.TRAINING), "loss"),
+    (case("wav2vec2-tiny", mode=Mode.TRAINING), "loss"),
+    (case("vit-tiny", "bf16", mode=Mode.TRAINING), "autocast"),
+    (case("vit-tiny", "bf16", mode=Mode.TRAINING, options={"pure": True}), ""),
+    (case("vit-tiny", mode=Mode.TRAINING, options={"pure": True}), "option"),
+    (
+        case("vit-tiny", mode=Mode.TRAINING, options={"gradient_checkpointing": True}),
+        "gradient_checkpointing",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    REFUSED,
+    ids=[f"{c.model.id}-{c.precision}-{c.mode}-{'-'.join(c.options)}" for c, _ in REFUSED],
+)
+def test_what_cannot_be_done_is_refused_with_a_reason(
+    asked: Case, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "find_spec", lambda name: name)
+    answer = JaxRuntime().supports(asked, CPU)
+    assert (answer.ok, answer.reason) == (not reason, reason)
+    if reason:
+        assert answer.message
+        assert answer.advice
+
+
+def test_a_model_that_nobody_trains_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "find_spec", lambda name: name)
+    asked = case(mode=Mode.TRAINING)
+    model = dataclasses.replace(asked.model, training=None)
+    answer = JaxRuntime().supports(dataclasses.replace(asked, model=model), CPU)
+    assert answer.reason == "no_training"
+
+
+@pytest.mark.parametrize("missing", ["jax", "torch"])
+def test_a_missing_package_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "find_spec", lambda name: None if name == missing else name)
+    answer = JaxRuntime().supports(case(), CPU)
+    assert answer.reason == "package_missing"
+    assert missing in answer.message
+    assert "accelbench[jax]" in answer.advice
+
+
+def test_reading_the_card_imports_no_engine() -> None:
+    code = """
+import sys
+from accelbench.core.plugins import RUNTIMES, load, registered
+card = load(registered(RUNTIMES)["jax"])
+card = card() if isinstance(card, type) else card
+assert card.info.name == "jax" and card.info.default_for == ("tpu",)
+print(*sorted({name.split(".")[0] for name in sys.modules} & {"jax", "jaxlib", "torch", "numpy"}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_a_template_that_has_imported_everything_runs_one_thread() -> None:
+    """A second one would not be there after a fork, and what it held would stay locked."""
+    pytest.importorskip("jax")
+    if not sys.platform.startswith("linux"):
+        pytest.skip("threads are counted in /proc")
+    code = """
+import os
+from importlib import import_module
+from accelbench.runtimes.jax import JaxRuntime
+for module in JaxRuntime.info.preload:
+    import_module(module)
+print(len(os.listdir("/proc/self/task")))
+"""
+    environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=120, check=True, env=environment,
+    )  # fmt: skip
+    assert done.stdout.split()[-1] == "1"
+
+
+UPCAST = """
+%wrapped (p: bf16[64,64]) -> f32[64,64] {
+  %p = bf16[64,64]{1,0} parameter(0)
+  ROOT %convert.3 = f32[64,64]{1,0} convert(%p)
+}
+ENTRY %main (a: bf16[64,64], b: bf16[64,64]) -> bf16[64,64] {
+  %a.1 = bf16[64,64]{1,0} parameter(0)
+  %wrapped_convert = f32[64,64]{1,0} fusion(%a.1), kind=kLoop, calls=%wrapped
+  %b.1 = bf16[64,64]{1,0} parameter(1)
+  %wrapped_convert.1 = f32[64,64]{1,0} fusion(%b.1), kind=kLoop, calls=%wrapped
+  %dot.1 = f32[64,64]{1,0} dot(%wrapped_convert, %wrapped_convert.1), lhs_contracting_dims={1}
+  ROOT %back = bf16[64,64]{1,0} convert(%dot.1)
+}
+"""
+NARROW = """
+ENTRY %main {
+  %a = bf16[8,8]{1,0} parameter(0)
+  %k = bf16[3,3,8,8]{3,2,1,0} parameter(1)
+  %dot.2 = f32[8,8]{1,0} dot(%a, %a), lhs_contracting_dims={1}
+  %conv = (bf16[8,8]{1,0}, s8[0]{0}) custom-call(%a, %k), custom_call_target="__cudnn$convForward"
+  %gemm = bf16[8,8]{1,0} custom-call(%a, %a), custom_call_target="__cublas$lt$matmul"
+  %w = f32[8,8]{1,0} convert(%a)
+  ROOT %dot.3 = f32[8,8]{1,0} dot(%w, %w), lhs_contracting_dims={1}
+  %other = bf16[8]{0} custom-call(%a), custom_call_target="TopK"
+}
+"""
+
+
+class TestProductsOfAProgram:
+    def test_what_counts_is_what_a_product_reads(self) -> None:
+        pytest.importorskip("jax")
+        from accelbench.runtimes.jax.computed_in import multiplied_in
+
+        assert multiplied_in(UPCAST) == {"float32": 1.0}
+        assert multiplied_in(NARROW) == {"bfloat16": 0.75, "float32": 0.25}
+        assert multiplied_in("ENTRY %main {\n  ROOT %a = f32[2]{0} parameter(0)\n}") == {}
+
+    @pytest.mark.parametrize("name", ["float32", "bfloat16"])
+    def test_of_a_program_that_xla_has_just_compiled(self, name: str) -> None:
+        jax = pytest.importorskip("jax")
+        from accelbench.runtimes.jax.computed_in import multiplied_in
+
+        x = jax.numpy.ones((8, 8), name)
+        text = jax.jit(lambda a: a @ a).lower(x).compile().as_text()
+        found = multiplied_in(text)
+        assert sum(found.values()) == 1.0
+        if name == "float32":
+            assert found == {"float32": 1.0}

@@ -1,0 +1,110 @@
+"""What the onnxruntime runtime takes on, and what it refuses with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from array_sessions import case_of
+
+from accelbench.core.case import Shapes
+from accelbench.core.protocols import Device, Importing, Wanted
+from accelbench.core.words import Mode
+from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime, runtime
+from accelbench.runtimes.onnxruntime.providers import PROVIDERS, names_on, serving, with_options
+
+RUNTIME = OnnxruntimeRuntime()
+CPU = Device("cpu", "a processor")
+
+
+def answer(case: Any) -> Any:
+    return RUNTIME.supports(case, replace(CPU, hardware=case.target.hardware))
+
+
+@pytest.mark.parametrize(
+    ("precision", "kind"),
+    [("fp32", "onnx"), ("int8", "onnx-int8")],
+)
+def test_what_it_takes_on_the_cpu(precision: str, kind: str) -> None:
+    case = case_of("bert-tiny", precision)
+    assert answer(case).ok
+    assert isinstance(RUNTIME, Importing)
+    assert RUNTIME.wants(case) == Wanted(kind, static=False)
+
+
+@pytest.mark.parametrize(
+    ("precision", "why"),
+    [("fp16", "would compute fp16 in fp32"), ("bf16", "no bf16 kernels"), ("amp-bf16", "amp")],
+)
+def test_the_cpu_provider_has_no_half_precision(precision: str, why: str) -> None:
+    no = answer(case_of("bert-tiny", precision))
+    assert (no.ok, no.reason) == (False, "precision")
+    assert why in no.message
+    assert "fp32, int8" in no.advice
+
+
+def test_half_precision_runs_on_cards() -> None:
+    case = case_of("bert-tiny", "fp16", target="onnxruntime/cuda")
+    assert answer(case).ok
+    assert RUNTIME.wants(case) == Wanted("onnx-fp16")
+    mac = answer(case_of("bert-tiny", "fp16", target="onnxruntime/mps"))
+    assert "CoreML decides itself" in mac.message
+
+
+@pytest.mark.parametrize(
+    ("case", "reason", "advice"),
+    [
+        (replace(case_of("bert-tiny"), mode=Mode.TRAINING), "mode", "--framework pytorch"),
+        (
+            replace(case_of("gpt2-tiny"), shapes=Shapes(1, prompt_tokens=4, new_tokens=2)),
+            "generation",
+            "--new-tokens 0",
+        ),
+        (case_of("bert-tiny", compile=True), "option", "always optimised"),
+        (case_of("bert-tiny", provider="cuda"), "provider", "It has cpu."),
+        (case_of("bert-tiny", provider="nonsense"), "provider", "It has cpu."),
+        (
+            case_of("bert-tiny", target="onnxruntime/cuda", provider="cpu"),
+            "provider",
+            "cuda, tensorrt, directml",
+        ),
+    ],
+)
+def test_what_it_does_not_do_is_refused_with_a_way_out(case: Any, reason: str, advice: str) -> None:
+    no = answer(case)
+    assert (no.ok, no.reason) == (False, reason)
+    assert no.message
+    assert advice in no.advice
+
+
+def test_a_named_provider_is_the_one_that_is_used() -> None:
+    assert answer(case_of("bert-tiny", target="onnxruntime/cuda", provider="tensorrt")).ok
+    assert serving("cuda") == PROVIDERS[1]
+    named = serving("cuda", "directml")
+    assert named is not None
+    assert with_options(named, 2) == ("DmlExecutionProvider", {"device_id": "2"})
+    assert serving("tpu") is None
+    assert names_on("rocm") == ["migraphx", "rocm"]
+
+
+@pytest.mark.parametrize("package", ["onnxruntime", "onnx"])
+def test_a_missing_package_comes_first(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setattr(runtime, "find_spec", lambda name: None if name == package else object())
+    no = answer(replace(case_of("bert-tiny"), mode=Mode.TRAINING))
+    assert no.reason == "package_missing"
+    assert package in no.message
+    assert "accelbench[onnx]" in no.advice
+
+
+def test_it_sees_the_cpu() -> None:
+    found = RUNTIME.probe()
+    assert "cpu" in [one.hardware for one in found]
+    assert {one.hardware for one in found} <= set(RUNTIME.info.hardware)
+
+
+def test_the_card_is_of_a_forward_pass() -> None:
+    info = RUNTIME.info
+    assert not info.generates
+    assert info.consumes == "onnx"
+    assert info.isolation == "fork"

@@ -1,0 +1,134 @@
+"""What a profile says, from events written by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.core.errors import CaseError
+from accelbench.runtimes.arrays import hold_precision
+from accelbench.runtimes.onnxruntime.profile import Profile, read, understood
+from accelbench.runtimes.onnxruntime.providers import place_of
+
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+
+
+def run(ts: int) -> dict[str, Any]:
+    return {"cat": "Session", "name": "model_run", "ts": ts, "dur": 90}
+
+
+def node(
+    ts: int, dur: int, op: str = "MatMul", provider: str = CPU, index: int = 0, types: str = "float"
+) -> dict[str, Any]:
+    args = {
+        "op_name": op,
+        "provider": provider,
+        "node_index": str(index),
+        "input_type_shape": [{types: [2, 2]}, {"float": [2]}],
+    }
+    name = f"/layer.{index}/{op}_kernel_time"
+    return {"cat": "Node", "name": name, "ts": ts, "dur": dur, "args": args}
+
+
+def test_the_first_run_is_not_counted_by_time() -> None:
+    events = [run(100), node(110, 1000), node(120, 9, "Add", CUDA, 1)]
+    events += [run(200), node(210, 30), node(220, 10, "Add", CUDA, 1)]
+    found = understood(events)
+    assert found.nodes == {CPU: 1, CUDA: 1}
+    assert found.time_share == {CPU: 0.75, CUDA: 0.25}
+
+
+def test_a_run_in_which_another_process_had_the_core_does_not_count() -> None:
+    events = [run(0), run(100), node(110, 30), node(120, 10, "Add", CUDA, 1)]
+    events += [run(200), node(210, 3000), node(220, 10, "Add", CUDA, 1)]
+    assert understood(events).time_share == {CPU: 0.75, CUDA: 0.25}
+
+
+def test_a_loops_body_counts_as_often_as_it_runs() -> None:
+    events = [run(0), run(100), *(node(110 + i, 10) for i in range(3)), node(120, 10, "Add", CUDA)]
+    assert understood(events).time_share == {CPU: 0.75, CUDA: 0.25}
+    assert understood(events).nodes == {CPU: 1, CUDA: 1}
+
+
+def test_other_events_are_not_nodes() -> None:
+    fence = {**node(110, 500), "name": "/layer.0/MatMul_fence_before"}
+    thread = {"cat": "Node", "name": "x_kernel_time", "ts": 110, "dur": 5, "args": {}}
+    found = understood([run(100), fence, thread, node(120, 5)])
+    assert found.nodes == {CPU: 1, "": 1}
+    assert found.computed_in == {"float": 1.0}
+
+
+def test_nothing_is_no_share() -> None:
+    assert understood([]) == Profile({}, {}, {})
+    assert understood([run(1)]).time_share == {}
+
+
+@pytest.mark.parametrize(
+    ("op", "types", "said"),
+    [
+        ("MatMul", "float", "float"),
+        ("FusedConv", "float16", "float16"),
+        ("QLinearConv", "uint8", "int8"),
+        ("QGemm", "uint8", "int8"),
+        ("MatMulIntegerToFloat", "float", "int8"),
+        ("DynamicQuantizeMatMul", "float", "int8"),
+    ],
+)
+def test_a_product_is_computed_in_what_it_takes(op: str, types: str, said: str) -> None:
+    events = [run(0), node(1, 10, op, types=types), node(2, 90, "Add", index=1, types="float")]
+    assert understood(events).computed_in == {said: 1.0}
+
+
+def test_products_are_weighed_by_their_time() -> None:
+    events = [run(0), node(1, 30, "QGemm", types="uint8"), node(2, 10, index=1)]
+    assert understood(events).computed_in == {"int8": 0.75, "float": 0.25}
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps([run(0), node(1, 10)]))
+    assert read(path).as_details() == {
+        "provider_nodes": {CPU: 1},
+        "provider_time_share": {CPU: 1.0},
+        "computed_in": {"float": 1.0},
+    }
+
+
+def test_a_providers_place() -> None:
+    assert place_of(CPU, "cuda:1") == "cpu:0"
+    assert place_of(CUDA, "cuda:1") == "cuda:1"
+    assert place_of("TensorrtExecutionProvider", "cuda:1") == "cuda:1"
+    assert place_of(CUDA, "rocm:0") == CUDA
+    assert place_of("VitisAIExecutionProvider", "cuda:0") == "VitisAIExecutionProvider"
+
+
+@pytest.mark.parametrize(
+    ("asked", "computed"),
+    [
+        ("fp32", {"float": 1.0}),
+        ("fp16", {"float16": 0.5, "float": 0.5}),
+        ("int8", {"int8": 0.6, "float": 0.4}),
+        ("int8", {}),  # an engine that compiles a graph into one piece says nothing
+    ],
+)
+def test_a_precision_that_holds(asked: str, computed: dict[str, float]) -> None:
+    hold_precision(asked, computed)
+
+
+@pytest.mark.parametrize(
+    ("asked", "computed"),
+    [
+        ("fp32", {"float16": 1.0}),
+        ("fp16", {"float": 0.51, "float16": 0.49}),
+        ("int8", {"int8": 0.4, "float": 0.6}),
+        ("int8", {"fixed16 × int8": 1.0}),
+    ],
+)
+def test_a_precision_that_does_not(asked: str, computed: dict[str, float]) -> None:
+    with pytest.raises(CaseError) as raised:
+        hold_precision(asked, computed)
+    assert raised.value.reason == "precision_changed"
+    assert max(computed, key=lambda name: computed[name]) in raised.value.message
