@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import inspect
 import json
+import os
 import subprocess
 import sys
 import weakref
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, Subject
+from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, EXAMPLE, SUBJECTS, Subject
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.precision import PRECISIONS
@@ -87,8 +88,15 @@ class TestCard:
     @pytest.fixture
     def read(self, subject: Subject) -> tuple[dict[str, Any], list[Any], set[str]]:
         code = READ_CARD.format(card=subject.card, model=subject.model, hardware=subject.hardware)
+        # The example's package is not installed: it is found where it lies.
+        path = os.pathsep.join(filter(None, [str(EXAMPLE), os.environ.get("PYTHONPATH")]))
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={**os.environ, "PYTHONPATH": path},
         )
         info, answers, loaded = json.loads(done.stdout)
         return info, answers, set(loaded)
