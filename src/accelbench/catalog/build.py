@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -125,6 +126,10 @@ def transformers_class(spec: ModelSpec) -> Any:
             "Leave out --weights.",
         )
     _require_torch()
+    # Where torchao is installed transformers imports it, and it tells of every kernel of a GPU
+    # that this machine has not.
+    for talkative in ("torchao", "torch.utils._pytree"):
+        logging.getLogger(talkative).setLevel(logging.ERROR)
     import transformers
 
     # Its progress bars and hints would land between the lines of our own output.
