@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,22 @@ from scripted_runs import CPU, Scripted, Watcher, models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
+from accelbench.core.words import Provenance
 from accelbench.run import journey
 from accelbench.run.context import Settings
 from accelbench.run.journey import Journey
 from accelbench.run.plan import Plan, Planned
 from accelbench.run.verification import Verdict, Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.scripted import ScriptedRuntime
 
 TOLD = {"error": 0.01, "tolerance": 0.5, "errors": {"y": 0.01}, "wrong": "", "telling": True}
+
+
+class Pretending(ScriptedRuntime):
+    """A script that says of itself that it measures."""
+
+    info = replace(ScriptedRuntime.info, provenance=Provenance.MEASURED)
 
 
 def case_of(precision: str = "bf16", batch: int = 1, **options: Any) -> Case:
@@ -114,6 +123,10 @@ def test_only_measuring_looks_at_no_reference(tmp_path: Path) -> None:
 def test_without_a_reference_a_case_stands_unless_one_is_required(scripted: Scripted) -> None:
     (row,) = scripted.run(batches=[1])
     assert (row["status"], row["verification"]) == ("ok", "not_done")
+    assert "follows a script" in row["nulls"]["verification_error"]
+    scripted.runtimes["scripted"] = Pretending()
+    (row,) = scripted.run(batches=[1])
+    assert (row["status"], row["verification"]) == ("ok", "not_done")
     assert "pytorch is not installed" in row["nulls"]["verification_error"]
     (row,) = scripted.run(batches=[1], verify="require")
     assert (row["status"], row["reason"]) == ("failed", "not_verified")
@@ -123,7 +136,7 @@ def test_without_a_reference_a_case_stands_unless_one_is_required(scripted: Scri
 
 def test_a_runtime_that_computes_something_else_is_caught(scripted: Scripted) -> None:
     """The scripted runtime's outputs are nobody's: beside the real model they are wrong."""
-    scripted.runtimes["pytorch"] = PytorchRuntime()
+    scripted.runtimes |= {"scripted": Pretending(), "pytorch": PytorchRuntime()}
     rows = scripted.run(batches=[1, 4])
     assert [(row["status"], row["reason"]) for row in rows] == [("failed", "wrong_outputs")] * 2
     for row in rows:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.case import Case
 from accelbench.core.serial import case_to_json
-from accelbench.core.words import Mode
+from accelbench.core.words import Mode, Provenance
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
 from accelbench.run.reference import NoReferenceError, ask, is_own, reference_of
@@ -78,7 +78,7 @@ class Verifications:
     def gather(self, context: Context, group: Sequence[Planned]) -> None:
         """Have the reference's outputs for the first case of a group, or a reason."""
         cases = [planned.case for planned in group if planned.refusal is None]
-        if context.settings.verify == "off" or not cases:
+        if context.settings.verify == "off" or not cases or _scripted(context, cases[0]):
             return
         case = self._first.setdefault(self._cell(cases[0]), cases[0])
         asked = reference_of(case)
@@ -109,6 +109,8 @@ class Verifications:
         """What is known without asking the worker; None where it is still to be asked."""
         if context.settings.verify == "off":
             return Verdict(NOT_DONE, "it was not asked for")
+        if _scripted(context, case):
+            return Verdict(NOT_DONE, "the runtime follows a script and computes nothing")
         found = self._known(case)
         if found is not None:
             return found
@@ -148,6 +150,11 @@ class Verifications:
         """Remember that a worker could not say."""
         verdict = Verdict(NOT_DONE, f"running it to compare failed: {why}")
         return self._found.setdefault(self._cell(case), verdict)
+
+
+def _scripted(context: Context, case: Case) -> bool:
+    runtime = context.runtimes.get(case.target.runtime)
+    return runtime is not None and runtime.info.provenance is not Provenance.MEASURED
 
 
 def _judged(answer: Mapping[str, Any]) -> Verdict:
