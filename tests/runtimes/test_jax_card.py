@@ -14,7 +14,8 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device
 from accelbench.core.words import Mode
-from accelbench.runtimes.jax import JaxRuntime, runtime
+from accelbench.runtimes import refusals
+from accelbench.runtimes.jax import JaxRuntime
 
 CPU = Device("cpu", "a processor")
 
@@ -58,7 +59,7 @@ REFUSED = [
 def test_what_cannot_be_done_is_refused_with_a_reason(
     asked: Case, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "find_spec", lambda name: name)
+    monkeypatch.setattr(refusals, "find_spec", lambda name: name)
     answer = JaxRuntime().supports(asked, CPU)
     assert (answer.ok, answer.reason) == (not reason, reason)
     if reason:
@@ -67,7 +68,7 @@ def test_what_cannot_be_done_is_refused_with_a_reason(
 
 
 def test_a_model_that_nobody_trains_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "find_spec", lambda name: name)
+    monkeypatch.setattr(refusals, "find_spec", lambda name: name)
     asked = case(mode=Mode.TRAINING)
     model = dataclasses.replace(asked.model, training=None)
     answer = JaxRuntime().supports(dataclasses.replace(asked, model=model), CPU)
@@ -76,7 +77,7 @@ def test_a_model_that_nobody_trains_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("missing", ["jax", "torch"])
 def test_a_missing_package_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "find_spec", lambda name: None if name == missing else name)
+    monkeypatch.setattr(refusals, "find_spec", lambda name: None if name == missing else name)
     answer = JaxRuntime().supports(case(), CPU)
     assert answer.reason == "package_missing"
     assert missing in answer.message

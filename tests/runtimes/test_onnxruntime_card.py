@@ -11,7 +11,8 @@ from array_sessions import case_of
 from accelbench.core.case import Shapes
 from accelbench.core.protocols import Device, Importing, Wanted
 from accelbench.core.words import Mode
-from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime, runtime
+from accelbench.runtimes import refusals
+from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.onnxruntime.providers import PROVIDERS, names_on, serving, with_options
 
 RUNTIME = OnnxruntimeRuntime()
@@ -90,7 +91,7 @@ def test_a_named_provider_is_the_one_that_is_used() -> None:
 
 @pytest.mark.parametrize("package", ["onnxruntime", "onnx"])
 def test_a_missing_package_comes_first(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setattr(runtime, "find_spec", lambda name: None if name == package else object())
+    monkeypatch.setattr(refusals, "find_spec", lambda name: None if name == package else object())
     no = answer(replace(case_of("bert-tiny"), mode=Mode.TRAINING))
     assert no.reason == "package_missing"
     assert package in no.message

@@ -15,7 +15,8 @@ from array_sessions import case_of
 from accelbench.core.case import Shapes
 from accelbench.core.protocols import Device, Wanted
 from accelbench.core.words import Mode
-from accelbench.runtimes.qnn import QnnRuntime, backend, runtime
+from accelbench.runtimes import refusals
+from accelbench.runtimes.qnn import QnnRuntime, backend
 from accelbench.runtimes.qnn.composed import Composed, read, understood
 
 RUNTIME = QnnRuntime()
@@ -25,7 +26,7 @@ QNN, CPU = "QNNExecutionProvider", "CPUExecutionProvider"
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "find_spec", lambda name: object())
+    monkeypatch.setattr(refusals, "find_spec", lambda name: object())
 
 
 def case(model: str = "bert-tiny", precision: str = "int8", **options: Any) -> Any:
@@ -64,7 +65,7 @@ def test_what_it_does_not_do_is_refused_with_a_way_out(asked: Any, reason: str, 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        runtime, "find_spec", lambda name: None if name == "onnxruntime_qnn" else object()
+        refusals, "find_spec", lambda name: None if name == "onnxruntime_qnn" else object()
     )
     no = RUNTIME.supports(case(), NPU)
     assert no.reason == "package_missing"

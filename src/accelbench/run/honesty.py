@@ -17,7 +17,7 @@ from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import AccelbenchError, CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode, Timing
 from accelbench.run.selfcheck import other_seed
@@ -56,7 +56,7 @@ def refuse_implausible(case: Case, device: Device, median_ns: float) -> None:
 
     try:
         operations = flops(case.model, case.shapes, case.mode)
-    except Exception:
+    except AccelbenchError:
         return  # not counted: nothing can be said
     if not operations or median_ns <= 0:
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.protocols import (
@@ -16,6 +14,7 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.words import Mode
+from accelbench.runtimes.refusals import missing, no
 
 _OPTIONS = frozenset({"compile", "threads"})
 _TRAINING_OPTIONS = frozenset({"optimizer", "gradient_checkpointing", "pure"})
@@ -75,15 +74,11 @@ class JaxRuntime:
         return devices()
 
     def supports(self, case: Case, device: Device) -> Support:
-        for package in ("jax", "torch"):
-            if find_spec(package) is None:
-                return _no(
-                    "package_missing",
-                    f"the jax runtime needs the package {package}, which is not installed",
-                    "Install it with: pip install 'accelbench[jax]'",
-                )
+        absent = missing(self.info.name, ("jax", "torch"), "jax")
+        if absent is not None:
+            return absent
         if case.precision not in self.info.precisions:
-            return _no(
+            return no(
                 "precision",
                 f"the jax runtime does not run {case.precision}",
                 f"It runs {', '.join(self.info.precisions)}.",
@@ -92,13 +87,13 @@ class JaxRuntime:
         options = _OPTIONS | _TRAINING_OPTIONS if trains else _OPTIONS
         unknown = set(case.options) - options
         if unknown:
-            return _no(
+            return no(
                 "option",
                 f"the jax runtime has no option {', '.join(sorted(unknown))} in {case.mode.value}",
                 f"It has {', '.join(sorted(options))}.",
             )
         if "compile" in case.options and not case.compiled:
-            return _no("option", "the jax runtime always compiles", "Leave out the option compile.")
+            return no("option", "the jax runtime always compiles", "Leave out the option compile.")
         if trains:
             return _trains(case)
         return _generates(case) if case.generates else SUPPORTED
@@ -112,17 +107,13 @@ class JaxRuntime:
         return JaxSession(job, self.clock())
 
 
-def _no(reason: str, message: str, advice: str) -> Support:
-    return Support(ok=False, reason=reason, message=message, advice=advice)
-
-
 def _generates(case: Case) -> Support:
     if case.model.generation is None:
-        return _no(
+        return no(
             "no_generation", f"{case.model.id} does not generate text", "Leave out --new-tokens."
         )
     # Shapes are settled here: each new token reads a longer cache, and would be compiled anew.
-    return _no(
+    return no(
         "generation",
         "the jax runtime does not generate token by token",
         "Measure a forward pass with --new-tokens 0, or use --framework pytorch.",
@@ -132,27 +123,27 @@ def _generates(case: Case) -> Support:
 def _trains(case: Case) -> Support:
     how = case.model.training
     if how is None:
-        return _no(
+        return no(
             "no_training",
             f"the catalogue does not say how {case.model.id} is trained",
             "Use --mode inference.",
         )
     if how.loss in _NOT_COMPILED:
-        return _no(
+        return no(
             "loss",
             f"the jax runtime does not train {case.model.id}: {_NOT_COMPILED[how.loss]}",
             _ELSEWHERE,
         )
     optimizer = case.options.get("optimizer", "adamw")
     if optimizer not in _OPTIMIZERS:
-        return _no(
+        return no(
             "option",
             f"the jax runtime does not train with the optimizer {optimizer}",
             f"It trains with {' or '.join(_OPTIMIZERS)}.",
         )
     if case.options.get("gradient_checkpointing"):
         # jax.checkpoint around the whole pass would save nothing: its parts are what counts.
-        return _no(
+        return no(
             "gradient_checkpointing",
             "the jax runtime has no gradient checkpointing: the graph that it is handed"
             " no longer knows the model's layers",
@@ -165,13 +156,13 @@ def _narrow(case: Case) -> Support:
     """Half precision in training means autocast, unless it is pure."""
     narrow = case.precision != "fp32"
     if narrow and not case.options.get("pure"):
-        return _no(
+        return no(
             "autocast",
             f"training in {case.precision} means autocast, which JAX does not have",
             "Use --precision fp32, or --pure to train half-precision weights.",
         )
     if case.options.get("pure") and not narrow:
-        return _no(
+        return no(
             "option",
             f"pure training is of half-precision weights, and {case.precision} has none",
             "Use --precision bf16 or fp16, or leave out --pure.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.protocols import (
@@ -16,8 +14,8 @@ from accelbench.core.protocols import (
     Support,
     Wanted,
 )
-from accelbench.core.words import Mode
 from accelbench.runtimes.onnxruntime.providers import HARDWARE, names_on, serving
+from accelbench.runtimes.refusals import beyond_forward, missing, no
 
 _OPTIONS = frozenset({"threads", "provider"})
 _FORMATS = {"fp32": "onnx", "fp16": "onnx-fp16", "int8": "onnx-int8"}
@@ -53,7 +51,13 @@ class OnnxruntimeRuntime:
         return list(found.values())
 
     def supports(self, case: Case, device: Device) -> Support:
-        return _installed() or _asked(case) or _computes(case) or SUPPORTED
+        name = self.info.name
+        return (
+            missing(name, ("onnxruntime", "onnx"), "onnx")
+            or beyond_forward(name, case, _OPTIONS, "its graphs are always optimised")
+            or _computes(case)
+            or SUPPORTED
+        )
 
     def wants(self, case: Case) -> Wanted:
         return Wanted(_FORMATS[case.precision])
@@ -67,66 +71,24 @@ class OnnxruntimeRuntime:
         return OnnxruntimeSession(job, self.clock())
 
 
-def _installed() -> Support | None:
-    for package in ("onnxruntime", "onnx"):
-        if find_spec(package) is None:
-            return Support(
-                ok=False,
-                reason="package_missing",
-                message=f"the onnxruntime runtime needs the package {package}, which is not"
-                " installed",
-                advice="Install it with: pip install 'accelbench[onnx]'",
-            )
-    return None
-
-
-def _asked(case: Case) -> Support | None:
-    """Modes and options."""
-    if case.mode is Mode.TRAINING:
-        return Support(
-            ok=False,
-            reason="mode",
-            message="the onnxruntime runtime does not train",
-            advice="Use --framework pytorch or jax, or --mode inference.",
-        )
-    if case.generates:
-        return Support(
-            ok=False,
-            reason="generation",
-            message="the onnxruntime runtime does not generate token by token",
-            advice="Measure a forward pass: --new-tokens 0.",
-        )
-    unknown = set(case.options) - _OPTIONS
-    if unknown:
-        return Support(
-            ok=False,
-            reason="option",
-            message=f"the onnxruntime runtime has no option {', '.join(sorted(unknown))}",
-            advice=f"It has {', '.join(sorted(_OPTIONS))}; its graphs are always optimised.",
-        )
-    return None
-
-
 def _computes(case: Case) -> Support | None:
     """Whether the platform's provider computes in the precision that is asked for."""
     hardware = case.target.hardware
     named = case.options.get("provider")
     provider = serving(hardware, None if named is None else str(named))
     if provider is None:
-        return Support(
-            ok=False,
-            reason="provider",
-            message=f"ONNX Runtime has no provider {named} on {hardware}",
-            advice=f"It has {', '.join(names_on(hardware))}.",
+        return no(
+            "provider",
+            f"ONNX Runtime has no provider {named} on {hardware}",
+            f"It has {', '.join(names_on(hardware))}.",
         )
     if case.precision in provider.precisions:
         return None
     why = (provider.why_not or {}).get(
         case.precision, f"the {provider.name} provider does not run {case.precision}"
     )
-    return Support(
-        ok=False,
-        reason="precision",
-        message=why,
-        advice=f"It runs {', '.join(provider.precisions)}.",
+    return no(
+        "precision",
+        why,
+        f"It runs {', '.join(provider.precisions)}.",
     )

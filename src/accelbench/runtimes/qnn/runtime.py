@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.protocols import (
@@ -16,7 +14,7 @@ from accelbench.core.protocols import (
     Support,
     Wanted,
 )
-from accelbench.core.words import Mode
+from accelbench.runtimes.refusals import beyond_forward, missing, no
 
 _OPTIONS = frozenset({"threads"})
 
@@ -67,7 +65,13 @@ class QnnRuntime:
         return found
 
     def supports(self, case: Case, device: Device) -> Support:
-        return _installed() or _asked(case) or _computes(case) or SUPPORTED
+        name = self.info.name
+        return (
+            missing(name, ("onnxruntime", "onnx", "onnxruntime_qnn"), "qnn")
+            or beyond_forward(name, case, _OPTIONS, "the NPU's compiler always optimises")
+            or _computes(case)
+            or SUPPORTED
+        )
 
     def wants(self, case: Case) -> Wanted:
         return _WANTED[case.precision]
@@ -81,53 +85,12 @@ class QnnRuntime:
         return QnnSession(job, self.clock())
 
 
-def _installed() -> Support | None:
-    for package in ("onnxruntime", "onnx", "onnxruntime_qnn"):
-        if find_spec(package) is None:
-            return Support(
-                ok=False,
-                reason="package_missing",
-                message=f"the qnn runtime needs the package {package.replace('_', '-')}, which is"
-                " not installed",
-                advice="Install it with: pip install 'accelbench[qnn]'",
-            )
-    return None
-
-
-def _asked(case: Case) -> Support | None:
-    """Modes and options."""
-    if case.mode is Mode.TRAINING:
-        return Support(
-            ok=False,
-            reason="mode",
-            message="the qnn runtime does not train",
-            advice="Use --framework pytorch or jax, or --mode inference.",
-        )
-    if case.generates:
-        return Support(
-            ok=False,
-            reason="generation",
-            message="the qnn runtime does not generate token by token",
-            advice="Measure a forward pass: --new-tokens 0.",
-        )
-    unknown = set(case.options) - _OPTIONS
-    if unknown:
-        return Support(
-            ok=False,
-            reason="option",
-            message=f"the qnn runtime has no option {', '.join(sorted(unknown))}",
-            advice=f"It has {', '.join(sorted(_OPTIONS))}; the NPU's compiler always optimises.",
-        )
-    return None
-
-
 def _computes(case: Case) -> Support | None:
     """Whether the NPU computes in the precision that is asked for, and can be held to it."""
     if case.precision in _WANTED:
         return None
-    return Support(
-        ok=False,
-        reason="precision",
-        message=_WHY_NOT.get(case.precision, f"the qnn runtime does not run {case.precision}"),
-        advice=f"It runs {', '.join(_WANTED)}.",
+    return no(
+        "precision",
+        _WHY_NOT.get(case.precision, f"the qnn runtime does not run {case.precision}"),
+        f"It runs {', '.join(_WANTED)}.",
     )
