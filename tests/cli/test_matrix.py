@@ -306,6 +306,22 @@ def test_the_page_is_whole_needs_no_network_and_escapes_names() -> None:
     assert "prefers-color-scheme: dark" in text
 
 
+def test_the_page_needs_no_emoji_font_and_breaks_no_option_at_its_dashes() -> None:
+    text = html(rated(GRID), ABOUT)
+    assert [c for c in text if ord(c) > 0xFFFF or c in "✅❌\ufe0f"] == []
+    assert {"✓ High", "✗ N/A"} <= set(re.findall(r"<summary>([^<]+)", text))
+    assert "<code>--hardware</code> webnn" in text
+    assert "--" not in re.sub(
+        r"<style>.*</style>|<code>--[a-z-]+</code>", "", text, flags=re.DOTALL
+    )
+
+
+def test_pages_say_the_newest_result_to_the_minute() -> None:
+    for page in (html(rated(GRID), ABOUT), markdown(rated(GRID), ABOUT)):
+        assert "Newest result: 2026-01-02 03:04 UTC." in page
+    assert "Newest result: none." in markdown(rated([]), ABOUT)
+
+
 def test_markdown_keeps_each_row_on_a_line_and_its_columns() -> None:
     text = markdown(hostile(), ABOUT)
     rows = [line for line in text.splitlines() if line.startswith("|")]

@@ -9,6 +9,7 @@ with the same below "models", and more keys in each cell. docs/matrix-schema.jso
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +101,12 @@ def _machine(machine: Machine) -> dict[str, Any]:
         "cpus": machine.cpus or None,
         "memory_gib": machine.memory_gib or None,
     }
+
+
+def moment(text: str) -> str:
+    """A stored moment as pages say it: to the minute; what is none stays as it is."""
+    found = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)", text)
+    return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def mark(cell: Cell) -> str:

@@ -1,39 +1,59 @@
 """The compatibility matrix as one HTML file: no network, no script, light and dark. Pure.
 
-Each cell opens to the reason behind it (`<details>`), so that the page can be printed,
-read without a mouse, and attached to a mail.
+Each cell opens to the reason behind it (`<details>`), so that the page can be read without
+a mouse and attached to a mail; printed, all are open. The marks are plain signs, not emoji:
+where no emoji font is installed those are empty boxes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
 from accelbench.analysis.matrix import RULE
-from accelbench.report.matrix import About, mark, tells
+from accelbench.report.matrix import About, mark, moment, tells
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --dim: #57606a;
   --high: #cdeed6; --medium: #e4f3d4; --low: #fdf0c4; --bad: #fbd9d6; --none: #f0f2f5; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0f1419; --line: #3a424c;
-  --dim: #9aa5b1; --high: #14532d; --medium: #37501b; --low: #594409; --bad: #6b2421;
+  --dim: #a9b4c0; --high: #14532d; --medium: #37501b; --low: #594409; --bad: #6b2421;
   --none: #1d242c; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   margin: 2rem auto; max-width: 84rem; padding: 0 1rem; }
 p.about, small { color: var(--dim); }
 div.wide { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { border: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
-  vertical-align: top; }
+table { border-collapse: separate; border-spacing: 0; border: solid var(--line);
+  border-width: 1px 0 0 1px; }
+th, td { border: solid var(--line); border-width: 0 1px 1px 0; padding: .4rem .6rem;
+  text-align: left; vertical-align: top; }
+th[scope=row], th:first-child { position: sticky; left: 0; background: var(--paper); }
 th[scope=row] { white-space: nowrap; }
 td.high { background: var(--high); } td.medium { background: var(--medium); }
 td.low { background: var(--low); } td.incompatible { background: var(--bad); }
 td.none { background: var(--none); }
-summary { cursor: pointer; white-space: nowrap; }
-dl { margin: .4rem 0 0; max-width: 22rem; overflow-wrap: anywhere; font-size: .9rem; }
+summary { cursor: pointer; white-space: nowrap; margin-left: 1rem; list-style-position: outside; }
+dl { margin: .4rem 0 0; width: 15rem; overflow-wrap: anywhere; font-size: .9em; }
 dt { color: var(--dim); } dd { margin: 0 0 .3rem; }
+code { font: inherit; white-space: nowrap; }
+@media print { details::details-content { content-visibility: visible; }
+  @page { size: landscape; margin: 1cm; } body { font-size: 9px; margin: 0; padding: 0; }
+  td { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  dl { width: auto; min-width: 5rem; } }
 """
+
+#: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
+_SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
+
+#: An option's dashes are no place to break a line.
+_OPTION = re.compile(r"--[a-z][a-z-]*")
+
+_LEGEND = (
+    "✗ N/A: incompatible. N/A: not available, or not measured. Emulated: its outputs are right,"
+    " its times mean nothing. Open a cell for the reason behind it."
+)
 
 
 def html(matrix: Matrix, about: About) -> str:
@@ -49,8 +69,8 @@ def _page(matrix: Matrix, about: About) -> Iterator[str]:
     yield f"<style>{_STYLE}</style></head><body>"
     yield "<h1>Compatibility matrix</h1>"
     newest = matrix.newest or "none"
-    yield f'<p class="about">{escape(str(about))}. Newest result: {escape(newest)}.</p>'
-    yield "<p>Open a cell for the reason behind it.</p>"
+    yield f'<p class="about">{escape(str(about))}. Newest result: {escape(moment(newest))}.</p>'
+    yield f"<p>{_LEGEND}</p>"
     for title, lines in (("Model families", matrix.families), ("Models", matrix.models)):
         yield f"<h2>{title}</h2>"
         yield from _table(title, lines, matrix.hardware)
@@ -71,18 +91,29 @@ def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterat
 
 
 def _cell(hardware: str, cell: Cell) -> str:
-    short = escape(mark(cell))
+    short = escape(_plain(mark(cell)))
     if hardware == "cpu" and cell.runtimes:
         short += f"<br><small>{escape(' and '.join(cell.runtimes))}</small>"
     elif cell.speed is not None:
         short += f"<br><small>{cell.speed:.2f}× the CPU</small>"
     known = [] if cell.compatible else [("N/A", cell.availability.value)]
     pairs = [*known, *tells(cell)]
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{_told(text)}</dd>" for name, text in pairs)
     return (
         f'<td class="{_kind(cell)}"><details><summary>{short}</summary>'
         f"<dl>{listed}</dl></details></td>"
     )
+
+
+def _plain(marked: str) -> str:
+    for emoji, sign in _SIGNS.items():
+        marked = marked.replace(emoji, sign)
+    return marked
+
+
+def _told(text: str) -> str:
+    """Text with its options kept in one piece."""
+    return _OPTION.sub(r"<code>\g<0></code>", escape(text))
 
 
 def _kind(cell: Cell) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from accelbench.analysis.cells import Availability, Line, Matrix
 from accelbench.analysis.matrix import RULE
-from accelbench.report.matrix import About, mark, tells
+from accelbench.report.matrix import About, mark, moment, tells
 
 #: No text begins a line here, so that lists and headings cannot begin within one; an underscore
 #: between letters is none of Markdown's.
@@ -22,7 +22,7 @@ def markdown(matrix: Matrix, about: About) -> str:
 def _page(matrix: Matrix, about: About) -> Iterator[str]:
     yield "# Compatibility matrix"
     yield ""
-    yield f"{_plain(str(about))}. Newest result: {_plain(matrix.newest or 'none')}."
+    yield f"{_plain(str(about))}. Newest result: {_plain(moment(matrix.newest or 'none'))}."
     for title, lines in (("Model families", matrix.families), ("Models", matrix.models)):
         yield from ("", f"## {title}", "")
         yield from _table(title, lines, matrix.hardware)
