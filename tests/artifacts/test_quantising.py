@@ -11,7 +11,7 @@ import pytest
 from artifact_makers import by_engine, case_of, inputs_of, made, shared_cache
 from onnx import TensorProto, helper, numpy_helper
 
-from accelbench.artifacts import graphs, quantising
+from accelbench.artifacts import external, graphs, quantising
 from accelbench.artifacts.make import make
 from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, seeds
 from accelbench.artifacts.recipe import Recipe
@@ -139,7 +139,7 @@ def test_folding_computes_what_depends_on_nothing(tmp_path: Path) -> None:
         ],
         {"w": np.arange(1200, dtype=np.float32).reshape(400, 3)},
     )
-    graphs.save(model, tmp_path / "in.onnx", "in.data")
+    external.save(model, tmp_path / "in.onnx", "in.data")
     graphs.fold(tmp_path / "in.onnx", tmp_path / "out.onnx")
     folded = onnx.load(str(tmp_path / "out.onnx"))
     assert [node.op_type for node in folded.graph.node] == ["MatMul"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from accelbench.artifacts.graphs import save
+from accelbench.artifacts.external import gather, save
 from accelbench.artifacts.manifest import Tensor
 from accelbench.artifacts.patches import applied
 from accelbench.artifacts.recipe import Recipe
@@ -52,10 +52,13 @@ class Positional(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
         return tuple(named_tensors(self.module(**fed, **self.constants)).values())
 
 
-def export(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """Write model.onnx and model.data; the manifest's fields that follow from the export."""
+def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str, Any]:
+    """Write model.onnx and model.data; the manifest's fields that follow from the export.
+
+    A folder to `spill` to takes weights that the memory does not hold.
+    """
     spec = recipe.case.model
-    made = built(spec, recipe.seed, recipe.weights, recipe.trust_remote_code)
+    made = built(spec, recipe.seed, recipe.weights, recipe.trust_remote_code, spill=spill)
     shapes = recipe.case.shapes
     batch = shapes.batch if recipe.static else _TRACED_BATCH
     fed, constants = _fed(recipe, batch)
@@ -139,12 +142,12 @@ def external(path: Path) -> None:
     """Keep the weights in one file beside the graph, each once."""
     import onnx
 
-    model = onnx.load(str(path))
-    # What the exporter wrote beside it is in memory now, and saving would append to it.
-    for other in path.parent.iterdir():
-        if other != path:
-            other.unlink()
-    save(model, path, WEIGHTS)
+    model = onnx.load(str(path), load_external_data=False)
+    if any(onnx.external_data_helper.uses_external_data(one) for one in model.graph.initializer):
+        # Beyond 2 GB the exporter writes files of its own: they are joined on the disk.
+        gather(model, path, WEIGHTS)
+    else:
+        save(model, path, WEIGHTS)
 
 
 def _tensor(name: str, file_name: str, value: torch.Tensor, batch: int | None) -> Tensor:

@@ -56,20 +56,6 @@ _WEIGHTED = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Gather")
 _SIZES = {"Resize": (1, 2), "Range": (0, 1, 2)}
 
 
-def save(model: Any, path: Path, weights: str) -> None:
-    """Write a graph with its weights in a file beside it, each once."""
-    import onnx
-
-    onnx.save_model(
-        model,
-        str(path),
-        save_as_external_data=True,
-        all_tensors_to_one_file=True,
-        location=weights,
-        size_threshold=1024,
-    )
-
-
 def fold(source: Path, target: Path) -> None:
     """Write a graph with its constants computed and its shapes inferred."""
     from onnxruntime.quantization.shape_inference import quant_pre_process

@@ -20,8 +20,8 @@ from accelbench.core.identity import plain
 BASE = "onnx"
 
 
-def make(recipe: Recipe, cache: Cache) -> Kept:
-    """The artefact of a recipe, made if it is not there.
+def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
+    """The artefact of a recipe, made if it is not there; weights that are too many `spill`.
 
     Raises:
         CaseError: it cannot be made; `reason` is export_failed or conversion_failed.
@@ -29,10 +29,10 @@ def make(recipe: Recipe, cache: Cache) -> Kept:
     found = cache.find(recipe.key)
     if found is not None:
         return found
-    base = None if recipe.wanted.format == BASE else make(recipe.of(BASE), cache)
+    base = None if recipe.wanted.format == BASE else make(recipe.of(BASE), cache, spill)
     with cache.making(recipe.key) as folder:
         began = time.monotonic()
-        fields = _export(recipe, folder) if base is None else _convert(recipe, base, folder)
+        fields = _export(recipe, folder, spill) if base is None else _convert(recipe, base, folder)
         seconds = {**(dict(base.manifest.seconds) if base else {})}
         seconds[recipe.wanted.format] = round(time.monotonic() - began, 3)
         manifest = Manifest(
@@ -58,10 +58,10 @@ def plain_fields(manifest: Manifest) -> dict[str, Any]:
     return {name: getattr(manifest, name) for name in plain(manifest)}
 
 
-def _export(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
+def _export(recipe: Recipe, folder: Path, spill: Path | None) -> Mapping[str, Any]:
     from accelbench.artifacts.exporting import export
 
-    return export(recipe, folder)
+    return export(recipe, folder, spill)
 
 
 def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.artifacts.exporting import GRAPH, WEIGHTS
-from accelbench.artifacts.graphs import Choice, chosen, fold, save, soften, unshare
+from accelbench.artifacts.external import save
+from accelbench.artifacts.graphs import Choice, chosen, fold, soften, unshare
 from accelbench.artifacts.manifest import Manifest
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import make_inputs

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, MissingExtraError
@@ -39,6 +40,7 @@ def built(
     weights: str = RANDOM,
     trust_remote_code: bool = False,
     dtype: torch.dtype | None = None,
+    spill: Path | None = None,
 ) -> Built:
     """Build a model on the CPU, in evaluation mode.
 
@@ -52,6 +54,8 @@ def built(
         dtype: what floating-point weights become; None is fp32. The bits are
             those of the fp32 model cast, but random weights never all exist in
             fp32: a model of 7 billion takes 13 GiB in a 16-bit type, not 27.
+        spill: a folder on a disk; random weights are then mapped to a file there
+            and take no memory of their own. Never where anything is timed.
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
@@ -62,7 +66,7 @@ def built(
         construct = constructor(spec)
         from accelbench.catalog.initial import initialised
 
-        module, digest = initialised(construct, seed, dtype)
+        module, digest = initialised(construct, seed, dtype, spill)
     else:
         from accelbench.catalog.narrow import Narrowing
         from accelbench.catalog.weights import from_folder, from_hub

@@ -18,12 +18,14 @@ Imports torch: import this module only where a model is built.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from accelbench.catalog.mapped import MappedWeights
 from accelbench.catalog.narrow import Narrowing
 
 _aten = torch.ops.aten
@@ -117,20 +119,28 @@ def _touches_first_alone(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def initialised(
-    construct: Callable[[], torch.nn.Module], seed: int, dtype: torch.dtype | None = None
+    construct: Callable[[], torch.nn.Module],
+    seed: int,
+    dtype: torch.dtype | None = None,
+    spill: Path | None = None,
 ) -> tuple[torch.nn.Module, str]:
     """Construct a module with seeded weights, each drawn once; and their digest in fp32.
 
     The same seed gives the same bits for the same torch on the same kind of
     CPU, in any process and with any number of threads; a `dtype` gives those
-    bits cast. The global random state is left as it was.
+    bits cast, and a folder to `spill` to has them mapped to a file there. The
+    global random state is left as it was.
     """
     mode = _FillOnce()
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
         with mode:
             module = construct()
-        narrowing = Narrowing(module, dtype)
+        keep = None
+        if spill is not None:
+            item = (dtype or torch.float32).itemsize
+            keep = MappedWeights.of(module, spill, item).keep
+        narrowing = Narrowing(module, dtype, keep)
         with torch.no_grad():
             mode.carry_out_all(narrowing)
     return module, narrowing.finish()

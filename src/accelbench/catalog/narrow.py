@@ -11,6 +11,7 @@ Imports torch: import this module only where a model is built.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +33,16 @@ class _Place:
 class Narrowing:
     """Casts the tensors of one storage after another, in whatever order they come."""
 
-    def __init__(self, module: torch.nn.Module, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        dtype: torch.dtype | None = None,
+        keep: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> None:
+        """`keep` gives what is cast another place, such as a file."""
         self._module = module
         self._dtype = dtype
+        self._keep = keep
         self._heads: list[tuple[str, int]] = []  # in order of name: how it is said, where it lies
         self._places: dict[int, list[_Place]] = {}  # by storage: what the digest sums
         self._sums: dict[int, bytes] = {}  # by pointer
@@ -80,7 +88,8 @@ class Narrowing:
 
     def _cast(self, tensor: Any) -> Any:
         wanted = self._dtype if tensor.is_floating_point() else None
-        return tensor if wanted is None else tensor.to(wanted)
+        cast = tensor if wanted is None else tensor.to(wanted)
+        return cast if self._keep is None else self._keep(cast)
 
     def finish(self) -> str:
         """Cast what is left; the digest of the whole state."""

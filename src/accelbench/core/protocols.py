@@ -168,6 +168,7 @@ class Job:
     artefact: str | None = None  # the folder of what the runtime wants opened
     data: str | None = None  # a folder of real inputs; None: synthetic ones
     trust_remote_code: bool = False
+    spill: str | None = None  # a folder for weights that memory does not hold; nothing is timed
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,9 @@ class RuntimeInfo:
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
     provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated
+    compiles: bool = False  # always, asked or not: the column `compiled` is true of its results
     generates: bool = True  # token by token; else a forward pass is what is measured by default
+    spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
 
 
 @runtime_checkable

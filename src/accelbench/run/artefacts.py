@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.artifacts.cache import Cache, Kept
@@ -21,6 +22,7 @@ from accelbench.core.words import Status
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
 from accelbench.run.results import Outcome
+from accelbench.run.spilling import spill_to, weights_bytes
 
 if TYPE_CHECKING:
     from accelbench.run.context import Context
@@ -30,6 +32,15 @@ _HOST = Device("cpu", "the exporter's processor")
 
 #: The module, its graph and the file that is written, at once: times the weights in fp32.
 _EXPORT_SHARE = 4
+
+#: What is written with the weights on the disk; other formats are made in memory.
+_SPILLED = frozenset({"onnx", "ir"})
+
+#: A layer's values, and what an exporter holds besides, where the weights are on the disk.
+_WITHOUT_WEIGHTS = 4 * 2**30
+
+#: What the model is mapped to and what is written, or that and what it is converted to.
+_FILES = 2
 
 #: What no other way of exporting would change.
 _HOPELESS = frozenset({"budget", "timeout", "killed", "worker_did_not_start", "package_missing"})
@@ -103,14 +114,17 @@ class Artefacts:
         from accelbench.run.conversation import Conversation, TroubleError
 
         exporter = context.runtimes.get(_EXPORTER)
-        no = _refusal(context, recipe, exporter)
-        if no is not None or exporter is None:
-            raise TroubleError(no or _missing())
+        if exporter is None:
+            raise TroubleError(_missing())
+        try:
+            spill = _spill(context, recipe)
+        except _TooLargeError as error:
+            raise TroubleError(error.outcome) from error
         talk = Conversation(context)
         try:
             context.observer.progress(Progress("exporting"))
             talk.start(exporter)
-            talk.ask(_request(recipe), "exporting")
+            talk.ask(_request(recipe, spill), "exporting")
         finally:
             talk.drop()
         kept = self._cache.find(recipe.key)
@@ -139,7 +153,7 @@ def _cell(case: Case) -> str:
     )
 
 
-def _request(recipe: Recipe) -> dict[str, Any]:
+def _request(recipe: Recipe, spill: Path | None) -> dict[str, Any]:
     """What the exporting worker is asked."""
     return {
         "do": "export",
@@ -150,22 +164,37 @@ def _request(recipe: Recipe) -> dict[str, Any]:
         "weights": recipe.weights,
         "trust_remote_code": recipe.trust_remote_code,
         "workarounds": list(recipe.workarounds),
+        "spill": None if spill is None else str(spill),
     }
 
 
-def _refusal(context: Context, recipe: Recipe, exporter: Runtime | None) -> Outcome | None:
-    """Why exporting is not worth trying."""
-    if exporter is None:
-        return _missing()
-    need = _EXPORT_SHARE * 4 * recipe.case.model.parameters
+class _TooLargeError(Exception):
+    """Exporting is not worth trying."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+def _spill(context: Context, recipe: Recipe) -> Path | None:
+    """Where the weights of what is exported are kept, if the memory does not hold them."""
+    heavy = weights_bytes(recipe.case)
+    need = _EXPORT_SHARE * heavy
     room = context.free(_HOST)
     if room is None or need <= room:
         return None
-    return Outcome(
-        Status.OUT_OF_MEMORY,
-        "out_of_memory_estimated",
-        f"exporting it needs an estimated {need / 2**30:.1f} GiB and {room / 2**30:.1f} GiB is"
-        " free; nothing was allocated",
+    if recipe.wanted.format in _SPILLED:
+        least = heavy + _WITHOUT_WEIGHTS
+        spill = spill_to(recipe.case, recipe.weights, least, room, _FILES)
+        if spill is not None:
+            return spill
+    raise _TooLargeError(
+        Outcome(
+            Status.OUT_OF_MEMORY,
+            "out_of_memory_estimated",
+            f"exporting it needs an estimated {need / 2**30:.1f} GiB and {room / 2**30:.1f} GiB"
+            " is free; nothing was allocated",
+        )
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.case import Case
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def open_request(
-    settings: Settings, case: Case, device: Device, artefact: str | None = None
+    settings: Settings,
+    case: Case,
+    device: Device,
+    artefact: str | None = None,
+    spill: Path | None = None,
 ) -> dict[str, Any]:
     """The request that opens a case's model on a device, with everything the run has settled."""
     return {
@@ -25,6 +30,7 @@ def open_request(
             "threads": settings.threads,
             "weights": settings.weights,
             "artefact": artefact,
+            "spill": None if spill is None else str(spill),
             "data": settings.data,
             "trust_remote_code": settings.trust_remote_code,
         },

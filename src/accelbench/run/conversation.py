@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
@@ -61,7 +62,9 @@ class Conversation:
             said = f"no worker could be started: {error or 'it did not answer in time'}"
             raise TroubleError(_no_worker(said, "Run again with --debug.")) from error
 
-    def open(self, planned: Planned, artefact: str | None = None) -> None:
+    def open(
+        self, planned: Planned, artefact: str | None = None, spill: Path | None = None
+    ) -> None:
         """A fresh worker that has the case's model open; raises TroubleError."""
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if runtime is None:
@@ -70,7 +73,7 @@ class Conversation:
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
-        request = open_request(self._settings, planned.case, device, artefact)
+        request = open_request(self._settings, planned.case, device, artefact, spill)
         self.opened = self.ask(request, "loading")
         self.cpu_seconds = self.opened["cpu_seconds"]
 

@@ -170,6 +170,7 @@ class GroupLaunch:
             started_at,
             utc_now(),
             context.estimate(planned.case),
+            compiles=runtime is not None and runtime.info.compiles,
         )
         context.repeats.look(body)
         with lifeline.undisturbed():
@@ -239,7 +240,8 @@ class GroupLaunch:
         context = self._context
         artefact = context.artefacts.get(context, planned, self._workarounds)
         self._static = artefact is not None and artefact.static
-        self._talk.open(planned, artefact.folder if artefact else None)
+        spill = self._room.spill(planned, files=0 if artefact else 1)
+        self._talk.open(planned, artefact.folder if artefact else None, spill)
 
     def _held(self, case: Case, outcome: Outcome) -> Outcome:
         """Hold what was measured against its reference: what is wrong is no result."""

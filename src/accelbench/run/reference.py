@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.case import Case, Target
@@ -18,12 +19,14 @@ from accelbench.core.protocols import Device
 from accelbench.core.words import Mode
 from accelbench.run.asking import open_request
 from accelbench.run.plan import Planned
+from accelbench.run.spilling import spill_to
 from accelbench.run.wire import Channel, ClosedError
 
 if TYPE_CHECKING:
     from accelbench.run.context import Context
 
-#: A reference that would take longer is not worth its time, nor more than this part of a budget.
+#: A reference that would take longer is not worth its time, nor more than this part of a budget;
+#: where verifying is what was asked for, it may take as long as a case.
 LONGEST_SECONDS = 60.0
 LARGEST_SHARE = 0.25
 
@@ -66,8 +69,10 @@ def is_own(case: Case) -> bool:
 
 def most_seconds(context: Context) -> float:
     """What a reference may take."""
-    left = context.budget.left()
-    return LONGEST_SECONDS if left is None else min(LONGEST_SECONDS, LARGEST_SHARE * left)
+    left, longest = context.budget.left(), LONGEST_SECONDS
+    if context.settings.verify in ("require", "only"):
+        longest = max(longest, context.settings.timeout)
+    return longest if left is None else min(longest, LARGEST_SHARE * left)
 
 
 def seconds(context: Context, case: Case, steps: int) -> float:
@@ -82,8 +87,12 @@ def seconds(context: Context, case: Case, steps: int) -> float:
     return steps * flops / (_PER_CORE * cores)
 
 
-def refuse(context: Context, case: Case, steps: int) -> None:
-    """Raise NoReferenceError where a reference is not worth trying."""
+def prepare(context: Context, case: Case, steps: int) -> Path | None:
+    """Where the reference's weights are kept if the memory does not hold them.
+
+    Raises:
+        NoReferenceError: a reference is not worth trying.
+    """
     runtime = context.runtimes.get(_RUNTIME)
     if runtime is None:
         raise NoReferenceError(f"the runtime {_RUNTIME} is not installed here")
@@ -94,7 +103,10 @@ def refuse(context: Context, case: Case, steps: int) -> None:
     least = (16 if case.mode is Mode.TRAINING else 4) * case.model.parameters
     need = context.estimate(case) or least
     room = context.free(_CPU)
+    spill = None
     if room is not None and need > room:
+        spill = spill_to(case, context.settings.weights, need, room)
+    if room is not None and need > room and spill is None:
         raise NoReferenceError(
             f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"
             f" and {room / 2**30:.1f} GiB is free"
@@ -103,24 +115,25 @@ def refuse(context: Context, case: Case, steps: int) -> None:
     if needed > most:
         raise NoReferenceError(
             f"in fp32 on the CPU it would take an estimated {needed:.0f} s,"
-            f" and {max(most, 0):.0f} s is the most"
+            f" and {max(most, 0):.0f} s is the most; --verify require gives it as long as a case"
         )
+    return spill
 
 
 def ask(
     context: Context, case: Case, steps: int, requests: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Answers of a worker that has the reference open; raises NoReferenceError."""
-    refuse(context, case, steps)
+    spill = prepare(context, case, steps)
     settings = context.settings
     try:
         worker = context.workshop.worker(context.runtimes[_RUNTIME], settings.threads)
     except (SurroundingsError, ClosedError, TimeoutError) as error:
         words = error or "it did not answer in time"
         raise NoReferenceError(f"its worker did not start ({words})") from error
-    patience = min(settings.timeout, _PATIENCE * LONGEST_SECONDS)
+    patience = min(settings.timeout, _PATIENCE * most_seconds(context))
     try:
-        _answer(worker.channel, open_request(settings, case, _CPU), patience)
+        _answer(worker.channel, open_request(settings, case, _CPU, spill=spill), patience)
         return [_answer(worker.channel, request, patience) for request in requests]
     except TimeoutError as error:
         raise NoReferenceError(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from accelbench.core.words import Status
 from accelbench.run.context import Context
 from accelbench.run.plan import Planned
 from accelbench.run.results import Outcome
+from accelbench.run.spilling import spill_to
 
 #: A reason that others look for.
 ESTIMATED = "out_of_memory_estimated"
@@ -47,12 +49,28 @@ class Room:
         need = self._context.estimate(planned.case)
         if need is None or self._free is None or need <= self._free:
             return None
+        if self.spill(planned, files=1) is not None:
+            return None
         return Outcome(
             Status.OUT_OF_MEMORY,
             ESTIMATED,
             f"an estimated {_gib(need)} is needed and {_gib(self._free)} is free;"
             " nothing was allocated",
         )
+
+    def spill(self, planned: Planned, files: int) -> Path | None:
+        """Where weights that memory does not hold are kept, if nothing is to be timed.
+
+        `files` is how often the runtime writes them there; one that maps an artefact does not.
+        """
+        settings, case = self._context.settings, planned.case
+        runtime = self._context.runtimes.get(case.target.runtime)
+        need = self._context.estimate(case)
+        if settings.verify != "only" or runtime is None or not runtime.info.spills:
+            return None
+        if case.precision != "fp32" or need is None or self._free is None or need <= self._free:
+            return None
+        return spill_to(case, settings.weights, need, self._free, files)
 
     def advice(self, planned: Planned, estimate: bool = True) -> str:
         """The largest batch that fitted, and the small variant."""

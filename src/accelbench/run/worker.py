@@ -103,6 +103,7 @@ def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
         artefact=body.get("artefact"),
         data=body.get("data"),
         trust_remote_code=body["trust_remote_code"],
+        spill=body.get("spill"),
     )
     return runtime.open(job)
 
@@ -157,7 +158,8 @@ def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
         request["trust_remote_code"],
         tuple(request["workarounds"]),
     )
-    return {"folder": str(make(recipe, Cache()).folder), "cpu_seconds": cpu_seconds()}
+    spill = Path(request["spill"]) if request.get("spill") else None
+    return {"folder": str(make(recipe, Cache(), spill).folder), "cpu_seconds": cpu_seconds()}
 
 
 class Bench:

@@ -35,6 +35,7 @@ class OnnxruntimeRuntime:
         preload=("onnxruntime", "accelbench.runtimes.onnxruntime.session"),
         environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1"},
         generates=False,
+        spills=True,
     )
 
     def probe(self) -> list[Device | Absent]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +15,22 @@ import onnxruntime
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.profile import Profile as Profiled
+from accelbench.core.profile import profiled
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.arrays import ArraySession, hold_precision
-from accelbench.runtimes.onnxruntime.profile import Profile, read
+from accelbench.runtimes.onnxruntime.profile import NAME, REMARK, Profile, read, spent
 from accelbench.runtimes.onnxruntime.providers import (
     Provider,
     place_of,
     serving,
     with_options,
 )
+from accelbench.runtimes.profiling import walls
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
 _PROFILED_RUNS = 3
+_TRACE = "trace.json"
 _NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate")
 
 
@@ -50,6 +58,9 @@ class OnnxruntimeSession(ArraySession):
         options.log_severity_level = _QUIET
         if self._job.threads:
             options.intra_op_num_threads = self._job.threads
+        if self._job.spill:
+            # Weights packed for products would be a second copy of them, in memory.
+            options.add_session_config_entry("session.disable_prepacking", "1")
         return options
 
     def _new(self, options: Any) -> Any:
@@ -58,6 +69,8 @@ class OnnxruntimeSession(ArraySession):
                 str(self.model_path),
                 options,
                 providers=[with_options(self._provider, self._job.device.ordinal)],
+                # A transposed weight that is computed once is a copy, too.
+                disabled_optimizers=["ConstantFolding"] if self._job.spill else None,
             )
         except Exception as error:
             raise understood(error, "session_failed") from error
@@ -131,22 +144,44 @@ class OnnxruntimeSession(ArraySession):
 
     def _profiled(self, inputs: Any) -> Profile:
         """What a second session of the same file and options says of a few runs."""
+        with self._recording() as ended:
+            fed = inputs
+            if self._schedule is not None:
+                fed = self._bind(inputs)
+            elif self._memory:
+                fed = self._bind(dict(self._arrays(self._case, self._job.seed)))
+            for _ in range(_PROFILED_RUNS):
+                self._run(fed)
+            return read(ended())
+
+    @contextmanager
+    def _recording(self) -> Iterator[Callable[[], Path]]:
+        """A second session in the place of the first one, and what ends its profile file."""
         with tempfile.TemporaryDirectory(prefix="accelbench-profile-") as folder:
             options = self._options()
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(folder) / "profile")
             measured, self._session = self._session, self._new(options)
             try:
-                fed = inputs
-                if self._schedule is not None:
-                    fed = self._bind(inputs)
-                elif self._memory:
-                    fed = self._bind(dict(self._arrays(self._case, self._job.seed)))
-                for _ in range(_PROFILED_RUNS):
-                    self._run(fed)
-                return read(Path(self._session.end_profiling()))
+                yield lambda: Path(self._session.end_profiling())
             finally:
                 self._session = measured
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profiled:
+        with self._recording() as ended:
+            # What lies on a device is bound to the session that reads it.
+            fed = self.prepare(self._case) if self._memory else inputs
+            self._step(fed)
+            times = walls(self._clock, steps, lambda: self._step(fed))
+            path = ended()
+            nodes = spent(
+                json.loads(path.read_text(encoding="utf-8")), steps, steps + 1, str(self._job.device)
+            )
+            found = profiled(NAME, nodes, times, REMARK)
+            if traces is None:
+                return found
+            shutil.copyfile(path, traces / _TRACE)
+            return replace(found, trace=_TRACE)
 
     def close(self) -> None:
         self._session = self._looked_with = None

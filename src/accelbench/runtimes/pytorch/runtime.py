@@ -54,6 +54,7 @@ class PytorchRuntime:
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "TOKENIZERS_PARALLELISM": "false",
         },
+        spills=True,
     )
 
     def probe(self) -> list[Device | Absent]:

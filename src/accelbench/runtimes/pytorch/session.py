@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import OutOfMemoryError
 from accelbench.core.model import ModelSpec
+from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Mode, Timing
 from accelbench.runtimes.local import LocalSampler
@@ -170,7 +172,8 @@ class PytorchSession:
     def _build(self) -> Built:
         """In the type that it runs in: 7 billion weights would not fit most hosts in fp32."""
         job = self._job
-        return built(self._spec, job.seed, job.weights, job.trust_remote_code, self._dtype)
+        spill = None if job.spill is None else Path(job.spill)
+        return built(self._spec, job.seed, job.weights, job.trust_remote_code, self._dtype, spill)
 
     def _load(self, module: torch.nn.Module) -> torch.nn.Module:
         if self._narrow is not None and hasattr(module, "set_experts_implementation"):
@@ -233,6 +236,19 @@ class PytorchSession:
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         return self._sampler.sample(inputs, n, timing)
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        from accelbench.runtimes.pytorch.profile import profile
+
+        def step() -> None:
+            self._procedure.step(inputs)
+            if self._place.synchronize is not None:
+                self._place.synchronize()
+
+        with self._around():
+            found = profile(step, self._opened.clock, steps, str(self._job.device), traces)
+            self._procedure.drain()
+            return found
 
     def inspect(self, inputs: Any) -> None:
         self._looked_with = inputs
