@@ -141,18 +141,27 @@ def test_a_slow_first_look_is_no_cache() -> None:
     refuse_cached(slow, case_of(), 0)  # type: ignore[arg-type]
 
 
-def test_one_disturbed_try_accuses_nobody() -> None:
-    """What noise does to one block it does not do to three in a row."""
+@pytest.mark.parametrize(
+    "strikes",
+    [
+        pytest.param([0] + [0, 50e6, 0] * 3 + [0, 0, 0], id="three tries in a row"),
+        pytest.param([0, 0, 50e6, 50e6], id="a machine that has become slower"),
+        pytest.param([0, 50e6, 50e6, 0], id="a machine that was slower"),
+    ],
+)
+def test_what_disturbs_some_looks_accuses_nobody(strikes: list[float]) -> None:
+    """What noise does to some waits it does not do to each, and to none beside them."""
     disturbed = Honest()
     outputs = disturbed.outputs
-    strikes = iter([0.0, 0.0, 0.0, 50e6, 0.0, 0.0])
+    left = iter(strikes)
 
     def struck(inputs: Any) -> Mapping[str, Any]:
-        disturbed.clock.advance(next(strikes))
+        disturbed.clock.advance(next(left))
         return outputs(inputs)
 
     disturbed.outputs = struck  # type: ignore[method-assign]
     refuse_unsynchronised(disturbed, case_of(), disturbed.clock)  # type: ignore[arg-type]
+    assert next(left, None) is None
 
 
 def test_more_operations_than_a_device_can_do_are_caught() -> None:

@@ -1,0 +1,296 @@
+"""A small grid, as one command measures it: every cell verified or truly refused, none untrue.
+
+Tiny models of different architectures, every runtime that runs on a computer without an
+accelerator, and every precision that these runtimes have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.catalog.find import find
+from accelbench.run.nulls import unexplained
+
+MODELS = ("bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny", "whisper-mini", "clip-tiny")
+#: The one that is run in narrower precisions too: quick to quantise and to emulate.
+NARROWED = "resnet-tiny"
+RUNTIMES = ("pytorch", "onnxruntime", "openvino", "jax")
+NARROW = ("fp16", "bf16", "int8")
+VERIFIED = ("ok", "reference")
+
+#: Why a runtime refuses a precision; what is not named here must be verified.
+REFUSED = {
+    ("onnxruntime", "fp16"): "precision",
+    ("onnxruntime", "bf16"): "precision",
+    ("jax", "int8"): "precision",
+    ("qnn", "fp32"): "precision",
+    ("qnn", "bf16"): "precision",
+}
+#: What the processor's instructions decide: verified, or refused for this reason.
+MACHINES = {
+    ("openvino", "fp16"): "precision",
+    ("openvino", "bf16"): "precision",
+    ("jax", "fp16"): "precision_upcast",
+    ("jax", "bf16"): "precision_upcast",
+}
+#: What says where the work ran, beside the device: a key of the details, and what it names there.
+PROOF = {
+    "pytorch": ("output_devices", ["cpu"]),
+    "onnxruntime": ("provider_time_share", {"CPUExecutionProvider": 1.0}),
+    "openvino": ("execution_devices", ["cpu"]),
+    "jax": ("output_devices", ["cpu:0"]),
+    "qnn": ("backend", "libQnnHtp.so"),
+}
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the commands said."""
+
+    codes: Sequence[int]
+    rows: Sequence[Row]
+    matrices: Mapping[str, Any]  # by precision
+
+    def of(self, runtime: str) -> list[Row]:
+        return [row for row in self.rows if row["runtime"] == runtime]
+
+    def behind(self, precision: str, model: str, hardware: str) -> list[Row]:
+        asked = (precision, model, hardware)
+        return [r for r in self.rows if (r["precision"], r["model"], r["hardware"]) == asked]
+
+    def cells(self) -> Iterator[tuple[Any, list[Row]]]:
+        """Each cell of a model, with the results behind it."""
+        for precision, found in self.matrices.items():
+            for model, line in found["models"].items():
+                for hardware, cell in line["hardware_compatibility"].items():
+                    yield cell, self.behind(precision, model, hardware)
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Grid:
+    """Two runs into one database, with as few steps as will do, and its matrices."""
+    folder = tmp_path_factory.mktemp("grid")
+    every = f"--framework {','.join((*RUNTIMES, 'qnn'))} --hardware cpu,openvino:cpu,qnn"
+    few = "--batch-sizes 1 --threads 1 --iterations 2 --warmup 1 --quiet"
+    runs = [
+        said(folder, f"run {' '.join(MODELS)} {every} {few}"),
+        said(folder, f"run {NARROWED} --precision {','.join(NARROW)} {every} {few}"),
+    ]
+    return Grid(
+        codes=[code for code, _ in runs],
+        rows=[row for _, document in runs for row in document["results"]],
+        matrices={
+            precision: said(folder, f"matrix --precision {precision}")[1]
+            for precision in ("fp32", *NARROW)
+        },
+    )
+
+
+def said(folder: Path, words: str) -> tuple[int, Any]:
+    """A command's exit code and its one document."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "accelbench", *words.split(), "--json", "--db", "grid.duckdb"],
+        cwd=folder,
+        # Artefacts of its own: nothing that an earlier version exported is taken for this one's.
+        env={**kept, "ACCELBENCH_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.stdout.strip(), done.stderr[-3000:]
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture
+def emulated(grid: Grid) -> list[Row]:
+    """What QNN ran, where the platform has it."""
+    rows = grid.of("qnn")
+    absent = [row for row in rows if row["reason"] in ("hardware_absent", "package_missing")]
+    if absent:
+        pytest.skip(f"{absent[0]['message']}. {absent[0]['advice']}")
+    return rows
+
+
+def test_the_models_are_of_as_many_architectures() -> None:
+    assert len({find(model).architecture for model in MODELS}) == len(MODELS)
+
+
+def test_the_commands_end_well_and_leave_out_no_cell(grid: Grid) -> None:
+    assert grid.codes == [0, 0], [row["message"] for row in grid.rows if row["status"] == "failed"]
+    asked = [(model, name, "fp32") for model in MODELS for name in (*RUNTIMES, "qnn")]
+    asked += [(NARROWED, name, p) for name in (*RUNTIMES, "qnn") for p in NARROW]
+    got = Counter((row["model"], row["runtime"], row["precision"]) for row in grid.rows)
+    assert got == Counter(asked)
+
+
+def held(row: Row) -> None:
+    """One result is what it has to be: verified, or refused for the reason that is known."""
+    way = (row["runtime"], row["precision"])
+    known = REFUSED.get(way, MACHINES.get(way))
+    if way not in REFUSED and row["status"] == "ok":
+        assert row["verification"] in VERIFIED, (row["model"], way)
+        itself = way == ("pytorch", "fp32")
+        assert (row["verification"] == "reference") == itself, (row["model"], way)
+        if not itself:
+            assert 0 <= row["verification_error"] <= row["verification_tolerance"]
+        return
+    assert known is not None, (row["model"], way, row["reason"], row["message"])
+    assert (row["status"], row["reason"]) == ("unsupported", known), (row["model"], way)
+    assert row["message"]
+    assert row["advice"]
+    figures = ("latency_mean_ms", "throughput", "verification_error", "evidence")
+    assert {row[name] for name in figures} == {None}, (row["model"], way)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_cell_is_verified_or_refused_for_the_known_reason(grid: Grid, runtime: str) -> None:
+    for row in grid.of(runtime):
+        held(row)
+
+
+def test_so_is_every_cell_of_the_emulated_npu(emulated: list[Row]) -> None:
+    for row in emulated:
+        held(row)
+        assert row["emulated"], row["precision"]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_model_is_verified_on_every_runtime(grid: Grid, runtime: str) -> None:
+    """Refusals counted as misses: of fp32, which every runtime has, there is none."""
+    whole = [row for row in grid.of(runtime) if row["precision"] == "fp32"]
+    verified = [row for row in whole if row["verification"] in VERIFIED]
+    assert len(verified) / len(whole) == 1
+    assert {row["model"] for row in verified} == set(MODELS)
+
+
+def test_every_runtime_that_has_a_narrow_precision_has_a_verified_cell(grid: Grid) -> None:
+    for runtime, precision in (
+        *(("pytorch", one) for one in NARROW),
+        ("onnxruntime", "int8"),
+        ("openvino", "int8"),
+    ):
+        (row,) = (row for row in grid.of(runtime) if row["precision"] == precision)
+        assert row["verification"] == "ok", (runtime, precision, row["message"])
+
+
+def test_what_ran_says_where(grid: Grid) -> None:
+    for row in grid.rows:
+        if row["status"] != "ok":
+            continue
+        where, evidence = f"{row['hardware']}:0", row["evidence"]
+        assert row["device"] == where
+        assert (evidence["requested"], evidence["devices"]) == (where, [where])
+        assert set(evidence["shares"]) <= {where}
+        key, named = PROOF[row["runtime"]]
+        assert evidence["details"][key] == named, (row["model"], row["runtime"])
+
+
+def test_int8_says_by_which_quantiser_and_how_it_was_calibrated(grid: Grid) -> None:
+    quantisers = {
+        row["runtime"]: row["evidence"]["details"]["quantiser"]
+        for row in grid.rows
+        if row["precision"] == "int8" and row["status"] == "ok"
+    }
+    for runtime, method in (
+        *(("pytorch", "torchao"), ("onnxruntime", "onnxruntime static"), ("openvino", "nncf")),
+        *([("qnn", "onnxruntime static")] if "qnn" in quantisers else []),
+    ):
+        assert quantisers[runtime]["method"].startswith(method)
+        # torchao takes the ranges of activations as they come: nothing is calibrated.
+        assert (quantisers[runtime]["calibration"] is None) == (runtime == "pytorch")
+
+
+def test_every_null_has_its_reason(grid: Grid) -> None:
+    for row in grid.rows:
+        empty = {name for name, value in row.items() if value is None and name != "nulls"}
+        assert set(row["nulls"]) == empty, (row["model"], row["runtime"], row["precision"])
+        assert not unexplained(row["nulls"]), (row["model"], row["runtime"], row["precision"])
+
+
+class TestMatrix:
+    """No cell says more than the results behind it."""
+
+    def test_every_model_that_was_measured_has_its_line(self, grid: Grid) -> None:
+        assert set(grid.matrices["fp32"]["models"]) == set(MODELS)
+        for precision in NARROW:
+            assert set(grid.matrices[precision]["models"]) == {NARROWED}
+
+    def test_what_is_rated_was_verified_by_the_runtime_that_is_named(self, grid: Grid) -> None:
+        rated = 0
+        for cell, rows in grid.cells():
+            good = {r["runtime"]: r for r in rows if r["status"] == "ok" and not r["emulated"]}
+            assert (cell["performance_rating"] != "n/a") == bool(good), cell
+            if good:
+                row = good[cell["runtime"]]
+                assert row["verification"] in VERIFIED
+                assert cell["verification"] in {r["verification"] for r in good.values()}
+                assert cell["run_id"] == row["run_id"]
+                assert set(row["workarounds"]) <= set(cell["workarounds"])
+                rated += 1
+        # cpu and openvino of every model in fp32 and of one in int8, the CPU's of two more.
+        assert rated >= 2 * len(MODELS) + 4
+
+    def test_its_speed_is_that_of_the_fastest_against_the_fastest_on_the_cpu(
+        self, grid: Grid
+    ) -> None:
+        compared = 0
+        for precision, found in grid.matrices.items():
+            for model, line in found["models"].items():
+                yardstick = fastest(grid.behind(precision, model, "cpu"))
+                for hardware, cell in line["hardware_compatibility"].items():
+                    if cell["performance_rating"] == "n/a":
+                        assert cell["speed_vs_cpu"] is None
+                        continue
+                    own = fastest(grid.behind(precision, model, hardware))
+                    assert cell["speed_vs_cpu"] == pytest.approx(own / yardstick, rel=1e-6)
+                    compared += 1
+        assert compared >= 2 * len(MODELS) + 4
+
+    def test_what_was_refused_is_incompatible_and_says_why(self, grid: Grid) -> None:
+        for cell, rows in grid.cells():
+            refused = [row for row in rows if row["reason"] in ("precision", "precision_upcast")]
+            if not rows or refused != rows:
+                continue
+            assert cell["availability"] == "incompatible"
+            assert (cell["compatible"], cell["performance_rating"]) == (False, "n/a")
+            assert cell["reason_token"] in {row["reason"] for row in refused}
+            assert any(row["message"] in cell["reason"] for row in refused)
+
+    def test_what_nobody_ran_is_not_available(self, grid: Grid) -> None:
+        for cell, rows in grid.cells():
+            if not rows:
+                assert (cell["availability"], cell["performance_rating"]) == (
+                    *("not available", "n/a"),
+                )
+                assert cell["reason"]
+
+    def test_what_was_emulated_is_right_and_not_rated(
+        self, grid: Grid, emulated: list[Row]
+    ) -> None:
+        good = [row for row in emulated if row["status"] == "ok"]
+        assert {row["precision"] for row in good} == {"fp16", "int8"}
+        for row in good:
+            line = grid.matrices[row["precision"]]["models"][row["model"]]
+            cell = line["hardware_compatibility"]["qnn"]
+            assert (cell["compatible"], cell["emulated"], cell["verification"]) == (
+                *(True, True, "ok"),
+            )
+            assert (cell["performance_rating"], cell["reason_token"]) == ("n/a", "emulated")
+            assert cell["speed_vs_cpu"] is None
+
+
+def fastest(rows: Sequence[Row]) -> float:
+    return max(row["throughput"] for row in rows if row["status"] == "ok")
