@@ -233,7 +233,11 @@ def test_quiet_is_quiet() -> None:
 
 def test_the_table_fits_eighty_columns_and_takes_names_literally() -> None:
     stream = io.StringIO()
-    odd = {**ROW, "model": "[red]a-model-with-quite-a-long-name[/red]", "compiled": True}
+    odd = {
+        **ROW,
+        "model": "[red]a-model-with-quite-a-long-name[/red]",
+        "options": {"compile": True},
+    }
     heard = {**ROW, "model": "whisper-large-v3", "audio_seconds": 30, "new_tokens": 128}
     failed = {**ROW, "status": "out_of_memory"}
     print_summary([ROW, odd, heard, failed], stream)

@@ -228,7 +228,7 @@ def test_compiling_ahead_is_told_apart_from_the_first_step() -> None:
     found = measure(session, case, fixed(1, 5), clock, notes, notes)
     assert found.metrics["compile_ms"] == 5.0
     assert found.metrics["first_inference_ms"] == 1.0
-    assert notes.phases[:2] == ["prepare", "compile"]
+    assert notes.phases[:3] == ["prepare", "compile", "first inference"]
 
 
 def test_compiling_in_the_first_call_is_told_apart_from_it() -> None:
@@ -241,6 +241,7 @@ def test_compiling_in_the_first_call_is_told_apart_from_it() -> None:
     found = measure(session, case, fixed(1, 5), clock, notes, notes)
     assert found.metrics["compile_ms"] == 40.0
     assert found.metrics["first_inference_ms"] == 1.0
+    assert notes.phases[:3] == ["prepare", "compile", "warm-up"]
 
 
 def test_phases_are_announced_in_order_and_memory_is_metered() -> None:
@@ -249,7 +250,7 @@ def test_phases_are_announced_in_order_and_memory_is_metered() -> None:
     notes = Notes()
     found = measure(session, case, Rules(), clock, notes, notes)
     assert notes.phases == [
-        *("prepare", "first inference", "warm-up", "steady state", "average memory")
+        *("prepare", "compile", "first inference", "warm-up", "steady state", "average memory")
     ]
     assert notes.resets == 1
     assert found.metrics["memory_peak_mb"] == 3.0

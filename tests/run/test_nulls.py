@@ -17,6 +17,7 @@ from accelbench.run.context import Settings
 from accelbench.run.journey import Journey
 from accelbench.run.nulls import unexplained, why_null
 from accelbench.run.plan import Request
+from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 
@@ -91,3 +92,24 @@ def test_a_runtime_that_keeps_something_to_itself_is_named_as_the_reason() -> No
     assert requests["ttft_ms"] == "the runtime does not tell the parts of a request"
     trained = why_null({"status": "ok", "mode": "training"}, {})
     assert trained["backward_ms"] == "the runtime does not tell it"
+
+
+def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    request = Request(
+        models("bert-tiny"),
+        hardware=("cpu",),
+        runtimes=("jax",),
+        batch_sizes=(2,),
+        sequence_lengths=(8,),
+        modes=(Mode.TRAINING,),
+    )
+    runtimes = {"jax": JaxRuntime()}
+    plan = journey.plan_for(request, FOUND, runtimes)
+    settings = Settings(new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
+    (row,) = journey.start(Journey(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
+    assert (row["status"], row["compiled"]) == (Status.OK, True)
+    check([row])
+    for part in ("forward_ms", "loss_ms", "backward_ms", "optimizer_ms"):
+        assert "fused into one program" in row["nulls"][part]
+    assert "fused" not in row["nulls"]["convergence"]

@@ -104,6 +104,20 @@ def test_what_is_asked_changes_the_identity(change: dict[str, Any]) -> None:
     assert replace(CASE, **change).case_id != CASE.case_id
 
 
+def test_what_a_runtime_compiles_unasked_is_compiled_and_the_same_question() -> None:
+    asked = replace(CASE, options={"compile": True})
+    found = {}
+    for compiles in (False, True):
+        for case in (CASE, asked):
+            made = compose(
+                Asked("run", 0), Planned(case, CPU), Outcome(Status.FAILED, "crash"),
+                Provenance.MEASURED, None, "", "", compiles=compiles,
+            )  # fmt: skip
+            assert made["case_id"] == case.case_id
+            found[compiles, case.compiled] = made["compiled"]
+    assert found == {key: any(key) for key in found}
+
+
 def test_the_series_changes_with_the_threads_the_engine_used() -> None:
     other = {**OK, "evidence": {**OK["evidence"], "details": {"threads": 4}}}
     row = body(Outcome(Status.OK, measurement=other, opened={"threads": 4}))

@@ -75,7 +75,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("denoising_steps", "int", "case", "passes of the denoiser for one image"),
     _text("case", "mode", "inference or training"),
     _text("case", "scenario", "how requests arrive"),
-    Column("compiled", "bool", "case", "compiled on purpose by the engine's compiler"),
+    Column(
+        "compiled",
+        "bool",
+        "case",
+        "compiled by the engine's compiler: on request, or as it always does",
+    ),
     Column("threads", "int", "case", "threads the engine really used"),
     Column("world_size", "int", "case", "processes working on one step"),
     Column("seed", "int", "case", "seed of weights and inputs"),

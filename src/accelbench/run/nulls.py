@@ -12,9 +12,9 @@ _GENERATES = {
     "prompt_tokens", "new_tokens", "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms",
     "decode_ms",
 }  # fmt: skip
-_TRAINS = {
-    "optimizer", "forward_ms", "loss_ms", "backward_ms", "optimizer_ms", "loss_first", "loss_last",
-    "loss_per_step", "convergence", "convergence_steps",
+_PARTS = {"forward_ms", "loss_ms", "backward_ms", "optimizer_ms"}
+_TRAINS = _PARTS | {
+    "optimizer", "loss_first", "loss_last", "loss_per_step", "convergence", "convergence_steps",
 }  # fmt: skip
 _RETRIEVES = {"embed_ms", "retrieve_ms", "generate_ms"}
 _SINGLE_STEPS = {
@@ -109,7 +109,7 @@ def _kind_of_case(name: str, body: Mapping[str, Any]) -> str | None:
     """What follows from what the case is."""
     trains = body.get("mode") == Mode.TRAINING
     if name in _TRAINS:
-        return "the runtime does not tell it" if trains else "nothing is trained"
+        return _of_training(name, body) if trains else "nothing is trained"
     generates = body.get("new_tokens")
     if name in _RETRIEVES and body.get("architecture") != "rag":
         return "nothing is retrieved"
@@ -126,6 +126,13 @@ def _kind_of_case(name: str, body: Mapping[str, Any]) -> str | None:
     if name == "sequence_length" and generates:
         return "see prompt_tokens and new_tokens"
     return None
+
+
+def _of_training(name: str, body: Mapping[str, Any]) -> str:
+    details = (body.get("evidence") or {}).get("details") or {}
+    if name in _PARTS and (details.get("training") or {}).get("one_program"):
+        return "forward, loss, backward and optimizer are fused into one program"
+    return "the runtime does not tell it"
 
 
 def _sampling(name: str, body: Mapping[str, Any]) -> str | None:

@@ -67,8 +67,9 @@ def compose(
     started_at: str,
     finished_at: str,
     estimate_bytes: int | None = None,
+    compiles: bool = False,
 ) -> dict[str, Any]:
-    """The body of a result fact."""
+    """The body of a result fact; `compiles` is of a runtime that always does."""
     case, device = planned.case, planned.device
     measured = outcome.measurement
     evidence = measured.get("evidence")
@@ -91,6 +92,7 @@ def compose(
         "reason": outcome.reason or None,
         "message": outcome.message or None,
         "advice": outcome.advice or None,
+        "compiled": case.compiled or compiles,
         "provenance": provenance.value,
         "quality": outcome.quality or measured.get("quality"),
         "warnings": [*measured.get("warnings", ()), *outcome.warnings],
@@ -160,7 +162,6 @@ def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
         "denoising_steps": shapes.steps,
         "mode": case.mode.value,
         "scenario": case.scenario,
-        "compiled": case.compiled,
         "world_size": case.world_size,
         "options": plain(case.options),
         "optimizer": case.options.get("optimizer", "adamw") if trains else None,

@@ -75,7 +75,7 @@ def shapes(row: Mapping[str, Any]) -> str:
 def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
     training = " train" if row.get("mode") == "training" else ""
-    return training + (" compiled" if row.get("compiled") else "")
+    return training + (" compiled" if (row.get("options") or {}).get("compile") else "")
 
 
 def parts(row: Mapping[str, Any]) -> list[str]:

@@ -42,6 +42,7 @@ class JaxRuntime:
         extra="jax",
         default_for=("tpu",),
         precisions=("fp32", "fp16", "bf16"),
+        compiles=True,
         isolation="fork",
         consumes="torch",
         # Imported, and nothing asked of them: `jax.devices` here would start XLA's threads.

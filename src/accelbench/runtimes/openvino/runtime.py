@@ -40,6 +40,7 @@ class OpenvinoRuntime:
         isolation="fork",
         consumes="onnx",
         preload=("accelbench.runtimes.openvino.session",),
+        compiles=True,
         generates=False,
     )
 

@@ -162,6 +162,7 @@ class Train:
                 "optimizer": {"adamw": "AdamW", "sgd": "SGD"}[self._optimizer],
                 "learning_rate": self._rate,
                 "optimizer_kernels": "part of the compiled step",
+                "one_program": True,
                 "trained_parameters": sum(trained),
             }
         }
