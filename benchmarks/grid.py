@@ -1,0 +1,198 @@
+"""The grid: of all catalogue models, how many does each runtime get right, and what of the rest?
+
+Every model on every runtime that runs here, in one unattended run; what was refused, failed or
+was not verified counts as a miss and is listed with the command that shows it again.
+
+    python benchmarks/grid.py                        everything; many hours on two cores
+    python benchmarks/grid.py --models bert-tiny,gpt2-tiny
+    python benchmarks/grid.py --parts fp32           of fp32, narrow, training
+    python benchmarks/grid.py --count --db FILE      count what a database holds already
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.find import every_model
+from accelbench.core.plugins import registered
+from accelbench.store.database import Database
+from keeping import keep
+
+RUNTIMES = ("pytorch", "onnxruntime", "openvino", "jax")
+
+#: What the narrow precisions are shown on: one small model of each architecture and more.
+SMALL = tuple(model.id for model in every_model() if "small" in model.sets)
+
+#: Of all catalogue models, what share a runtime has to get right, or how many.
+TARGETS: dict[tuple[str, str], float | int] = {
+    ("pytorch", "inference"): 1.0,
+    ("onnxruntime", "inference"): 0.95,
+    ("openvino", "inference"): 0.95,
+    ("jax", "inference"): 0.6,
+    ("qnn", "inference"): 5,
+    ("pytorch", "training"): 0.9,
+    ("jax", "training"): 2,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One `accelbench run` of the grid."""
+
+    runtimes: Sequence[str]
+    precisions: Sequence[str]
+    mode: str = "inference"
+    small: bool = False  # on the small models alone
+
+
+PARTS = {
+    "fp32": (Part(RUNTIMES, ("fp32",)),),
+    "narrow": (
+        Part(("pytorch", "openvino"), ("bf16", "int8"), small=True),
+        Part(("onnxruntime",), ("int8",), small=True),
+        Part(("qnn",), ("int8", "fp16"), small=True),
+    ),
+    "training": (Part(("pytorch", "jax"), ("fp32",), mode="training"),),
+}
+
+
+def command(part: Part, models: Sequence[str], db: Path) -> list[str]:
+    """The command line of a part."""
+    chosen = [m for m in models if m in SMALL] if part.small else list(models)
+    present = registered("accelbench.runtimes")
+    return [
+        sys.executable, "-m", "accelbench", "run", *chosen,
+        "--framework", ",".join(r for r in part.runtimes if r in present), "--hardware", "all",
+        "--precision", ",".join(part.precisions), "--mode", part.mode,
+        "--batch-sizes", "1", "--iterations", "5", "--warmup", "1", "--new-tokens", "8",
+        "--denoising-steps", "2", "--timeout", "30m", "--db", str(db),
+    ]  # fmt: skip
+
+
+def cells(db: Path) -> list[dict[str, Any]]:
+    """The newest result of each cell."""
+    sql = """
+        select model, runtime, hardware, precision, mode, status, reason, message, verification,
+               verification_error, provenance, workarounds
+        from benchmark_results where batch_size = 1
+        qualify row_number() over (
+            partition by model, runtime, hardware, precision, mode order by started_at desc) = 1
+        order by model, runtime, hardware, precision, mode"""
+    names, rows = Database(db).query(sql)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def right(cell: dict[str, Any]) -> bool:
+    """Whether a cell ran and was shown to compute what it should."""
+    return cell["status"] == "ok" and cell["verification"] in ("ok", "reference")
+
+
+def again(cell: dict[str, Any]) -> str:
+    """The command that shows a miss."""
+    return (
+        f"accelbench run {cell['model']} --framework {cell['runtime']}"
+        f" --hardware {cell['hardware']} --precision {cell['precision']}"
+        f" --mode {cell['mode']} --batch-sizes 1 --verify require"
+    )
+
+
+def counted(found: Iterable[dict[str, Any]], models: Sequence[str]) -> list[dict[str, Any]]:
+    """For each runtime, precision and mode: how many models are right, and the misses."""
+    groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    for cell in found:
+        key = (cell["runtime"], cell["mode"], cell["precision"])
+        held = groups.setdefault(key, {})
+        if cell["model"] in models and not right(held.get(cell["model"], {"status": ""})):
+            held[cell["model"]] = cell
+    return [
+        {
+            "runtime": runtime,
+            "mode": mode,
+            "precision": precision,
+            "right": sorted(name for name, cell in held.items() if right(cell)),
+            "misses": [
+                {
+                    "model": name,
+                    "status": cell["status"],
+                    "reason": cell["reason"] or cell["verification"],
+                    "message": cell["message"] or "",
+                    "again": again(cell),
+                }
+                for name, cell in sorted(held.items())
+                if not right(cell)
+            ],
+        }
+        for (runtime, mode, precision), held in sorted(groups.items())
+    ]
+
+
+def shares(groups: Sequence[dict[str, Any]], models: Sequence[str]) -> list[dict[str, Any]]:
+    """Of all models, those that a runtime gets right in fp32, and in any precision at all."""
+    found = []
+    for (runtime, mode), target in TARGETS.items():
+        mine = [one for one in groups if (one["runtime"], one["mode"]) == (runtime, mode)]
+        any_ = {name for one in mine for name in one["right"]}
+        fp32 = {name for one in mine if one["precision"] == "fp32" for name in one["right"]}
+        least = target if isinstance(target, int) else target * len(models)
+        found.append(
+            {
+                "runtime": runtime,
+                "mode": mode,
+                "fp32": len(fp32),
+                "any_precision": len(any_),
+                "of": len(models),
+                "least": least,
+                "reached": len(any_) >= least,
+            }
+        )
+    return found
+
+
+def show(groups: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]]) -> None:
+    """Print what was found."""
+    for one in groups:
+        tried = len(one["right"]) + len(one["misses"])
+        print(
+            f"{one['runtime']:12} {one['mode']:9} {one['precision']:5}"
+            f" {len(one['right'])} of {tried} right"
+        )
+        for miss in one["misses"]:
+            print(f"    {miss['model']:22} {miss['reason']}: {miss['message'][:100]}")
+            print(f"      {miss['again']}")
+    print()
+    for one in totals:
+        print(
+            f"{one['runtime']:12} {one['mode']:9} {one['any_precision']} of {one['of']}"
+            f" ({one['any_precision'] / one['of']:.1%}; {one['fp32']} in fp32), at least"
+            f" {one['least']:g} {'reached' if one['reached'] else 'NOT REACHED'}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--models", default=",".join(model.id for model in every_model()))
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--db", type=Path, default=Path("grid.duckdb"))
+    parser.add_argument("--count", action="store_true", help="measure nothing")
+    asked = parser.parse_args()
+    models = asked.models.split(",")
+    for name in [] if asked.count else asked.parts.split(","):
+        for part in PARTS[name]:
+            # 1 is the answer "no" of some case, which is what this program counts.
+            code = subprocess.run(command(part, models, asked.db), check=False).returncode
+            if code not in (0, 1):
+                raise SystemExit(f"accelbench run ended with {code}")
+    groups = counted(cells(asked.db), models)
+    totals = shares(groups, models)
+    show(groups, totals)
+    keep("grid", {"models": models, "groups": groups, "shares": totals})
+
+
+if __name__ == "__main__":
+    main()
