@@ -71,7 +71,8 @@ def command(part: Part, models: Sequence[str], db: Path) -> list[str]:
         "--framework", ",".join(r for r in part.runtimes if r in present), "--hardware", "all",
         "--precision", ",".join(part.precisions), "--mode", part.mode,
         "--batch-sizes", "1", "--iterations", "5", "--warmup", "1", "--new-tokens", "8",
-        "--denoising-steps", "2", "--timeout", "30m", "--db", str(db),
+        "--denoising-steps", "2", "--verify", "require", "--timeout", "60m",
+        "--db", str(db),
     ]  # fmt: skip
 
 
