@@ -127,6 +127,11 @@ def run(
     benchmark_only: bool = typer.Option(
         False, "--benchmark-only", help="Time, and verify nothing."
     ),
+    profile: bool = typer.Option(
+        False,
+        "--profile",
+        help="Say afterwards where each case's time goes, by operator, in a session of its own.",
+    ),
     no_fix: bool = typer.Option(
         False, "--no-fix", help="Try no workaround where a model does not go through."
     ),
@@ -148,7 +153,9 @@ def run(
         False, "--no-database", help="Keep only the journal and the files asked for."
     ),
     output_dir: Path | None = typer.Option(
-        None, "--output-dir", help="Folder for result files: raw_results/MODEL_HARDWARE_….json"
+        None,
+        "--output-dir",
+        help="Folder for result files: raw_results/MODEL_HARDWARE_….json, and profiles/",
     ),
     output_ci: Path | None = typer.Option(
         None, "--output-ci", help="One JSON file with every result of this run."
@@ -229,6 +236,7 @@ def run(
             budget=seconds(budget, "--budget"),
             fix=not no_fix,
             verify=asked.verification(verify, verify_only, benchmark_only),
+            profile=profile,
             limit=limit,
             label=label,
             names=called(names, chosen),
@@ -261,6 +269,11 @@ def _refuse_contradictions(ctx: typer.Context) -> None:
         raise UsageError(
             f"A resumed run keeps what it began with: {settled[0]} cannot be given anew.",
             "Leave it out, or start a new run.",
+        )
+    if "profile" in given and "verify_only" in given:
+        raise UsageError(
+            "--profile and --verify-only contradict each other: what is not timed has no profile.",
+            "Leave one out.",
         )
     if "no_database" in given and ("db" in given or "db_path" in given):
         raise UsageError("--no-database and --db contradict each other.", "Leave one out.")

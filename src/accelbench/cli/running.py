@@ -7,13 +7,14 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from accelbench.cli.display.watch import PlainWatch, watch_for
 from accelbench.cli.display.words import duration
+from accelbench.cli.profiles import ProfileFiles
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device
@@ -39,6 +40,11 @@ class Places:
     use_database: bool = True
     output_dir: Path | None = None
     output_ci: Path | None = None
+    profiles: list[tuple[str, Path]] = field(default_factory=list)  # written as the run goes on
+
+    def keep_profiles(self) -> ProfileFiles | None:
+        """Who writes profiles, where a folder is named for them."""
+        return ProfileFiles(self.output_dir, self.profiles) if self.output_dir else None
 
     def open_database(self) -> Database | None:
         """The database of this run, None where none is wanted."""
@@ -82,6 +88,7 @@ class How:
     names: Mapping[str, str]  # of models by id, as they were typed
     verify: str = "auto"
     fix: bool = True
+    profile: bool = False
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -99,6 +106,7 @@ class How:
             budget=self.budget,
             verify=self.verify,
             fix=self.fix,
+            profile=self.profile,
         )
 
 
@@ -134,7 +142,9 @@ def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: 
     rough = estimates.seconds(planned.plan, planned.settings)
     watch.started(planned.settings.run_id, total, rough)
     with _resumable(planned.settings.run_id, places):
-        ended = journey.start(planned, places.journals(), watch, environment())
+        ended = journey.start(
+            planned, places.journals(), watch, environment(), places.keep_profiles()
+        )
     return _filled(ended, places, watch)
 
 
@@ -151,7 +161,7 @@ def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> End
         watch.say(f"Resuming run {run_id}")
     found = detect_all()
     with _resumable(run_id, places):
-        ended = journey.resume(run_id, folder, watch, environment(), found)
+        ended = journey.resume(run_id, folder, watch, environment(), found, places.keep_profiles())
     return _filled(ended, places, watch)
 
 
@@ -178,6 +188,7 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     """The files, the table, every path, and the JSON document."""
     from accelbench.cli.asked import BOTH
     from accelbench.cli.display.frameworks import print_frameworks
+    from accelbench.cli.display.profile import print_profiles
     from accelbench.cli.display.summary import print_summary, trust
     from accelbench.exchange.rows import row_of
 
@@ -189,11 +200,13 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     written.append(("Journal", journal))
     if not ended.interrupted:
         written += _result_files(ended, places, journal)
+    written += places.profiles
     if as_json:
         document = {
             "run_id": ended.run_id,
             "status": "interrupted" if ended.interrupted else "finished",
             "results": [row_of(row) for row in ended.rows],
+            **({"profiles": ended.profiles} if ended.profiles else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
@@ -207,6 +220,7 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
         print_summary(ended.rows, stream)
         print_frameworks(ended.rows, stream, BOTH)
         stream.write("".join(f"\n{line}\n" for line in trust(ended.rows)))
+        print_profiles(ended.profiles, stream)
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
     stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
     for what, path in written:

@@ -21,6 +21,7 @@ RUN_RESUMED = "run_resumed"
 RUN_FINISHED = "run_finished"
 HARDWARE_MEASURED = "hardware_measured"
 RESULT = "result"
+PROFILE = "profile"
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class Settings:
     budget: float | None = None  # seconds for the whole run
     verify: str = "auto"  # auto · require · only · off
     fix: bool = True  # try workarounds
+    profile: bool = False  # say afterwards where each case's time goes
 
 
 @dataclass

@@ -15,6 +15,7 @@ from accelbench import __version__
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
+    PROFILE,
     RESULT,
     RUN_FINISHED,
     RUN_RESUMED,
@@ -40,6 +41,7 @@ from accelbench.run.conversation import NO_WORKER
 from accelbench.run.expand import expand
 from accelbench.run.observer import Observer
 from accelbench.run.plan import Plan, Planned, Refusal, Request
+from accelbench.run.profiling import Keep, profile_all
 from accelbench.run.results import identity_of
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.workshop import Workshop
@@ -69,6 +71,7 @@ class Ended:
     tally: Tally
     rows: Sequence[Mapping[str, Any]]  # every result of the run, also those of before a resume
     interrupted: bool = False
+    profiles: Sequence[Mapping[str, Any]] = ()  # where they were asked for
 
     @property
     def nothing_could_start(self) -> bool:
@@ -99,9 +102,13 @@ def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) ->
 
 
 def start(
-    journey: Journey, folder: Path, observer: Observer, environment: Mapping[str, Any]
+    journey: Journey,
+    folder: Path,
+    observer: Observer,
+    environment: Mapping[str, Any],
+    keep: Keep | None = None,
 ) -> Ended:
-    """Run a plan from its beginning; the journal is kept in `folder`."""
+    """Run a plan from its beginning; the journal is kept in `folder`, profiles by `keep`."""
     settings = journey.settings
     with Journal.create(folder, settings.run_id) as journal:
         started = {
@@ -118,7 +125,7 @@ def start(
         }
         journal.append(Fact(RUN_STARTED, settings.run_id, started))
         _append_hardware(journal, journey, environment)
-        return _go(journey, journal, observer, environment, before=[])
+        return _go(journey, journal, observer, environment, [], keep)
 
 
 def resume(
@@ -127,6 +134,7 @@ def resume(
     observer: Observer,
     environment: Mapping[str, Any],
     found: Found | None = None,
+    keep: Keep | None = None,
 ) -> Ended:
     """Go on with a run that was cut off: what has a result is not measured again.
 
@@ -137,6 +145,7 @@ def resume(
         environment: The machine's, as it is now.
         found: What is present now: a device that the rest of the plan needs and
             that is not there is refused. None leaves that to the launches.
+        keep: Who takes profiles, where the run makes any.
     """
     with Journal.resume(folder, run_id) as journal:
         facts = journal.facts()
@@ -149,7 +158,7 @@ def resume(
             tally = Tally()
             for body in results.values():
                 tally.add(body["status"])
-            return Ended(run_id, tally, list(results.values()))
+            return Ended(run_id, tally, list(results.values()), profiles=_profiles(facts))
         _refuse_other_machine(run_id, left, found)
         observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
         moment = utc_now()
@@ -161,7 +170,7 @@ def resume(
             )
         )
         journey = Journey(plan, settings, installed_runtimes())
-        return _go(journey, journal, observer, environment, before=list(results.values()))
+        return _go(journey, journal, observer, environment, list(results.values()), keep)
 
 
 def last_unfinished(folder: Path) -> str | None:
@@ -252,6 +261,7 @@ def _go(
     observer: Observer,
     environment: Mapping[str, Any],
     before: list[Mapping[str, Any]],
+    keep: Keep | None,
 ) -> Ended:
     settings = journey.settings
     rows: list[Mapping[str, Any]] = list(before)
@@ -283,6 +293,9 @@ def _go(
     interrupted = False
     try:
         conduct(context, journey.plan, done={row["result_id"] for row in before})
+        if settings.profile:
+            there = {fact.id for fact in journal.facts() if fact.kind == PROFILE}
+            profile_all(context, journey.plan, rows, there, keep)
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -295,7 +308,12 @@ def _go(
         "counts": tally.counts,
     }
     journal.append(Fact(RUN_FINISHED, digest([settings.run_id, moment]), finished))
-    return Ended(settings.run_id, tally, rows, interrupted)
+    profiles = _profiles(journal.facts()) if settings.profile else ()
+    return Ended(settings.run_id, tally, rows, interrupted, profiles)
+
+
+def _profiles(facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
+    return [fact.body for fact in facts if fact.kind == PROFILE]
 
 
 def _append_hardware(journal: Journal, journey: Journey, environment: Mapping[str, Any]) -> None:

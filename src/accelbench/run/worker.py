@@ -3,9 +3,9 @@
 It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without timing
 anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
 "folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
-outputs against that, and {"do": "export", …} makes an artefact. It ends when the
-conductor hangs up. Between blocks it reports and waits for "go": what the conductor then
-draws or writes disturbs no sample.
+outputs against that, {"do": "profile", "case", "folder"} says where a step's time goes, and
+{"do": "export", …} makes an artefact. It ends when the conductor hangs up. Between blocks
+it reports and waits for "go": what the conductor then draws or writes disturbs no sample.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from accelbench.measure.losses import LossLog
 from accelbench.run.agreement import OTHER, RIGHT, agree, load, pick, save
 from accelbench.run.honesty import refuse_dishonest
 from accelbench.run.meter import WorkerMeter, cpu_seconds
+from accelbench.run.profiled import profile
 from accelbench.run.rules import rules_from_json
 from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
 from accelbench.run.wire import Channel
@@ -179,6 +180,7 @@ class Bench:
             "losses": self._losses,
             "outputs": self._outputs,
             "verify": self._verify,
+            "profile": self._profile,
             "export": _exported,
         }
 
@@ -285,6 +287,10 @@ class Bench:
             "telling": held.telling,
             "cpu_seconds": cpu_seconds(),
         }
+
+    def _profile(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        name = self._runtime.info.name
+        return profile(self._opened(), case_from_json(request["case"]), name, request["folder"])
 
     def _opened(self) -> Session:
         if self._session is None:

@@ -14,11 +14,12 @@ The script is a JSON object:
     build_ns, load_ns, compile_ns
     real         true: steps really sleep, on the real clock
     faults       [{"how", "when", "batch"?, "step"?, "message"?, "code"?, "flag"?}, …]
-                 when: open · prepare · step
+                 when: open · prepare · step · profile
                  how: raise · oom · unsupported · abort · segv · kill · exit · hang · fallback
                  flag: a file; the fault strikes only while it does not exist, and makes it
     leak_bytes   memory each step keeps
     probe        devices the engine claims to see
+    operators    {kind: share of a step's time}, for a profile; none: it cannot be profiled
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ import random
 import signal
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
@@ -50,6 +52,7 @@ from accelbench.core.protocols import (
 )
 from accelbench.core.words import HARDWARE, Provenance, Timing
 from accelbench.runtimes.local import LocalSampler
+from accelbench.runtimes.profiling import walls
 
 SCRIPT_VARIABLE = "ACCELBENCH_SCRIPT"
 
@@ -211,6 +214,19 @@ class ScriptedSession:
 
         weights = np.random.default_rng(self._job.seed).standard_normal((inputs.batch, 4))
         return {"scripted": weights * np.asarray(inputs.values)}
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        shares = self._script.get("operators")
+        if shares is None:
+            raise UnsupportedError("no_profiler", "the script names no operators")
+        self._faults("profile")
+        times = walls(self._clock, steps, lambda: self._step(inputs))
+        spent = [Spent("", kind, share * sum(times), steps) for kind, share in shares.items()]
+        found = profiled("the script", spent, times)
+        if traces is None:
+            return found
+        (traces / "trace.json").write_text("[]")
+        return replace(found, trace="trace.json")
 
     def reset_memory(self) -> None:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from accelbench.catalog.data import Feed
 from accelbench.catalog.inputs import make_inputs, tensors
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
+from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Mode, Timing
 from accelbench.runtimes.jax.engine_errors import case_errors
@@ -147,6 +149,18 @@ class JaxSession:
     def _synchronize(self) -> None:
         """Wait for what the last step left; where a backend runs in order, for all before it."""
         jax.block_until_ready(self._last)
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        from accelbench.runtimes.jax.profile import profile
+
+        def step() -> None:
+            self._step(self._prepared, inputs)
+            self._synchronize()
+
+        with case_errors():
+            found = profile(step, self._clock, steps, str(self._job.device), traces)
+            self._prepared.drain()
+            return found
 
     def inspect(self, inputs: Any) -> None:
         with case_errors():

@@ -1,4 +1,4 @@
-"""Which provider ran which share of a graph: read from a profile of a session of its own.
+"""Which provider ran which share of a graph, and what each node took: read from a profile.
 
 The session that is measured is not profiled. A second one, with the same file, options and
 inputs, runs a few times, and its profile says a node's provider, duration and types.
@@ -9,10 +9,19 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from accelbench.core.profile import Spent
+from accelbench.runtimes.onnxruntime.providers import place_of
+from accelbench.runtimes.profiling import own
+
+NAME = "ONNX Runtime's profiler"
+REMARK = (
+    "Times of nodes as ONNX Runtime's executor saw them, one after another, in whole microseconds."
+)
 
 #: Of these operators the type of their inputs says what the arithmetic was done in.
 _PRODUCTS = (
@@ -53,7 +62,7 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
     took: dict[tuple[Any, ...], Counter[int]] = {}  # of a node, in each run
     said: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for event in events:
-        if event.get("cat") != "Node" or not event["name"].endswith("_kernel_time"):
+        if not _is_node(event):
             continue
         args = event["args"]
         provider = args.get("provider", "")
@@ -77,6 +86,23 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
         time_share=_shares(spent),
         computed_in=_shares(products),
     )
+
+
+def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str) -> Iterator[Spent]:
+    """What each node took in the last `steps` of `of` steps; a loop without its body."""
+    runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
+    first = runs[len(runs) * (of - steps) // of] if runs else 0
+    nodes = [one for one in events if _is_node(one) and one["ts"] >= first]
+    times = own([(one.get("tid"), one["ts"], one["dur"]) for one in nodes])
+    for node, us in zip(nodes, times, strict=True):
+        said = node["args"]
+        name = node["name"].removesuffix("_kernel_time")
+        place = place_of(said.get("provider", ""), device)
+        yield Spent(name, said.get("op_name", ""), us * 1e3, where=place)
+
+
+def _is_node(event: Mapping[str, Any]) -> bool:
+    return event.get("cat") == "Node" and event["name"].endswith("_kernel_time")
 
 
 def _type(said: Mapping[str, Any]) -> str:

@@ -110,9 +110,9 @@ class OnnxruntimeSession(ArraySession):
         found: list[Any] = result.copy_outputs_to_cpu() if self._memory else result
         return found
 
-    def outputs(self, inputs: Any) -> dict[str, Any]:
+    def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs
-        return super().outputs(inputs)
+        return super()._seen(inputs)
 
     def evidence(self) -> Evidence:
         device = str(self._job.device)
@@ -175,7 +175,10 @@ class OnnxruntimeSession(ArraySession):
             times = walls(self._clock, steps, lambda: self._step(fed))
             path = ended()
             nodes = spent(
-                json.loads(path.read_text(encoding="utf-8")), steps, steps + 1, str(self._job.device)
+                json.loads(path.read_text(encoding="utf-8")),
+                steps,
+                steps + 1,
+                str(self._job.device),
             )
             found = profiled(NAME, nodes, times, REMARK)
             if traces is None:

@@ -1,4 +1,4 @@
-"""What types a compiled model computes in: read from the nodes that it was compiled to.
+"""What types a compiled model computes in, and what each of its nodes takes.
 
 A node's kernel is what tells: `brgemm_avx512_bf16`. Its `runtimePrecision` names the type
 of what comes out, which after a comparison is u8, whatever was multiplied before.
@@ -6,10 +6,14 @@ of what comes out, which after a comparison is u8, whatever was multiplied befor
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
+
+from accelbench.core.profile import Spent
 
 #: Nodes whose arithmetic is what a precision is asked for.
 _PRODUCTS = frozenset(
@@ -97,3 +101,48 @@ def nodes_of(compiled: Any) -> list[dict[str, str]]:
         said = node.get_rt_info()
         found.append({k: str(v.astype(str)) for k, v in said.items() if hasattr(v, "astype")})
     return found
+
+
+_MICROSECOND = timedelta(microseconds=1)
+
+NAME = "OpenVINO's performance counters"
+REMARK = (
+    "Times of the nodes that the model was compiled to, in whole microseconds; those that were"
+    " folded into others, or that take less than one, are not among them."
+)
+
+
+@dataclass
+class CountedRequest:
+    """An infer request whose counters are read after every inference.
+
+    Attributes:
+        averages: whether a counter is the mean of all inferences so far, as the CPU's is (seen
+            in 2026.4: after one of 199 ms and one of 225 ms it says 212 ms), or the last one's.
+        reading_ns: what reading took so far, which is no part of a step.
+    """
+
+    request: Any
+    where: str
+    averages: bool
+    spent: list[Spent] = field(default_factory=list)
+    reading_ns: int = 0
+    _totals: dict[str, float] = field(default_factory=dict)
+    _count: int = 0
+
+    def infer(self, share_outputs: bool) -> None:
+        """One inference; what its nodes took is added to what was spent."""
+        self.request.infer(share_outputs=share_outputs)
+        start = time.perf_counter_ns()
+        self._count += 1
+        for one in self.request.get_profiling_info():
+            ns = one.real_time / _MICROSECOND * 1e3
+            if self.averages:
+                total = ns * self._count
+                ns = total - self._totals.get(one.node_name, 0.0)
+                self._totals[one.node_name] = total
+            self.spent.append(Spent(one.node_name, one.node_type, ns, where=self.where))
+        self.reading_ns += time.perf_counter_ns() - start
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.request, name)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,20 @@ from accelbench.artifacts.cache import default_folder
 from accelbench.artifacts.intermediate import told
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.profile import Profile as Profiled
+from accelbench.core.profile import profiled
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.arrays import ArraySession, timed
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.openvino.engine import openvino
-from accelbench.runtimes.openvino.profile import Profile, nodes_of, understood
+from accelbench.runtimes.openvino.profile import (
+    NAME,
+    REMARK,
+    CountedRequest,
+    Profile,
+    nodes_of,
+    understood,
+)
 from accelbench.runtimes.openvino.units import (
     LATENCY,
     computed,
@@ -35,6 +45,7 @@ from accelbench.runtimes.openvino.units import (
     places,
     properties,
 )
+from accelbench.runtimes.profiling import walls
 
 _PROFILED_RUNS = 3
 _NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate", "not enough")
@@ -195,8 +206,8 @@ class OpenvinoSession(ArraySession):
     def _read(self, result: Any) -> list[Any]:
         return [result.get_output_tensor(position).data for position in self._gives]
 
-    def outputs(self, inputs: Any) -> dict[str, Any]:
-        found = super().outputs(inputs)
+    def _seen(self, inputs: Any) -> dict[str, Any]:
+        found = super()._seen(inputs)
         self._looked_with = self._as_bound(inputs)
         return found
 
@@ -218,18 +229,38 @@ class OpenvinoSession(ArraySession):
 
     def _profiled(self, bound: Bound) -> Profile:
         """What a second model, compiled to count, says of a few runs."""
-        assert self._compiled is not None
-        # AUTO itself counts nothing of its nodes: what it chose does.
-        unit = executing(self._said("EXECUTION_DEVICES") or [self._unit])[0]
         try:
-            model = self._made(unit, bound.shapes, {"PERF_COUNT": True})
-            counted = _Compiled(bound.shapes, model, model.create_infer_request())
+            counted, _ = self._counting(bound.shapes)
             counted.feed(bound)
             for _ in range(_PROFILED_RUNS):
                 counted.request.infer(share_outputs=True)
-            return understood(nodes_of(model))
+            return understood(nodes_of(counted.model))
         except Exception as error:
             return Profile({}, {}, why=in_words(error, "profile_failed").message)
+
+    def _counting(self, shapes: Shapes) -> tuple[_Compiled, str]:
+        """The same compiled to count, and the unit it is for."""
+        # AUTO itself counts nothing of its nodes: what it chose does.
+        unit = executing(self._said("EXECUTION_DEVICES") or [self._unit])[0]
+        model = self._made(unit, shapes, {"PERF_COUNT": True})
+        return _Compiled(shapes, model, model.create_infer_request()), unit
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profiled:
+        counted, unit = self._counting(self._as_bound(inputs).shapes)
+        where = places(self._job.device, [unit])[0]
+        averages = unit.startswith("CPU")
+        request = counted.request = CountedRequest(counted.request, where, averages)
+        measured, self._compiled = self._compiled, counted
+        try:
+            self._step(inputs)
+            request.spent, request.reading_ns = [], 0
+            times = walls(self._clock, steps, lambda: self._step(inputs))
+        finally:
+            self._compiled = measured
+        # What reading the counters took was in between.
+        return profiled(
+            NAME, request.spent, [ns - request.reading_ns // steps for ns in times], REMARK
+        )
 
     def _said(self, name: str) -> Any:
         """A property in force of what was compiled; None where it is not told."""

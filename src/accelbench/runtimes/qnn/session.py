@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,16 @@ import onnxruntime
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
+from accelbench.core.profile import Profile, profiled
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.arrays import ArraySession, hold_precision
 from accelbench.runtimes.onnxruntime.session import understood
-from accelbench.runtimes.qnn import backend
+from accelbench.runtimes.profiling import walls
+from accelbench.runtimes.qnn import backend, profile
 from accelbench.runtimes.qnn.composed import Composed, read
 
 _QUIET = 3  # errors alone
+_TRACE = "trace.csv"
 
 #: How far outputs may be from the CPU provider's of the same file, in parts of their own spread.
 #: Seen were 0.0008 to 0.26. At more than one item, the emulation (onnxruntime-qnn 2.7.0) gives
@@ -48,7 +53,12 @@ class QnnSession(ArraySession):
         self._session: Any = None
         super().__init__(job, clock)
 
-    def _options(self, fallback: bool = False, dump: Path | None = None) -> Any:
+    def _options(
+        self,
+        fallback: bool = False,
+        dump: Path | None = None,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> Any:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _QUIET
         if self._job.threads:
@@ -57,7 +67,7 @@ class QnnSession(ArraySession):
         # Else ONNX Runtime prints that it falls back to the CPU, and goes on.
         options.add_session_config_entry("session.disable_cpu_ep_fallback", str(int(not fallback)))
         options.add_provider_for_devices(
-            [self._npu], backend.options(self._job.device.emulated, dump)
+            [self._npu], {**backend.options(self._job.device.emulated, dump), **more}
         )
         return options
 
@@ -100,9 +110,28 @@ class QnnSession(ArraySession):
     def _read(self, result: Any) -> list[Any]:
         return list(result)
 
-    def outputs(self, inputs: Any) -> dict[str, Any]:
+    def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs
-        return super().outputs(inputs)
+        return super()._seen(inputs)
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        """From a second session of the same file that has QNN write down what its nodes take."""
+        with tempfile.TemporaryDirectory(prefix="accelbench-qnn-") as folder:
+            path = (traces or Path(folder)) / _TRACE
+            measured = self._session
+            try:
+                options = self._options(more=profile.options(path))
+                self._session = onnxruntime.InferenceSession(str(self.model_path), options)
+                self._step(inputs)
+                times = walls(self._clock, steps, lambda: self._step(inputs))
+            except Exception as error:
+                raise understood(error, "profile_failed") from error
+            finally:
+                self._session = measured
+            emulated = profile.EMULATED if self._job.device.emulated else ""
+            nodes = profile.read(path, steps, str(self._job.device))
+            found = profiled(profile.NAME, nodes, times, profile.REMARK + emulated)
+            return found if traces is None else replace(found, trace=_TRACE)
 
     def evidence(self) -> Evidence:
         device = str(self._job.device)

@@ -1,0 +1,67 @@
+"""Where each case's time goes: a short table a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from accelbench.cli.display.words import figure, marks, shapes
+
+#: Operators in a table; the JSON document and the files have all of them.
+TOP = 10
+
+_LONGEST = 44
+
+
+def print_profiles(profiles: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
+    """A heading and a table for each, or why there is none."""
+    for one in profiles:
+        stream.write(f"\n{heading(one)}\n")
+        if one["why_not"] is None:
+            _print_table(one, stream)
+            stream.write(f"{one['remark']}\n" if one["remark"] else "")
+    if any(one["why_not"] is None for one in profiles):
+        stream.write(
+            "\nProfiled apart from what was measured: these times carry the profiler's cost.\n"
+        )
+
+
+def heading(one: Mapping[str, Any]) -> str:
+    """Which case, and what is known of it as a whole."""
+    size = f"batch {one['batch_size']} {shapes(one)}".strip()
+    case = (
+        f"{one['model']} {one['runtime']}/{one['hardware']} {one['precision']}{marks(one)} {size}"
+    )
+    if one["why_not"] is not None:
+        return f"No profile of {case}: {one['why_not']}"
+    steps = "1 step" if one["steps"] == 1 else f"{one['steps']} steps"
+    return (
+        f"Where the time goes: {case}\n{one['profiler']}, mean of {steps}:"
+        f" {figure(one['wall_ms'])} ms, of which operators explain {one['explained']:.0%}"
+    )
+
+
+def _print_table(one: Mapping[str, Any], stream: IO[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("operator", overflow="fold", max_width=_LONGEST)
+    for title in ("calls", "ms", "share"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("where", overflow="fold")
+    for kind in one["kinds"][:TOP]:
+        table.add_row(*_cells(kind))
+    rest = one["kinds"][TOP:]
+    if rest:
+        took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
+        table.add_row(f"{len(rest)} others", "", figure(took), f"{share:.1%}", "")
+    Console(file=stream, highlight=False).print(table)
+
+
+def _cells(kind: Mapping[str, Any]) -> tuple[str, ...]:
+    from rich.markup import escape
+
+    calls = f"{kind['calls']:g}"
+    took, share = figure(kind["total_ms"]), f"{kind['share']:.1%}"
+    return (escape(kind["kind"]), calls, took, share, escape(kind["where"]))

@@ -1,0 +1,117 @@
+"""Where one step's time goes, by operator, as an engine's own profiler says.
+
+A profile is taken after what is measured, in a session of its own, since profiling costs
+time: its figures are never mixed with measured samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What an engine says of one operator over all profiled steps."""
+
+    name: str  # this very operator: a node's name, or the shapes that it was called with
+    kind: str  # what it does: aten::addmm, MatMul, FullyConnected
+    ns: float  # its own time, without what it called
+    calls: float = 1
+    where: str = ""  # the device, or the engine's word for it
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator in one step."""
+
+    name: str
+    kind: str
+    calls: float
+    total_ms: float
+    share: float  # of the step's wall time
+    where: str
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One step, as the mean of those that were profiled.
+
+    Operators that ran at the same time on several threads or streams may add up to more
+    than the wall time; what they leave of it is the host's, the engine's or the profiler's.
+    """
+
+    profiler: str  # whose figures these are
+    steps: int
+    wall_ms: float  # of one step, with the profiler's cost
+    operators: tuple[Operator, ...]  # the longest first
+    remark: str = ""  # what a reader should know of this profiler's times
+    trace: str | None = None  # the engine's own record, a file in the folder that was handed in
+
+    @property
+    def explained(self) -> float:
+        """The share of the step that the operators explain."""
+        return sum(one.share for one in self.operators)
+
+
+@runtime_checkable
+class Profiling(Protocol):
+    """A session that can say where its time goes."""
+
+    def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        """So many steps under the engine's profiler; nothing is measured in this session.
+
+        Args:
+            inputs: what was prepared, compiled for, and stepped with before.
+            steps: how many.
+            traces: a folder for the engine's own record; None where nobody wants it.
+
+        Raises:
+            CaseError: the engine cannot say, and why.
+        """
+        ...
+
+
+def profiled(
+    profiler: str, spent: Iterable[Spent], walls_ns: Sequence[int], remark: str = ""
+) -> Profile:
+    """One step of what an engine counted over as many as there are wall times.
+
+    Operators of the same name, kind and place are one; those that took no time are none.
+    """
+    steps = len(walls_ns)
+    wall_ms = sum(walls_ns) / steps / 1e6
+    counted: dict[tuple[str, str, str], list[float]] = {}
+    for one in spent:
+        of = counted.setdefault((one.name, one.kind, one.where), [0.0, 0.0])
+        of[0] += one.calls
+        of[1] += one.ns
+    operators = [
+        Operator(name, kind, _whole(calls / steps), ns / steps / 1e6, 0.0, where)
+        for (name, kind, where), (calls, ns) in counted.items()
+        if ns > 0
+    ]
+    return Profile(profiler, steps, wall_ms, _ranked(operators, wall_ms), remark)
+
+
+def by_kind(profile: Profile) -> tuple[Operator, ...]:
+    """The same time by what operators do: one a kind and place, its name the kind's."""
+    found: dict[tuple[str, str], Operator] = {}
+    for one in profile.operators:
+        key = (one.kind, one.where)
+        so_far = found.get(key, Operator(one.kind, one.kind, 0, 0.0, 0.0, one.where))
+        calls = _whole(so_far.calls + one.calls)
+        found[key] = replace(so_far, calls=calls, total_ms=so_far.total_ms + one.total_ms)
+    return _ranked(found.values(), profile.wall_ms)
+
+
+def _ranked(operators: Iterable[Operator], wall_ms: float) -> tuple[Operator, ...]:
+    shared = (replace(one, share=one.total_ms / wall_ms if wall_ms else 0.0) for one in operators)
+    return tuple(sorted(shared, key=lambda one: (-one.total_ms, one.kind, one.name)))
+
+
+def _whole(calls: float) -> float:
+    """3, not 3.0: an operator that is called in every step is called so many times."""
+    return int(calls) if float(calls).is_integer() else calls

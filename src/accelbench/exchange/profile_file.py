@@ -1,0 +1,54 @@
+"""Profiles as files: one JSON document a case, and the engine's own record beside it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.identity import plain
+from accelbench.exchange.names import result_file_name
+from accelbench.exchange.profile_schema import ABOUT, SCHEMA_ID
+from accelbench.exchange.writing import write_exactly, write_new
+from accelbench.store.files import REAL_FILES, Files
+
+#: Of the documents' output tree.
+FOLDER = "profiles"
+
+
+def write(
+    folder: Path,
+    profile: Mapping[str, Any],
+    record: Path | None,
+    when: datetime | None = None,
+    files: Files = REAL_FILES,
+) -> list[Path]:
+    """Write one case's profile, named as result files are.
+
+    Args:
+        folder: Made where absent.
+        profile: The body of a profile fact.
+        record: What the engine itself wrote, copied to the same name with its own suffix.
+        when: The moment in the name; now, unless given.
+        files: How files are touched.
+
+    Returns:
+        The files, each new: one that exists is never overwritten.
+    """
+    words = [str(profile.get(name) or "unknown") for name in ("model", "hardware", "precision")]
+    name = result_file_name(words[0], words[1], words[2], when or datetime.now(UTC))
+    body = {"schema": SCHEMA_ID, "about": ABOUT, "profile": plain(profile)}
+    text = json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    path = write_new(folder, name, text.encode(), files)
+    if record is None:
+        return [path]
+    beside = path.with_name(f"{path.stem}.{record.name}")
+    write_exactly(beside, lambda written: _copy(record, written), files)
+    return [path, beside]
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)

@@ -1,0 +1,106 @@
+"""The JSON Schema of profile files.
+
+`python -m accelbench.exchange.profile_schema > docs/profile-schema.json` publishes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from accelbench.core.columns import BY_NAME
+from accelbench.exchange.result_schema import property_of
+
+SCHEMA_VERSION = 1
+SCHEMA_ID = f"urn:accelbench:profile:{SCHEMA_VERSION}"
+
+#: What a profile says of its case, in the words of the result's columns.
+CASE_COLUMNS = (
+    "run_id", "case_id", "result_id", "model", "runtime", "hardware", "device", "device_name",
+    "precision", "batch_size", "sequence_length", "image_size", "prompt_tokens", "new_tokens",
+    "audio_seconds", "denoising_steps", "mode", "compiled", "options", "threads", "emulated",
+    "provenance", "workarounds",
+)  # fmt: skip
+
+_OPERATOR: dict[str, Any] = {
+    "kind": {"description": "what it does, in the engine's word", "type": "string"},
+    "calls": {"description": "how often in one step", "type": "number", "exclusiveMinimum": 0},
+    "total_ms": {"description": "its own time in one step", "type": "number", "minimum": 0},
+    "share": {"description": "of the step's wall time", "type": "number", "minimum": 0},
+    "where": {"description": "the device, or the engine's word for it", "type": "string"},
+}
+_NAME = {"description": "a node's name, or the shapes it was called with", "type": "string"}
+_FOUND: dict[str, Any] = {
+    "why_not": {
+        "description": "why there is no profile; null where there is one",
+        "type": ["string", "null"],
+    },
+    "engine": {"description": "the engine and its version", "type": ["string", "null"]},
+    "profiler": {"description": "whose figures these are", "type": ["string", "null"]},
+    "steps": {"description": "how many steps were profiled", "type": ["integer", "null"]},
+    "wall_ms": {
+        "description": "one profiled step, the mean of them, with the profiler's cost",
+        "type": ["number", "null"],
+    },
+    "explained": {
+        "description": "the share of the step that the operators add up to; more than 1 where"
+        " several ran at the same time",
+        "type": ["number", "null"],
+    },
+    "remark": {"description": "what these times are", "type": ["string", "null"]},
+}
+ABOUT = (
+    "Taken under a profiler in a session of its own, after everything was measured. These times"
+    " carry the profiler's cost and are never mixed with measured samples."
+)
+
+
+def profile_schema() -> dict[str, Any]:
+    """JSON Schema, draft 2020-12, of one case's profile."""
+    properties = {
+        **{name: property_of(BY_NAME[name]) for name in CASE_COLUMNS},
+        **_FOUND,
+        "kinds": _list("operators by what they do, the longest first", "kind"),
+        "operators": _list("every operator that took time, the longest first", "operator"),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        "title": "Where one step's time goes, by accelbench",
+        "type": "object",
+        "required": ["schema", "about", "profile"],
+        "properties": {
+            "schema": {"const": SCHEMA_ID},
+            "about": {"const": ABOUT},
+            "profile": {"$ref": "#/$defs/profile"},
+        },
+        "additionalProperties": False,
+        "$defs": {
+            "profile": _whole(properties),
+            "kind": _whole(_OPERATOR),
+            "operator": _whole({"name": _NAME, **_OPERATOR}),
+        },
+    }
+
+
+def _list(description: str, of: str) -> dict[str, Any]:
+    return {"description": description, "type": "array", "items": {"$ref": f"#/$defs/{of}"}}
+
+
+def _whole(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def text() -> str:
+    """The schema as it is published."""
+    return json.dumps(profile_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

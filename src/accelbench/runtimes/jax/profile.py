@@ -1,0 +1,97 @@
+"""Where a step's time goes in JAX: XLA's own profiler, which notes each operation as it runs.
+
+What XLA compiled is what runs: an operation is a fusion of what the model calls apart. Its
+record is read by JAX itself; TensorFlow is not needed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from accelbench.core.clock import Clock
+from accelbench.core.errors import UnsupportedError
+from accelbench.core.profile import Profile, Spent, profiled
+from accelbench.runtimes.profiling import own, walls
+
+NAME = "XLA's profiler"
+_TRACE = "trace.json"
+_DEVICE = "/device:"
+_REMARK = (
+    "Times of the operations that XLA compiled, mostly fusions of several of the model's; on a"
+    " CPU several may run at the same time."
+)
+
+
+class Event(NamedTuple):
+    """An operation that ran."""
+
+    thread: str
+    start: float
+    duration: float
+    operation: str
+    on_device: bool
+
+
+def profile(
+    step: Callable[[], Any], clock: Clock, steps: int, device: str, traces: Path | None
+) -> Profile:
+    """So many steps, each done when it returns, under XLA's profiler."""
+    if not hasattr(jax.profiler, "ProfileData"):
+        raise UnsupportedError(
+            "no_profiler",
+            f"jax {jax.__version__} cannot read what XLA's profiler writes",
+            "Install a newer one: pip install -U jax",
+        )
+    with tempfile.TemporaryDirectory(prefix="accelbench-profile-") as folder:
+        options = jax.profiler.ProfileOptions()
+        options.python_tracer_level = 0  # every Python call would be noted, at its cost
+        with jax.profiler.trace(folder, profiler_options=options):
+            times = walls(clock, steps, step)
+        [record] = Path(folder).rglob("*.xplane.pb")
+        events = list(events_of(jax.profiler.ProfileData.from_file(str(record))))
+        found = profiled(NAME, spent(events, device), times, _REMARK)
+        chrome = next(Path(folder).rglob("*.trace.json.gz"), None)
+        if traces is None or chrome is None:
+            return found
+        (traces / _TRACE).write_bytes(gzip.decompress(chrome.read_bytes()))
+        return replace(found, trace=_TRACE)
+
+
+def events_of(data: Any) -> Iterator[Event]:
+    """Every operation of a record: XLA marks its own by the statistic hlo_op."""
+    for plane in data.planes:
+        for line in plane.lines:
+            for event in line.events:
+                operation = dict(event.stats).get("hlo_op")
+                if operation:
+                    yield Event(
+                        f"{plane.name} {line.name}",
+                        event.start_ns,
+                        event.duration_ns,
+                        str(operation),
+                        plane.name.startswith(_DEVICE),
+                    )
+
+
+def spent(events: list[Event], device: str) -> Iterator[Spent]:
+    """What operations took; of a loop, without its body on the same thread.
+
+    Where a device tells of its operations, what the host did to start them is left out.
+    """
+    told = [one for one in events if one.on_device] or events
+    times = own([(one.thread, one.start, one.duration) for one in told])
+    for event, ns in zip(told, times, strict=True):
+        yield Spent(event.operation, kind(event.operation), ns, where=device)
+
+
+def kind(operation: str) -> str:
+    """An operation's name without its number: loop_add_fusion.12 is a loop_add_fusion."""
+    stem, _, number = operation.rpartition(".")
+    return stem if stem and number.isdecimal() else operation

@@ -1,0 +1,79 @@
+"""Where a step's time goes in PyTorch: what torch.profiler says of each operator.
+
+On the CPU it is an operator's own time, without the operators that it calls; on another
+device the time of the kernels that it started there, which run beside the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, record_function
+
+from accelbench.core.clock import Clock
+from accelbench.core.profile import Profile, Spent, profiled
+from accelbench.runtimes.profiling import walls
+
+NAME = "torch.profiler"
+_STEP = "accelbench::step"
+_TRACE = "trace.json"
+_HOST = (
+    "Own times of operators on the host's calling thread. What they leave of the step is Python's"
+    " and the profiler's."
+)
+_DEVICE = (
+    "Times of kernels on the device, by the operator that started them. What they leave of the"
+    " step the device spent waiting for the host."
+)
+
+
+def profile(
+    step: Callable[[], Any], clock: Clock, steps: int, device: str, traces: Path | None
+) -> Profile:
+    """So many steps, each done when it returns, under torch's profiler.
+
+    Args:
+        step: one step.
+        clock: what wall times are taken by.
+        steps: how many.
+        device: where the model is, by its full name: "cpu:0".
+        traces: where a Chrome trace is left; None for none.
+    """
+    on_host = device.startswith("cpu")
+    activities = [ProfilerActivity.CPU]
+    more = ProfilerActivity.XPU if device.startswith("xpu") else ProfilerActivity.CUDA
+    if not on_host and more in torch.profiler.supported_activities():
+        activities.append(more)
+
+    def marked() -> None:
+        with record_function(_STEP):
+            step()
+
+    with torch.profiler.profile(activities=activities, record_shapes=True) as found:
+        times = walls(clock, steps, marked)
+    rows = found.key_averages(group_by_input_shape=True)
+    told = profiled(NAME, spent(rows, device), times, _HOST if on_host else _DEVICE)
+    if traces is None:
+        return told
+    found.export_chrome_trace(str(traces / _TRACE))
+    return replace(told, trace=_TRACE)
+
+
+def spent(rows: Iterable[Any], device: str) -> Iterator[Spent]:
+    """What the profiler's rows say, each an operator with some shapes of its inputs."""
+    on_host = device.startswith("cpu")
+    for row in rows:
+        # The kernels' own rows say once more what is told of the operators that started them.
+        if row.key == _STEP or row.device_type != torch.autograd.DeviceType.CPU:
+            continue
+        us = row.self_cpu_time_total if on_host else row.self_device_time_total
+        yield Spent(shapes(row.input_shapes), row.key, us * 1e3, row.count, device)
+
+
+def shapes(found: Iterable[Any]) -> str:
+    """Shapes of inputs as people write them: 128x768, 768x768; those of numbers are left out."""
+    return ", ".join("x".join(map(str, one)) for one in found if one)
