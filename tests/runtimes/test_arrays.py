@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -114,6 +115,25 @@ def test_outputs_that_are_no_numbers_are_told(tmp_path: Path) -> None:
     details = session.evidence().details
     assert details["outputs_finite"] is False
     assert details["output_dtypes"] == ["float32"]
+
+
+def test_what_is_looked_at_in_the_memory_pass_is_not_copied(tmp_path: Path) -> None:
+    """Neither as a whole nor as a mask: both would be part of the peak that is read."""
+    session, case = session_of(tmp_path)
+    inputs = session.prepare(case)
+    huge = np.zeros(2**20, np.float32)
+    session._read = lambda result: [huge]  # type: ignore[method-assign]
+    taken = {}
+    for name, look in (("inspect", session.inspect), ("outputs", session.outputs)):
+        tracemalloc.start()
+        look(inputs)
+        taken[name] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert taken["inspect"] < huge.nbytes / 8 < huge.nbytes < taken["outputs"]
+    for bad in (np.nan, np.inf, -np.inf):
+        huge[7] = bad
+        session.inspect(inputs)
+        assert session.evidence().details["outputs_finite"] is False
 
 
 def test_evidence_says_what_was_opened(tmp_path: Path) -> None:
