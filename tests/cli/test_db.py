@@ -5,49 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from shells import Command
 
-from accelbench.cli import db, main
+from accelbench.cli import db
 from accelbench.core.facts import RESULT, Fact
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.journal import Journal
 
 
-class Shell:
-    """Runs the program in this process: arguments in; exit code, output and errors out."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        self._monkeypatch.setattr(sys, "argv", ["accelbench", "db", *map(str, arguments)])
-        code = 0
-        try:
-            main.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        out, err = self._capsys.readouterr()
-        return code, out, err
-
-    def json(self, *arguments: object) -> Any:
-        code, out, err = self(*arguments, "--json")
-        assert code == 0, err
-        return json.loads(out)
-
-
 @pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ACCELBENCH_DB", raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
-    return Shell(monkeypatch, capsys)
+def shell(command: Callable[..., Command]) -> Command:
+    return command("db")
 
 
 def measured(path: Path, run: str = "r", count: int = 2, **more: Any) -> Database:
@@ -68,7 +43,7 @@ def measured(path: Path, run: str = "r", count: int = 2, **more: Any) -> Databas
     return database
 
 
-def test_init_makes_keeps_and_overwrites(tmp_path: Path, shell: Shell) -> None:
+def test_init_makes_keeps_and_overwrites(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "accelbench.duckdb"
     code, out, _ = shell("init")
     assert (code, out) == (0, f"Made {path}\n")
@@ -81,7 +56,7 @@ def test_init_makes_keeps_and_overwrites(tmp_path: Path, shell: Shell) -> None:
     assert Database(path).results() == []
 
 
-def test_init_refuses_what_is_not_ours(tmp_path: Path, shell: Shell) -> None:
+def test_init_refuses_what_is_not_ours(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "shop.duckdb"
     with duckdb.connect(str(path)) as con:
         con.execute("CREATE TABLE customers (id INTEGER)")
@@ -100,7 +75,7 @@ def test_init_refuses_what_is_not_ours(tmp_path: Path, shell: Shell) -> None:
     assert path.read_bytes() == before
 
 
-def test_status_fills_in_what_waits_and_fits_a_terminal(tmp_path: Path, shell: Shell) -> None:
+def test_status_fills_in_what_waits_and_fits_a_terminal(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "a.duckdb"
     measured(path, model="a-model-with-a-name-that-goes-on-and-on" * 4)
     code, out, err = shell("status", "--db", path)
@@ -114,13 +89,13 @@ def test_status_fills_in_what_waits_and_fits_a_terminal(tmp_path: Path, shell: S
 
 
 def test_the_environment_names_the_database(
-    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCELBENCH_DB", str(tmp_path / "env.duckdb"))
     assert shell.json("init")["database"] == str(tmp_path / "env.duckdb")
 
 
-def test_no_database_is_one_sentence(tmp_path: Path, shell: Shell) -> None:
+def test_no_database_is_one_sentence(tmp_path: Path, shell: Command) -> None:
     code, out, err = shell("status")
     assert (code, out) == (3, "")
     assert "There is no database at" in err
@@ -128,7 +103,7 @@ def test_no_database_is_one_sentence(tmp_path: Path, shell: Shell) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sql_answers_people_and_machines(tmp_path: Path, shell: Shell) -> None:
+def test_sql_answers_people_and_machines(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "a.duckdb"
     measured(path, model="[red]x\x1b[2J")
     query = "SELECT model, latency_mean_ms, NULL AS nothing FROM benchmark_results LIMIT 1"
@@ -145,7 +120,7 @@ def test_sql_answers_people_and_machines(tmp_path: Path, shell: Shell) -> None:
     assert found["rows"] == [[None, 1.5, "2026-01-02", "2026-01-02T03:04:05.000000Z", None, [1, 2]]]
 
 
-def test_wide_answers_are_a_value_a_line(tmp_path: Path, shell: Shell) -> None:
+def test_wide_answers_are_a_value_a_line(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "a.duckdb"
     measured(path)
     code, out, _ = shell("sql", "FROM benchmark_results ORDER BY result_id", "--db", path)
@@ -155,7 +130,7 @@ def test_wide_answers_are_a_value_a_line(tmp_path: Path, shell: Shell) -> None:
     assert "cost_usd" not in out
 
 
-def test_sql_only_reads(tmp_path: Path, shell: Shell) -> None:
+def test_sql_only_reads(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "a.duckdb"
     measured(path)
     for query, says in (
@@ -170,7 +145,7 @@ def test_sql_only_reads(tmp_path: Path, shell: Shell) -> None:
     assert len(Database(path).results()) == 2
 
 
-def test_export_writes_new_files_only(tmp_path: Path, shell: Shell) -> None:
+def test_export_writes_new_files_only(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "a.duckdb"
     measured(path)
     found = shell.json("export", tmp_path / "out.csv", "--db", path)
@@ -187,7 +162,7 @@ def test_export_writes_new_files_only(tmp_path: Path, shell: Shell) -> None:
     assert "csv, json, parquet" in err
 
 
-def test_merge_brings_in_several_and_twice_is_once(tmp_path: Path, shell: Shell) -> None:
+def test_merge_brings_in_several_and_twice_is_once(tmp_path: Path, shell: Command) -> None:
     for name in ("b", "c"):
         measured(tmp_path / f"{name}.duckdb", name).fill()
     arguments = ("merge", tmp_path / "b.duckdb", tmp_path / "c.duckdb", "--db", "a.duckdb")
@@ -198,7 +173,7 @@ def test_merge_brings_in_several_and_twice_is_once(tmp_path: Path, shell: Shell)
     assert len(Database(tmp_path / "a.duckdb").results()) == 4
 
 
-def test_damage_in_a_journal_is_said(tmp_path: Path, shell: Shell) -> None:
+def test_damage_in_a_journal_is_said(tmp_path: Path, shell: Command) -> None:
     database = measured(tmp_path / "a.duckdb", count=3)
     journal = database.journals / "r.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"id":"r-1"', b'"id":"r-x"'))
@@ -210,7 +185,7 @@ def test_damage_in_a_journal_is_said(tmp_path: Path, shell: Shell) -> None:
 
 
 def test_where_nothing_can_be_written_reading_goes_on(
-    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.duckdb"
     measured(path).fill()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from shells import ended
 
 from accelbench.cli import doctor as command
 from accelbench.cli.display.doctor import show
@@ -434,16 +435,8 @@ def test_a_browser_is_optional_and_must_be_of_chromiums_kind(here):
 
 
 def run(monkeypatch, capsys, world, *arguments):
-    from accelbench.cli import main
-
     monkeypatch.setattr(command, "world", lambda db, timeout: world)
-    monkeypatch.setattr(sys, "argv", ["accelbench", "doctor", *arguments])
-    code = 0
-    try:
-        main.main()
-    except SystemExit as end:
-        code = int(end.code or 0)
-    return code, capsys.readouterr().out
+    return ended(monkeypatch, "doctor", *arguments), capsys.readouterr().out
 
 
 def test_the_command_says_no_only_where_something_installed_is_ill(here, monkeypatch, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,13 @@ from typing import Any
 import jsonschema
 import pytest
 from rich.console import Console
+from shells import Command
 
 from accelbench.analysis.attempts import QUESTION
 from accelbench.analysis.cells import Cell, Matrix
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.matrix import matrix as rated
-from accelbench.cli import main
-from accelbench.cli import matrix as command
+from accelbench.cli import matrix
 from accelbench.cli.display.matrix import show
 from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
@@ -90,45 +90,16 @@ def measured(
     return path
 
 
-class Shell:
-    """Runs the program in this process: arguments in; exit code, output and errors out."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        self._monkeypatch.setattr(sys, "argv", ["accelbench", "matrix", *map(str, arguments)])
-        code = 0
-        try:
-            main.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        out, err = self._capsys.readouterr()
-        return code, out, err
-
-    def json(self, *arguments: object) -> Any:
-        code, out, err = self(*arguments, "--json")
-        assert code == 0, err
-        found = json.loads(out)
-        jsonschema.validate(found, SCHEMA)
-        return found
-
-
 @pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ACCELBENCH_DB", raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
-    return Shell(monkeypatch, capsys)
+def shell(command: Callable[..., Command]) -> Command:
+    return command("matrix", schema=SCHEMA)
 
 
 def cells(found: Any, model: str = "bert-tiny") -> Any:
     return found["models"][model]["hardware_compatibility"]
 
 
-def test_the_document_has_the_shape_of_the_selection_guide(tmp_path: Path, shell: Shell) -> None:
+def test_the_document_has_the_shape_of_the_selection_guide(tmp_path: Path, shell: Command) -> None:
     found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
     assert found["hardware_types"] == [
         "cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu",
@@ -147,7 +118,7 @@ def test_the_document_has_the_shape_of_the_selection_guide(tmp_path: Path, shell
 
 
 def test_the_schema_refuses_a_rated_emulation_and_a_rating_of_nothing(
-    tmp_path: Path, shell: Shell
+    tmp_path: Path, shell: Command
 ) -> None:
     found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
@@ -158,7 +129,9 @@ def test_the_schema_refuses_a_rated_emulation_and_a_rating_of_nothing(
             jsonschema.validate(untrue, SCHEMA)
 
 
-def test_the_table_names_the_cpus_runtime_and_fits_80_columns(tmp_path: Path, shell: Shell) -> None:
+def test_the_table_names_the_cpus_runtime_and_fits_80_columns(
+    tmp_path: Path, shell: Command
+) -> None:
     code, out, _ = shell("--db", measured(tmp_path / "s.duckdb", GRID))
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
@@ -172,7 +145,7 @@ def test_the_table_names_the_cpus_runtime_and_fits_80_columns(tmp_path: Path, sh
     assert "openvino: openvino: wrong_outputs: it said wrong_outputs (resnet-tiny)" in out
 
 
-def test_explain_gives_the_rule_and_every_cell(tmp_path: Path, shell: Shell) -> None:
+def test_explain_gives_the_rule_and_every_cell(tmp_path: Path, shell: Command) -> None:
     _, out, _ = shell("--db", measured(tmp_path / "s.duckdb", GRID), "--explain")
     text = " ".join(out.split())
     assert "at least 2× the CPU" in text
@@ -180,7 +153,7 @@ def test_explain_gives_the_rule_and_every_cell(tmp_path: Path, shell: Shell) -> 
     assert "nothing was measured on it" in text
 
 
-def test_filters_narrow_it_and_the_cpu_stays_the_yardstick(tmp_path: Path, shell: Shell) -> None:
+def test_filters_narrow_it_and_the_cpu_stays_the_yardstick(tmp_path: Path, shell: Command) -> None:
     path = measured(tmp_path / "s.duckdb", [*GRID, result(precision="int8")])
     assert list(shell.json("--db", path, "--models", "bert-tiny")["models"]) == ["bert-tiny"]
     assert list(shell.json("--db", path, "--family", "vision")["models"]) == ["resnet-tiny"]
@@ -190,7 +163,7 @@ def test_filters_narrow_it_and_the_cpu_stays_the_yardstick(tmp_path: Path, shell
     assert set(shell.json("--db", path, "--precision", "int8")["models"]) == {"bert-tiny"}
 
 
-def test_machines_are_never_mixed(tmp_path: Path, shell: Shell) -> None:
+def test_machines_are_never_mixed(tmp_path: Path, shell: Command) -> None:
     path = measured(tmp_path / "s.duckdb", GRID)
     later = {"started_at": "2026-05-01T00:00:00.000000Z"}
     measured(path, [result(hardware="cuda", throughput=900.0, **later)], "r2", ATTIC)
@@ -206,7 +179,7 @@ def test_machines_are_never_mixed(tmp_path: Path, shell: Shell) -> None:
 
 
 def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(
-    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from accelbench.hardware import detect, environment
 
@@ -222,7 +195,7 @@ def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(
     )
 
 
-def test_where_nothing_was_measured_it_says_what_to_run(tmp_path: Path, shell: Shell) -> None:
+def test_where_nothing_was_measured_it_says_what_to_run(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "s.duckdb"
     Database(path).init()
     for asked in (["--db", tmp_path / "none.duckdb"], ["--db", path]):
@@ -246,14 +219,14 @@ def test_where_nothing_was_measured_it_says_what_to_run(tmp_path: Path, shell: S
     ],
 )
 def test_words_that_mean_nothing_are_usage_errors(
-    tmp_path: Path, shell: Shell, words: list[str]
+    tmp_path: Path, shell: Command, words: list[str]
 ) -> None:
     code, _, err = shell("--db", measured(tmp_path / "s.duckdb", GRID), *words)
     assert (code, len(err.splitlines())) == (2, 1)
 
 
 def test_a_files_suffix_says_its_form_and_no_file_is_overwritten(
-    tmp_path: Path, shell: Shell
+    tmp_path: Path, shell: Command
 ) -> None:
     path = measured(tmp_path / "s.duckdb", GRID)
     for name, start in (("m.html", "<!doctype"), ("m.md", "# Comp"), ("m.json", "{"), ("m", "fp")):
@@ -356,4 +329,4 @@ def test_every_key_of_a_cell_is_in_the_schema_and_says_what_the_cell_says() -> N
 
 def test_what_a_question_is_made_of_are_columns_of_the_store() -> None:
     assert set(QUESTION) <= set(BY_NAME)
-    assert set(command._SUFFIXES.values()) <= set(command._FORMATS)
+    assert set(matrix._SUFFIXES.values()) <= set(matrix._FORMATS)

@@ -1,0 +1,123 @@
+"""accelbench as it is started: in a process of its own in a folder of its own, or in this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from accelbench.cli import main
+
+SCRIPTED = ("--framework", "scripted", "--hardware", "cpu")
+QUICK = (*SCRIPTED, "--iterations", "5", "--warmup", "1")
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    """The exit code of the program run in this process."""
+    monkeypatch.setattr(sys, "argv", ["accelbench", *map(str, words)])
+    try:
+        main.main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+class Command:
+    """One command run in this process: arguments in; exit code, output and errors out."""
+
+    def __init__(
+        self,
+        name: str,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._name, self._schema = name, schema
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        code = ended(self._monkeypatch, self._name, *arguments)
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+    def json(self, *arguments: object) -> Any:
+        """The document of a command that ends well."""
+        code, out, err = self(*arguments, "--json")
+        assert code == 0, err
+        found = json.loads(out)
+        if self._schema is not None:
+            jsonschema.validate(found, self._schema)
+        return found
+
+
+class Shell:
+    """A folder of its own, and `accelbench run` started in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work = folder / "work"
+        self.work.mkdir()
+        (folder / "tmp").mkdir()
+        self.script()
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH")},
+            "ACCELBENCH_SCRIPT": str(folder / "script.json"),
+            "TMPDIR": str(folder / "tmp"),
+        }
+
+    def script(self, **script: Any) -> None:
+        (self.folder / "script.json").write_text(json.dumps({"step_ns": 1_000_000, **script}))
+
+    def start(self, *words: str, **more: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "accelbench", "run", *words],
+            cwd=self.work,
+            env={**self.environment, **more.pop("env", {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            **more,
+        )
+
+    def __call__(self, *words: str, code: int = 0, **more: Any) -> subprocess.CompletedProcess[str]:
+        process = self.start(*words, **more)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == code, (process.returncode, out, err)
+        assert "Traceback" not in out + err
+        assert not self.left_behind()
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def left_behind(self) -> list[Path]:
+        """torch keeps a folder of its own there; ours are all gone."""
+        return list((self.folder / "tmp").glob("accelbench-*"))
+
+    def refused(self, *words: str, code: int, **more: Any) -> str:
+        """What is said by a command that is refused: one line, nothing measured or written."""
+        before = self.listing()
+        done = self(*words, code=code, **more)
+        assert done.stdout == ""
+        lines = done.stderr.splitlines()
+        assert len(lines) == 1, done.stderr
+        assert lines[0].startswith("accelbench: ")
+        assert self.listing() == before
+        return lines[0]
+
+    def listing(self) -> dict[str, bytes]:
+        return {
+            str(p.relative_to(self.work)): p.read_bytes()
+            for p in sorted(self.work.rglob("*"))
+            if p.is_file()
+        }
+
+    def journals(self) -> list[Path]:
+        return sorted(self.work.rglob("*.jsonl"))

@@ -1,0 +1,56 @@
+"""`accelbench run`: how people type what they want, and the plan that it becomes."""
+
+from __future__ import annotations
+
+import json
+
+from shells import SCRIPTED, Shell
+
+from accelbench.store.database import Database
+
+
+def planned(shell: Shell, *words: str) -> list[tuple[str, str, int]]:
+    document = json.loads(shell(*words, "--dry-run", "--json").stdout)
+    return [(c["model"], c["precision"], c["batch_size"]) for c in document["cases"]]
+
+
+def test_lists_take_commas_spaces_and_repetition(shell: Shell) -> None:
+    expected = [
+        (model, precision, batch)
+        for model in ("bert-tiny", "vit-tiny")
+        for precision in ("fp32", "bf16")
+        for batch in (1, 4, 8)
+    ]
+    for words in (
+        "bert-tiny vit-tiny --batch-sizes 1,4,8 --precision fp32,bf16",
+        "bert-tiny vit-tiny --batch-sizes 1 4 8 --precision float32 bfloat16",
+        "bert-tiny,vit-tiny --batch-sizes 1 --batch-sizes 8 4 --precision fp32 --precision bf16",
+        "--batch-sizes 1, 4, 8 --precision fp32 bf16 --model bert-tiny vit-tiny",
+    ):
+        assert planned(shell, *words.split(), *SCRIPTED) == expected, words
+
+
+def test_the_documents_spellings_work(shell: Shell) -> None:
+    done = shell(
+        *("--device", "cpu", "--model-id", "bert-tiny", "--batch-size", "1", "--save"),
+        *("--db-path", "mine.duckdb", "--framework", "scripted", "--json", "--quiet"),
+    )
+    (row,) = json.loads(done.stdout)["results"]
+    assert (row["model"], row["batch_size"], row["status"]) == ("bert-tiny", 1, "ok")
+    assert len(Database(shell.work / "mine.duckdb").results()) == 1
+
+
+def test_a_dry_run_writes_nothing_and_says_what_would_be(shell: Shell) -> None:
+    done = shell("bert-tiny", "--batch-sizes", "1", "8", "--dry-run", *SCRIPTED)
+    assert not list(shell.work.iterdir())
+    assert "batch 8" in done.stdout
+    assert "2 cases" in done.stdout
+    assert "estimated" in done.stdout
+
+
+def test_a_limit_takes_the_first_cases_and_says_so(shell: Shell) -> None:
+    document = json.loads(
+        shell("bert-tiny", "--limit", "2", "--dry-run", "--json", *SCRIPTED).stdout
+    )
+    assert len(document["cases"]) == 2
+    assert any("--limit 2" in note for note in document["notes"])
