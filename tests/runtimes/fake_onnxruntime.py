@@ -61,7 +61,7 @@ class Sessions:
         self.engine, self.types, self.elsewhere_us = engine, types, elsewhere_us
         self.refuse: Exception | None = None
 
-    def __call__(self, path: str, options: Any, providers: list[Any]) -> Session:
+    def __call__(self, path: str, options: Any, providers: list[Any], **more: Any) -> Session:
         if self.refuse is not None:
             raise self.refuse
         self.made.append(Session(self, options, providers))
