@@ -1,160 +1,24 @@
-"""Convergence: what a case's falling loss is held against, and why it sometimes is not."""
+"""Convergence: what a case's falling loss is held against, and what comes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from convergence_makers import FALLING, Workshop, case_of, context_of, falls, gathered, measured
 from scripted_runs import CPU, Scripted, Watcher, models
 
-from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.errors import SurroundingsError, UnsupportedError
-from accelbench.core.model import AnalyticCost
-from accelbench.core.protocols import SUPPORTED, Device, Evidence, Support
+from accelbench.core.case import Case
 from accelbench.core.serial import case_from_json
-from accelbench.core.words import Mode, Quality, Status
-from accelbench.measure.loop import Measurement
-from accelbench.run.budget import Budget
-from accelbench.run.context import Context, Settings
-from accelbench.run.convergence import STEPS, Curve, Curves, Found, convergence
-from accelbench.run.launch import GroupLaunch
-from accelbench.run.observer import Silence
+from accelbench.core.words import Mode, Status
+from accelbench.run.context import Settings
+from accelbench.run.convergence import STEPS, Curve, Found, convergence
 from accelbench.run.plan import Planned, Refusal
 from accelbench.run.reference import is_own, reference_of
-from accelbench.run.results import Asked, Outcome
-from accelbench.run.verification import FAILED, ITSELF, NOT_DONE, OK
-from accelbench.run.wire import ClosedError
-from accelbench.run.worker import Bench, skipped
+from accelbench.run.verification import FAILED, ITSELF, OK
 from accelbench.runtimes.pytorch import PytorchRuntime
-
-FALLING = [2.0 - 0.1 * i for i in range(STEPS)]  # by 0.9
-CUDA = Device("cuda", "a card")
-NEARLY = pytest.approx(0.01)
-
-
-def case_of(
-    precision: str = "bf16",
-    runtime: str = "pytorch",
-    hardware: str = "cpu",
-    batch: int = 2,
-    mode: Mode = Mode.TRAINING,
-    **options: Any,
-) -> Case:
-    shapes = Shapes(batch, 16)
-    model = models("bert-tiny")[0]
-    return Case(model, Target(runtime, hardware), precision, shapes, mode, options=options)
-
-
-class Channel:
-    """A worker's end that answers as it is told to."""
-
-    def __init__(self, shop: Workshop) -> None:
-        self._shop = shop
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        self._shop.asked.append(dict(message))
-
-    def receive(self, timeout: float | None = None) -> dict[str, Any]:
-        answer = self._shop.answer(self._shop.asked[-1])
-        if isinstance(answer, Exception):
-            raise answer
-        return {"event": "done", **answer}
-
-
-class Worker:
-    def __init__(self, shop: Workshop) -> None:
-        self.channel = Channel(shop)
-        self._shop = shop
-
-    def end(self) -> None:
-        self._shop.open_workers -= 1
-
-    def fate(self) -> int:
-        return 1
-
-    def last_words(self) -> str:
-        return "goodbye"
-
-
-@dataclass
-class Workshop:
-    """Makes such workers, and counts them."""
-
-    answer: Callable[[Mapping[str, Any]], Any]
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)
-    open_workers: int = 0
-    fails: Exception | None = None
-
-    def worker(self, runtime: Any, threads: int | None) -> Worker:
-        if self.fails is not None:
-            raise self.fails
-        self.made.append(runtime.info.name)
-        self.open_workers += 1
-        return Worker(self)
-
-
-class Card:
-    """A runtime that is only asked what it supports."""
-
-    info = PytorchRuntime.info
-
-    def __init__(self, support: Support = SUPPORTED) -> None:
-        self._support = support
-
-    def supports(self, case: Case, device: Device) -> Support:
-        return self._support
-
-
-def falls(request: Mapping[str, Any]) -> dict[str, Any]:
-    return {"losses": FALLING} if request["do"] == "losses" else {}
-
-
-def context_of(shop: Workshop, **changed: Any) -> Context:
-    fields: dict[str, Any] = {
-        "settings": Settings("run", seed=5, threads=1, weights="random", data="pictures"),
-        "workshop": shop,
-        "runtimes": {"pytorch": Card()},
-        "append": lambda _: None,
-        "observer": Silence(),
-        "budget": Budget(None, 1),
-        "surroundings": None,
-        "estimate": lambda _: 2**20,
-        "free": lambda _: 2**30,
-        "cost": lambda _: None,
-        "conditions": {},
-    }
-    return Context(**{**fields, **changed})
-
-
-def gathered(
-    cases: Sequence[Case], shop: Workshop | None = None, **changed: Any
-) -> tuple[Curves, Workshop]:
-    shop = shop or Workshop(falls)
-    context = context_of(shop, **changed)
-    context.curves.gather(context, [Planned(case, CPU) for case in cases])
-    assert shop.open_workers == 0
-    return context.curves, shop
-
-
-def measured(losses: Sequence[float] = FALLING, seconds: float = 0.1) -> dict[str, Any]:
-    """Columns of a case that was trained."""
-    return {"loss_per_step": losses, "latency_mean_ms": 1e3 * seconds}
-
-
-def why_not(cases: Sequence[Case], shop: Workshop | None = None, **changed: Any) -> str:
-    """The reason that the first of some cases has no convergence."""
-    curves, shop = gathered(cases, shop, **changed)
-    known = curves.known(context_of(shop), cases[0], measured())
-    assert known is not None  # its own worker is asked for nothing
-    assert known.convergence is None
-    assert not known.columns
-    assert set(known.reasons) == {"convergence", "convergence_steps"}
-    assert known.verdict.word == NOT_DONE
-    assert known.verdict.why == known.why
-    return known.why
 
 
 class TestFigure:
@@ -189,46 +53,6 @@ class TestFigure:
     def test_a_fall_of_a_hundredth_is_enough(self) -> None:
         reference = Curve([2.0] * (STEPS - 1) + [1.979])
         assert convergence(reference, reference) == (1.0, "")
-
-
-class TestOwnPass:
-    """When the worker that measured is asked for its losses, and when it need not be."""
-
-    def test_it_is_asked_where_there_is_something_to_compare(self) -> None:
-        curves, shop = gathered([case_of()])
-        assert curves.known(context_of(shop), case_of(), measured()) is None
-
-    def test_a_runtime_that_tells_no_losses_is_not_asked(self) -> None:
-        curves, shop = gathered([case_of()])
-        known = curves.known(context_of(shop), case_of(), {"latency_mean_ms": 1.0})
-        assert known is not None
-        assert known.why == "the runtime tells no losses"
-
-    def test_ten_steps_of_more_than_a_minute_are_not_trained(self) -> None:
-        curves, shop = gathered([case_of()])
-        known = curves.known(context_of(shop), case_of(), measured(seconds=7))
-        assert known is not None
-        assert "would take 70 s, and 60 s is the most" in known.why
-
-    def test_what_would_be_compiled_anew_counts(self) -> None:
-        curves, shop = gathered([case_of()])
-        known = curves.known(
-            context_of(shop), case_of(compile=True), measured() | {"compile_ms": 60_000.0}
-        )
-        assert known is not None
-        assert "would take 61 s, and 60 s is the most" in known.why
-
-    def test_nor_what_a_budget_has_no_time_for(self) -> None:
-        curves, shop = gathered([case_of()])
-        context = context_of(shop, budget=Budget(40.0, 1, now=lambda: 0.0))
-        known = curves.known(context, case_of(), measured(seconds=1.1))
-        assert known is not None
-        assert "would take 11 s, and 10 s is the most" in known.why
-        assert curves.known(context, case_of(), measured(seconds=0.9)) is None
-
-    def test_nor_where_the_reference_is_worth_nothing(self) -> None:
-        shop = Workshop(lambda request: {**falls(request), "losses": [0.0] * STEPS})
-        assert "contrastive" in why_not([case_of(batch=1)], shop)
 
 
 class TestWhatIsCompared:
@@ -318,10 +142,6 @@ class TestCurve:
         assert not shop.made
 
 
-def flops(value: float) -> Callable[[Planned], AnalyticCost]:
-    return lambda _: AnalyticCost(value, 0.0, 0.0, 0.0, 0.0)
-
-
 class TestOwnNoise:
     """Training that is chaotic from its start takes itself elsewhere, and blames nobody."""
 
@@ -349,150 +169,6 @@ class TestOwnNoise:
         curves, shop = gathered([case_of("fp32", runtime="jax")])
         curves.judge(context_of(shop), case_of("fp32", runtime="jax"), Curve(FALLING))
         assert len(shop.made) == 1
-
-
-class TestWhyNot:
-    def test_the_runtime_is_missing(self) -> None:
-        assert "pytorch is not installed" in why_not([case_of()], runtimes={})
-
-    def test_the_runtime_cannot(self) -> None:
-        card = Card(Support(ok=False, reason="no_training", message="nobody trains this"))
-        assert "nobody trains this" in why_not([case_of()], runtimes={"pytorch": card})
-
-    def test_it_would_not_fit(self) -> None:
-        shop = Workshop(falls)
-        why = why_not([case_of()], shop, estimate=lambda _: 3 * 2**30)
-        assert "3.0 GiB" in why
-        assert "1.0 GiB is free" in why
-        assert not shop.made
-
-    def test_where_nothing_was_counted_its_weights_alone_may_not_fit(self) -> None:
-        why = why_not([case_of()], estimate=lambda _: None, free=lambda _: 2**20)
-        assert "GiB is free" in why
-
-    def test_it_would_take_too_long(self) -> None:
-        shop = Workshop(falls)
-        # 10 steps of 2e11 operations at 2e10 a second.
-        assert "100 s, and 60 s" in why_not([case_of()], shop, cost=flops(2e11))
-        assert not shop.made
-        gathered([case_of()], shop, cost=flops(1e11))
-        assert shop.made
-
-    def test_a_budget_leaves_less_time(self) -> None:
-        budget = Budget(40.0, 1, now=lambda: 0.0)
-        assert "20 s, and 10 s" in why_not([case_of()], cost=flops(4e10), budget=budget)
-
-    def test_uncounted_operations_are_guessed_from_the_weights(self) -> None:
-        large = replace(case_of(), model=models("bert-base")[0], shapes=Shapes(128, 512))
-        assert "would take" in why_not([large])
-
-    @pytest.mark.parametrize(
-        ("answer", "part"),
-        [
-            ({"event": "error", "message": "the loss of step 3 is nan"}, "step 3 is nan"),
-            (ClosedError("end of file"), "ended in the middle"),
-            (TimeoutError(), "not finished after 240 s"),
-        ],
-    )
-    @pytest.mark.parametrize("when", ["open", "losses"])
-    def test_whatever_happens_to_its_worker(self, when: str, answer: Any, part: str) -> None:
-        shop = Workshop(lambda request: answer if request["do"] == when else falls(request))
-        assert part in why_not([case_of()], shop)
-
-    @pytest.mark.parametrize(
-        "error", [SurroundingsError("no engine"), ClosedError(), TimeoutError()]
-    )
-    def test_its_worker_does_not_start(self, error: Exception) -> None:
-        assert "did not start" in why_not([case_of()], Workshop(falls, fails=error))
-
-    def test_a_reason_is_remembered_as_a_curve_is(self) -> None:
-        shop = Workshop(lambda _: ClosedError("end of file"))
-        context = context_of(shop)
-        for _ in range(3):
-            context.curves.gather(context, [Planned(case_of(), CPU)])
-        assert len(shop.made) == 1
-
-
-class TestAskingItsWorker:
-    """Whatever becomes of the pass, what was measured before stands."""
-
-    def compared(self, shop: Workshop) -> tuple[Outcome, GroupLaunch]:
-        context = context_of(shop)
-        planned = Planned(case_of(), CPU)
-        context.curves.gather(context, [planned])
-        launch = GroupLaunch(context, Asked("run", 1), [planned], 1, 1)
-        shop.answer = self.answer
-        launch._talk._worker = cast("Any", shop.worker(PytorchRuntime(), None))
-        outcome = Outcome(Status.OK, measurement={"metrics": measured()})
-        return launch._compared(planned.case, outcome), launch
-
-    def answer(self, _: Mapping[str, Any]) -> Any:
-        return {"losses": [2.0 - 0.099 * i for i in range(STEPS)], "cpu_seconds": 3.0}
-
-    def test_its_losses_without_dropout_are_what_is_compared(self) -> None:
-        outcome, launch = self.compared(Workshop(falls))
-        metrics = outcome.measurement["metrics"]
-        assert metrics["convergence"] == pytest.approx(0.99)
-        assert (metrics["verification"], metrics["verification_error"]) == ("ok", NEARLY)
-        assert metrics["loss_per_step"] == FALLING  # of the timed steps, as they were
-        assert launch._talk._worker is not None
-
-    def test_losses_of_another_training_are_no_result(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        wrong = {"losses": FALLING[::-1], "cpu_seconds": 3.0}
-        # Asked for its own noise, the reference falls as before.
-        monkeypatch.setattr(self, "answer", lambda r: falls(r) if r.get("nudge") else wrong)
-        outcome, _ = self.compared(Workshop(falls))
-        assert (outcome.status, outcome.reason) == (Status.FAILED, "wrong_outputs")
-        assert "latency_mean_ms" not in outcome.measurement["metrics"]
-
-    @pytest.mark.parametrize(
-        ("answer", "part"),
-        [
-            (
-                {"event": "error", "status": "failed", "reason": "loss_not_finite", "advice": ""}
-                | {"message": "the loss of training step 3 is nan"},
-                "step 3 is nan",
-            ),
-            (ClosedError("end of file"), "goodbye"),
-            (TimeoutError(), "not finished after 600 s"),
-        ],
-    )
-    def test_a_failure_is_a_reason_and_the_next_case_has_a_fresh_worker(
-        self, answer: Any, part: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(self, "answer", lambda _: answer)
-        outcome, launch = self.compared(Workshop(falls))
-        assert outcome.status is Status.OK
-        assert outcome.measurement["metrics"]["latency_mean_ms"] == 100
-        assert part in outcome.null_reasons["convergence"]
-        assert launch._talk._worker is None
-
-
-class TestWorker:
-    def test_a_session_that_cannot_do_without_dropout_says_so(self) -> None:
-        bench = Bench(PytorchRuntime(), cast("Any", None))
-        bench._session = cast("Any", object())
-        with pytest.raises(UnsupportedError, match="pytorch cannot train without dropout"):
-            bench.answer({"do": "losses", "case": {}, "steps": STEPS})
-
-    @pytest.mark.parametrize(
-        ("training", "said"),
-        [
-            ({}, []),
-            ({"skipped_steps": None}, []),
-            ({"skipped_steps": 0}, []),
-            ({"skipped_steps": 1}, ["1 training step overflowed"]),
-            ({"skipped_steps": 3}, ["3 training steps overflowed"]),
-        ],
-    )
-    def test_steps_that_were_timed_and_skipped_are_told(
-        self, training: dict[str, Any], said: list[str]
-    ) -> None:
-        evidence = Evidence(("cpu:0",), details={"training": training} if training else {})
-        warnings = skipped(Measurement({}, {}, {}, Quality.CONVERGED, [], evidence))
-        assert [text[: len(part)] for text, part in zip(warnings, said, strict=True)] == said
 
 
 def test_a_run_on_another_runtime_says_why_it_has_no_convergence(scripted: Scripted) -> None:

@@ -1,0 +1,135 @@
+"""Convergence: when no curve is trained, and the reason that a case then has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from convergence_makers import (
+    Card,
+    Workshop,
+    case_of,
+    context_of,
+    falls,
+    gathered,
+    measured,
+    why_not,
+)
+from scripted_runs import CPU, models
+
+from accelbench.core.case import Shapes
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.model import AnalyticCost
+from accelbench.core.protocols import Support
+from accelbench.run.budget import Budget
+from accelbench.run.convergence import STEPS
+from accelbench.run.plan import Planned
+from accelbench.run.wire import ClosedError
+
+
+def flops(value: float) -> Callable[[Planned], AnalyticCost]:
+    return lambda _: AnalyticCost(value, 0.0, 0.0, 0.0, 0.0)
+
+
+class TestOwnPass:
+    """When the worker that measured is asked for its losses, and when it need not be."""
+
+    def test_it_is_asked_where_there_is_something_to_compare(self) -> None:
+        curves, shop = gathered([case_of()])
+        assert curves.known(context_of(shop), case_of(), measured()) is None
+
+    def test_a_runtime_that_tells_no_losses_is_not_asked(self) -> None:
+        curves, shop = gathered([case_of()])
+        known = curves.known(context_of(shop), case_of(), {"latency_mean_ms": 1.0})
+        assert known is not None
+        assert known.why == "the runtime tells no losses"
+
+    def test_ten_steps_of_more_than_a_minute_are_not_trained(self) -> None:
+        curves, shop = gathered([case_of()])
+        known = curves.known(context_of(shop), case_of(), measured(seconds=7))
+        assert known is not None
+        assert "would take 70 s, and 60 s is the most" in known.why
+
+    def test_what_would_be_compiled_anew_counts(self) -> None:
+        curves, shop = gathered([case_of()])
+        known = curves.known(
+            context_of(shop), case_of(compile=True), measured() | {"compile_ms": 60_000.0}
+        )
+        assert known is not None
+        assert "would take 61 s, and 60 s is the most" in known.why
+
+    def test_nor_what_a_budget_has_no_time_for(self) -> None:
+        curves, shop = gathered([case_of()])
+        context = context_of(shop, budget=Budget(40.0, 1, now=lambda: 0.0))
+        known = curves.known(context, case_of(), measured(seconds=1.1))
+        assert known is not None
+        assert "would take 11 s, and 10 s is the most" in known.why
+        assert curves.known(context, case_of(), measured(seconds=0.9)) is None
+
+    def test_nor_where_the_reference_is_worth_nothing(self) -> None:
+        shop = Workshop(lambda request: {**falls(request), "losses": [0.0] * STEPS})
+        assert "contrastive" in why_not([case_of(batch=1)], shop)
+
+
+class TestWhyNot:
+    def test_the_runtime_is_missing(self) -> None:
+        assert "pytorch is not installed" in why_not([case_of()], runtimes={})
+
+    def test_the_runtime_cannot(self) -> None:
+        card = Card(Support(ok=False, reason="no_training", message="nobody trains this"))
+        assert "nobody trains this" in why_not([case_of()], runtimes={"pytorch": card})
+
+    def test_it_would_not_fit(self) -> None:
+        shop = Workshop(falls)
+        why = why_not([case_of()], shop, estimate=lambda _: 3 * 2**30)
+        assert "3.0 GiB" in why
+        assert "1.0 GiB is free" in why
+        assert not shop.made
+
+    def test_where_nothing_was_counted_its_weights_alone_may_not_fit(self) -> None:
+        why = why_not([case_of()], estimate=lambda _: None, free=lambda _: 2**20)
+        assert "GiB is free" in why
+
+    def test_it_would_take_too_long(self) -> None:
+        shop = Workshop(falls)
+        # 10 steps of 2e11 operations at 2e10 a second.
+        assert "100 s, and 60 s" in why_not([case_of()], shop, cost=flops(2e11))
+        assert not shop.made
+        gathered([case_of()], shop, cost=flops(1e11))
+        assert shop.made
+
+    def test_a_budget_leaves_less_time(self) -> None:
+        budget = Budget(40.0, 1, now=lambda: 0.0)
+        assert "20 s, and 10 s" in why_not([case_of()], cost=flops(4e10), budget=budget)
+
+    def test_uncounted_operations_are_guessed_from_the_weights(self) -> None:
+        large = replace(case_of(), model=models("bert-base")[0], shapes=Shapes(128, 512))
+        assert "would take" in why_not([large])
+
+    @pytest.mark.parametrize(
+        ("answer", "part"),
+        [
+            ({"event": "error", "message": "the loss of step 3 is nan"}, "step 3 is nan"),
+            (ClosedError("end of file"), "ended in the middle"),
+            (TimeoutError(), "not finished after 240 s"),
+        ],
+    )
+    @pytest.mark.parametrize("when", ["open", "losses"])
+    def test_whatever_happens_to_its_worker(self, when: str, answer: Any, part: str) -> None:
+        shop = Workshop(lambda request: answer if request["do"] == when else falls(request))
+        assert part in why_not([case_of()], shop)
+
+    @pytest.mark.parametrize(
+        "error", [SurroundingsError("no engine"), ClosedError(), TimeoutError()]
+    )
+    def test_its_worker_does_not_start(self, error: Exception) -> None:
+        assert "did not start" in why_not([case_of()], Workshop(falls, fails=error))
+
+    def test_a_reason_is_remembered_as_a_curve_is(self) -> None:
+        shop = Workshop(lambda _: ClosedError("end of file"))
+        context = context_of(shop)
+        for _ in range(3):
+            context.curves.gather(context, [Planned(case_of(), CPU)])
+        assert len(shop.made) == 1
