@@ -10,17 +10,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from accelbench.catalog.build import build
 from accelbench.catalog.find import find
+from accelbench.catalog.inputs import make_inputs, settle
+from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, Training
 from accelbench.core.protocols import Device, Job
 from accelbench.core.words import Mode
+from accelbench.run.agreement import TOLERANCES, Picked, agree, pick
 from accelbench.run.repeats import Repeats
 from accelbench.run.selfcheck import outputs_digest, self_check
 from accelbench.runtimes.pytorch import PytorchRuntime
 
+#: Those whose outputs other weights move least, in parts of what other inputs do, and two more.
+WEIGHED = ("llama-tiny", "mixtral-tiny", "unet-tiny", "llava-tiny", "bert-tiny", "vit-tiny")
 CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, 16))
 
 
@@ -191,3 +198,24 @@ def test_labels_are_no_inputs_that_an_output_could_depend_on() -> None:
     assert self_check(machine, case).inputs_matter is None
     varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
     assert self_check(machine, replace(case, model=varied)).inputs_matter is False
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_outputs_of_other_weights_are_never_verified(name: str) -> None:
+    """What opens a file is not asked with other weights: that it is verified has to be enough."""
+    spec = find(name)
+    shapes = settle(spec, Shapes(2, steps=2 if spec.steps else None))
+
+    def outputs(weights: int, inputs: int) -> Mapping[str, Picked]:
+        arrays = make_inputs(spec, shapes, inputs)
+        fed = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
+        with torch.no_grad():
+            found = named_tensors(build(spec, seed=weights)(**fed))
+        return pick({k: v.numpy() for k, v in found.items()}, draw=1)
+
+    right, other, wrong = outputs(0, 0), outputs(0, 99), outputs(1, 0)
+    for precision in TOLERANCES:
+        assert agree(right, right, other, precision).ok
+        held = agree(wrong, right, other, precision)
+        assert not held.ok
+        assert held.error > 0.9

@@ -107,7 +107,7 @@ COLUMNS: tuple[Column, ...] = (
         "outcome",
         "self_check",
         "ok, failed or not_done: a seeded second run gives the same outputs, and they depend on "
-        "inputs and weights",
+        "inputs and on weights, which verification asks of engines that open an exported file",
     ),
     Column("nulls", "json", "outcome", "why each column that is empty is empty"),
     # -- metrics

@@ -3,6 +3,12 @@
 What ignores its inputs or its weights is no model: its time is nobody's. The
 check runs after everything of a case is measured, once a worker, at the
 smallest batch.
+
+Weights are asked of engines that hold them where they can be changed (`Doubtable`: PyTorch,
+JAX). Of an engine that opens a file, verification tells: its outputs have to be PyTorch's
+with these weights, and those of other weights are not. For every tiny model of the catalogue
+they are 0.93 or more off, where fp32 may be 0.0002 and int8, the widest, 0.5. What is not
+verified shows `verification=not_done`, and then nobody has asked its weights.
 """
 
 from __future__ import annotations
