@@ -18,7 +18,7 @@ from accelbench.run import artefacts, estimates, journey, spilling
 from accelbench.run.context import Settings
 from accelbench.run.journey import Journey
 from accelbench.run.plan import Plan, Planned
-from accelbench.run.spilling import spill_to, weights_bytes
+from accelbench.run.spilling import advice, spill_to, weights_bytes
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -65,6 +65,9 @@ def test_a_disk_without_room_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * HEAVY))
     assert spill_to(case_of(), "random", HEAVY, 10 * MB, files=1) is not None
     assert spill_to(case_of(), "random", HEAVY, 10 * MB, files=2) is None
+    assert not advice(case_of(), "random", HEAVY, 10 * MB, files=1)
+    assert "ACCELBENCH_CACHE" in advice(case_of(), "random", HEAVY, 10 * MB, files=2)
+    assert not advice(case_of(), "hub", HEAVY, 10 * MB, files=2)
     assert spilling._disk_free(Path("/not/there/yet")) == 2 * HEAVY
 
 

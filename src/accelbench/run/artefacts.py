@@ -22,7 +22,7 @@ from accelbench.core.words import Status
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
 from accelbench.run.results import Outcome
-from accelbench.run.spilling import spill_to, weights_bytes
+from accelbench.run.spilling import advice, spill_to, weights_bytes
 
 if TYPE_CHECKING:
     from accelbench.run.context import Context
@@ -183,17 +183,20 @@ def _spill(context: Context, recipe: Recipe) -> Path | None:
     room = context.free(_HOST)
     if room is None or need <= room:
         return None
+    todo = ""
     if recipe.wanted.format in _SPILLED:
-        least = heavy + _WITHOUT_WEIGHTS
-        spill = spill_to(recipe.case, recipe.weights, least, room, _FILES)
+        asked = (recipe.case, recipe.weights, heavy + _WITHOUT_WEIGHTS, room, _FILES)
+        spill = spill_to(*asked)
         if spill is not None:
             return spill
+        todo = advice(*asked)
     raise _TooLargeError(
         Outcome(
             Status.OUT_OF_MEMORY,
             "out_of_memory_estimated",
             f"exporting it needs an estimated {need / 2**30:.1f} GiB and {room / 2**30:.1f} GiB"
             " is free; nothing was allocated",
+            todo,
         )
     )
 

@@ -87,7 +87,7 @@ class GroupLaunch:
             if self._open_trouble is None and outcome.reason != ESTIMATED:
                 self._room.ran_out(planned)
             advice = self._room.advice(planned, estimate=self._open_trouble is None)
-            outcome = replace(outcome, advice=advice)
+            outcome = replace(outcome, advice=f"{outcome.advice} {advice}".strip())
         if refused is None:
             outcome = replace(outcome, workarounds=self._workarounds)
         self._record(planned, outcome, started_at)

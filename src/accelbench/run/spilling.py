@@ -35,13 +35,28 @@ def spill_to(case: Case, weights: str, need: int, room: int | None, files: int =
         room: bytes of memory that are free.
         files: how many times the weights will be on the disk at once.
     """
-    if room is None or weights != _DRAWN or case.mode is not Mode.INFERENCE:
-        return None
-    heavy = weights_bytes(case)
-    if need - heavy > room:
+    if not _helps(case, weights, need, room):
         return None
     folder = default_folder()
-    return folder if files * heavy <= _SHARE * _disk_free(folder) else None
+    return folder if files * weights_bytes(case) <= _SHARE * _disk_free(folder) else None
+
+
+def advice(case: Case, weights: str, need: int, room: int | None, files: int = 1) -> str:
+    """What to do where only the disk was too full; arguments as `spill_to`."""
+    if not _helps(case, weights, need, room) or spill_to(case, weights, need, room, files):
+        return ""
+    wanted = files * weights_bytes(case) / _SHARE / 2**30
+    return (
+        f"With {wanted:.0f} GiB free on the disk of {default_folder()} its weights would be kept"
+        " there; ACCELBENCH_CACHE names another."
+    )
+
+
+def _helps(case: Case, weights: str, need: int, room: int | None) -> bool:
+    """Whether a disk with room would do."""
+    if room is None or weights != _DRAWN or case.mode is not Mode.INFERENCE:
+        return False
+    return need - weights_bytes(case) <= room
 
 
 def _disk_free(folder: Path) -> int:
