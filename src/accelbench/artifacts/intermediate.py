@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,17 @@ def told(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     telling = [line for line in lines if line.strip(":") and not line.startswith("Exception from")]
     return " ".join(telling)[:_LONGEST] or type(error).__name__
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """nncf draws progress bars, and has no switch for them.
+
+    What a process printed last is shown as its last words where it is killed: a bar that
+    has come to its end would be no cause. Errors are raised, not printed.
+    """
+    with redirect_stdout(io.StringIO()):
+        yield
 
 
 def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
@@ -62,12 +76,14 @@ def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> di
 
     corrected = True
     try:
-        model = quantised(correct=True)
+        with _without_bars():
+            model = quantised(correct=True)
     except ValueError:
         # nncf's correction of biases stumbles over convolutions of one channel each along time,
         # such as Mamba's; ranges and weights do not need it.
         corrected = False
-        model = quantised(correct=False)
+        with _without_bars():
+            model = quantised(correct=False)
     except RuntimeError as error:
         raise CaseError(
             "conversion_failed",

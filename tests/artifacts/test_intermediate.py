@@ -1,0 +1,35 @@
+"""What OpenVINO's graphs are made of: quantised by nncf, in a process whose words are shown."""
+
+from __future__ import annotations
+
+import pytest
+from artifact_makers import case_of, shared_cache
+
+from accelbench.artifacts.make import make
+from accelbench.artifacts.recipe import Recipe
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Wanted
+
+openvino = pytest.importorskip("openvino")
+nncf = pytest.importorskip("nncf")
+
+
+def test_quantising_draws_no_bars(capfd: pytest.CaptureFixture[str]) -> None:
+    # On a seed of its own: what is in the cache prints nothing whoever draws.
+    kept = make(Recipe(case_of("resnet-tiny"), Wanted("ir-int8"), seed=41), shared_cache())
+    assert kept.manifest.quantiser["method"].startswith("nncf")
+    assert capfd.readouterr().out == ""
+
+
+def test_what_nncf_cannot_do_is_said_with_its_cause(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        print("Statistics collection 100%")
+        raise RuntimeError("Exception from src/x.cpp:1:\nno such shape")
+
+    monkeypatch.setattr(nncf, "quantize", broken)
+    with pytest.raises(CaseError, match="no such shape") as caught:
+        make(Recipe(case_of("resnet-tiny"), Wanted("ir-int8"), seed=42), shared_cache())
+    assert caught.value.reason == "conversion_failed"
+    assert capfd.readouterr().out == ""
