@@ -16,7 +16,7 @@ ENGINES := int8,onnx,openvino,jax$(if $(filter Linux-x86_64,$(shell uname -sm | 
 
 DEMO := demo
 DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
-BENCHMARKS := fidelity perturbation cost_per_case intervals startup
+BENCHMARKS := fidelity native_loops perturbation cost_per_case memory intervals startup
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MADE := $(VENV)/.made

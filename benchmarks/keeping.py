@@ -18,6 +18,8 @@ from accelbench.hardware.environment import environment
 from accelbench.measure.launches import abba, paired_interval
 
 HERE = Path(__file__).parent
+#: What a median of ours may be of the other's, at the upper end of the interval.
+LIMIT = 1.02
 
 
 def interleaved(
@@ -107,3 +109,9 @@ def verdict(what: str, figure: float, limit: float, at_most: bool = True) -> boo
     sign = "≤" if at_most else "≥"
     print(f"{what}: {figure:.4f} (target {sign} {limit}) {'reached' if reached else 'NOT REACHED'}")
     return reached
+
+
+def bounded(what: str, found: dict[str, Any], limit: float = LIMIT) -> bool:
+    """Whether the whole interval of an interleaved comparison is below what we may take."""
+    print(f"ratio {found['ratio']:.4f} [{found['low_95']:.4f}, {found['high_95']:.4f}]")
+    return verdict(f"{what}, upper bound", found["high_95"], limit)

@@ -105,7 +105,8 @@ def main() -> None:
     below = sum(one["error"] < -LIMIT for one in figures)
     reached = verdict("median error of the estimate", middle, LIMIT)
     keep(
-        "memory",
+        # What a part of the catalogue comes to does not take the place of the whole.
+        "memory" if asked.all else f"memory-{'-'.join(asked.models) or 'small'}",
         {
             "cases": figures,
             "median_error": middle,

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from keeping import accelbench_median, bare_median, interleaved, keep, verdict
-
-LIMIT = 1.02
+from keeping import accelbench_median, bare_median, bounded, interleaved, keep
 
 
 def main() -> None:
@@ -32,8 +30,7 @@ def main() -> None:
         lambda: bare_median(theirs, asked.cpu),
         asked.pairs,
     )
-    print(f"ratio {figures['ratio']:.4f} [{figures['low_95']:.4f}, {figures['high_95']:.4f}]")
-    reached = verdict("perturbation, upper bound", figures["high_95"], LIMIT)
+    reached = bounded("perturbation", figures)
     keep("perturbation", {"model": asked.model, **figures, "reached": reached})
 
 
