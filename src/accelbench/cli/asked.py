@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from accelbench.catalog.data.folder import look
@@ -11,7 +11,8 @@ from accelbench.catalog.find import choose
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.options import meant, written
+from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.words import Mode
 from accelbench.hardware.detect import known
@@ -190,3 +191,13 @@ def options(compiled: bool, threads: int | None) -> dict[str, Option]:
     if threads is not None:
         chosen["threads"] = threads
     return chosen
+
+
+def runtime_options(values: Iterable[str] | None) -> dict[str, dict[str, Option]]:
+    """What was set for single runtimes, by runtime and name: each seen to be one that it has."""
+    found: dict[str, dict[str, Option]] = {}
+    points = registered(RUNTIMES)
+    for setting in written(values):
+        [name] = runtimes([setting.runtime])
+        found.setdefault(name, {})[setting.name] = meant(setting, load(points[name]).info.options)
+    return found

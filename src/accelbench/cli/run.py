@@ -93,6 +93,12 @@ def run(
     compiled: bool = typer.Option(
         False, "--compile", help="Compile with the runtime's own compiler; timed apart."
     ),
+    runtime_options: list[str] | None = typer.Option(
+        None,
+        "--option",
+        metavar="RUNTIME.NAME=VALUE",
+        help="An option of one runtime's own, such as openvino.hint=throughput.",
+    ),
     weights: str = typer.Option(
         "random", "--weights", help="random (seeded), hub, or a folder with safetensors."
     ),
@@ -221,6 +227,7 @@ def run(
             precisions=asked.precisions(words(precision)),
             modes=asked.modes(words(mode), training),
             options=asked.options(compiled, threads),
+            runtime_options=asked.runtime_options(runtime_options),
             training_options=asked.training_options(optimizer, checkpointing, pure),
         )
         how = running.How(

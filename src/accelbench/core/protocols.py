@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
+from accelbench.core.options import RuntimeOption
 from accelbench.core.words import Provenance, Timing
 
 #: The version of these protocols; a plugin states the one it was written for.
@@ -299,6 +300,7 @@ class RuntimeInfo:
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
     provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated
     compiles: bool = False  # always, asked or not: the column `compiled` is true of its results
+    options: tuple[RuntimeOption, ...] = ()  # of its own, beside --threads and --compile
     generates: bool = True  # token by token; else a forward pass is what is measured by default
     spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
 

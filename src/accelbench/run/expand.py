@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import product
 
 from accelbench.catalog.inputs import settle
-from accelbench.core.case import Case
+from accelbench.core.case import Case, Option
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelSpec
+from accelbench.core.options import on_purpose
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.words import Mode, Status
 from accelbench.run.axes import shapes_of
@@ -44,7 +45,8 @@ def expand(
     for model, place, precision, mode in product(
         request.models, where, request.precisions, request.modes
     ):
-        for asked in _asked_of(model, place, precision, mode, request):
+        own = _own_options(place, request, runtimes)
+        for asked in _asked_of(model, place, precision, mode, request, own):
             kept = asked
             if not request.batch_sizes:
                 kept, shortened = _shorten(asked, place.device, estimate, free)
@@ -78,11 +80,25 @@ def _as_all_can(
     return replace(request, new_tokens=(0,)), [note]
 
 
+def _own_options(
+    place: Place, request: Request, runtimes: Mapping[str, Runtime]
+) -> dict[str, Option]:
+    """What was set on purpose for the place's runtime alone."""
+    name, hardware = place.target.runtime, place.target.hardware
+    values = request.runtime_options.get(name)
+    return on_purpose(values, runtimes[name].info.options, hardware) if values else {}
+
+
 def _asked_of(
-    model: ModelSpec, place: Place, precision: str, mode: Mode, request: Request
+    model: ModelSpec,
+    place: Place,
+    precision: str,
+    mode: Mode,
+    request: Request,
+    own: Mapping[str, Option],
 ) -> Iterator[list[Case]]:
     """Cases that differ in their batch alone, one list for each of the other sizes."""
-    options = dict(request.options)
+    options = {**request.options, **own}
     if mode is Mode.TRAINING:
         options |= request.training_options
         # Training in half precision is autocast anyway: one question has one name.

@@ -38,6 +38,7 @@ class Request:
     modes: tuple[Mode, ...] = (Mode.INFERENCE,)
     options: Mapping[str, Option] = field(default_factory=dict)
     training_options: Mapping[str, Option] = field(default_factory=dict)  # where it is trained
+    runtime_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)  # by runtime
 
 
 @dataclass(frozen=True)

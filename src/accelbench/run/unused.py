@@ -39,4 +39,10 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
         notes.append(
             "The options for training change nothing: nothing is trained without --mode training."
         )
+    measured = {case.target.runtime for case in cases}
+    notes += [
+        f"The options for {name} change nothing: it is no runtime of this run."
+        for name in request.runtime_options
+        if name not in measured
+    ]
     return notes

@@ -38,6 +38,7 @@ from typing import Any
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.options import RuntimeOption
 from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.core.protocols import (
     SUPPORTED,
@@ -221,7 +222,10 @@ class ScriptedSession:
             raise UnsupportedError("no_profiler", "the script names no operators")
         self._faults("profile")
         times = walls(self._clock, steps, lambda: self._step(inputs))
-        spent = [Spent("", kind, share * sum(times), steps) for kind, share in shares.items()]
+        where = str(self._job.device)
+        spent = [
+            Spent("", kind, share * sum(times), steps, where) for kind, share in shares.items()
+        ]
         found = profiled("the script", spent, times)
         if traces is None:
             return found
@@ -255,6 +259,10 @@ class ScriptedRuntime:
         package="accelbench",
         extra="",
         precisions=("fp32", "fp16", "bf16"),
+        options=(
+            RuntimeOption("pace", "nothing", choices=("slow", "fast"), default="slow"),
+            RuntimeOption("patient", "nothing", kind="truth"),
+        ),
         isolation="fork",
         provenance=Provenance.SIMULATED,
     )

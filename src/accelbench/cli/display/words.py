@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.core.case import runtimes_own
+
 MISSING = "n/a"
 
 
@@ -74,8 +76,11 @@ def shapes(row: Mapping[str, Any]) -> str:
 
 def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
-    training = " train" if row.get("mode") == "training" else ""
-    return training + (" compiled" if (row.get("options") or {}).get("compile") else "")
+    options = row.get("options") or {}
+    said = [" train"] if row.get("mode") == "training" else []
+    said += [" compiled"] if options.get("compile") else []
+    said += [f" {name}={value}" for name, value in sorted(runtimes_own(options).items())]
+    return "".join(said)
 
 
 def parts(row: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
@@ -14,10 +15,23 @@ from accelbench.core.protocols import (
     Support,
     Wanted,
 )
-from accelbench.runtimes.onnxruntime.providers import HARDWARE, names_on, serving
+from accelbench.runtimes.onnxruntime.providers import HARDWARE, PROVIDERS, names_on, serving
 from accelbench.runtimes.refusals import beyond_forward, missing, no
 
-_OPTIONS = frozenset({"threads", "provider"})
+#: How much of a graph is rewritten before it runs; the last is ONNX Runtime's own default.
+LEVELS = ("disabled", "basic", "extended", "all")
+_OWN = (
+    RuntimeOption(
+        "provider",
+        "who executes, where a platform has several",
+        choices=tuple(one.name for one in PROVIDERS),
+        default={hardware: names_on(hardware)[0] for hardware in HARDWARE},
+    ),
+    RuntimeOption(
+        "optimization", "how much of a graph is rewritten", choices=LEVELS, default=LEVELS[-1]
+    ),
+)
+_OPTIONS = frozenset({"threads", *(one.name for one in _OWN)})
 _FORMATS = {"fp32": "onnx", "fp16": "onnx-fp16", "int8": "onnx-int8"}
 
 
@@ -34,6 +48,7 @@ class OnnxruntimeRuntime:
         consumes="onnx",
         preload=("onnxruntime", "accelbench.runtimes.onnxruntime.session"),
         environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1"},
+        options=_OWN,
         generates=False,
         spills=True,
     )
@@ -41,8 +56,6 @@ class OnnxruntimeRuntime:
     def probe(self) -> list[Device | Absent]:
         """The devices whose providers this build has; runs in a throw-away process."""
         import onnxruntime
-
-        from accelbench.runtimes.onnxruntime.providers import PROVIDERS
 
         has = onnxruntime.get_available_providers()
         found: dict[str, Device | Absent] = {}
@@ -55,7 +68,7 @@ class OnnxruntimeRuntime:
         name = self.info.name
         return (
             missing(name, ("onnxruntime", "onnx"), "onnx")
-            or beyond_forward(name, case, _OPTIONS, "its graphs are always optimised")
+            or beyond_forward(name, case, _OPTIONS, "its graphs are optimised anyway")
             or _computes(case)
             or SUPPORTED
         )

@@ -30,6 +30,12 @@ from accelbench.runtimes.profiling import walls
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
 _PROFILED_RUNS = 3
+_LEVELS = {
+    "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
 _TRACE = "trace.json"
 _NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate")
 
@@ -58,6 +64,9 @@ class OnnxruntimeSession(ArraySession):
         options.log_severity_level = _QUIET
         if self._job.threads:
             options.intra_op_num_threads = self._job.threads
+        level = self._job.case.options.get("optimization")
+        if level is not None:
+            options.graph_optimization_level = _LEVELS[str(level)]
         if self._job.spill:
             # Weights packed for products would be a second copy of them, in memory.
             options.add_session_config_entry("session.disable_prepacking", "1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
@@ -16,6 +17,7 @@ from accelbench.core.protocols import (
 )
 from accelbench.runtimes.openvino.units import (
     HINTS,
+    LATENCY,
     PRECISIONS,
     computed,
     engine_name,
@@ -23,7 +25,13 @@ from accelbench.runtimes.openvino.units import (
 )
 from accelbench.runtimes.refusals import beyond_forward, missing, no
 
-_OPTIONS = frozenset({"threads", "hint", "model_cache"})
+_OWN = (
+    RuntimeOption("hint", "what compiling is for", choices=HINTS, default=LATENCY),
+    RuntimeOption(
+        "model_cache", "keep compiled models for the next run", kind="truth", default=False
+    ),
+)
+_OPTIONS = frozenset({"threads", *(one.name for one in _OWN)})
 
 
 class OpenvinoRuntime:
@@ -41,6 +49,7 @@ class OpenvinoRuntime:
         consumes="onnx",
         preload=("accelbench.runtimes.openvino.session",),
         compiles=True,
+        options=_OWN,
         generates=False,
     )
 

@@ -1,0 +1,122 @@
+"""A runtime's own options: declared on its card, set by name, part of what is asked.
+
+--option openvino.hint=throughput
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from accelbench.core.case import Option
+from accelbench.core.errors import UsageError
+
+_WRITTEN = re.compile(r"(?P<runtime>[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)", re.DOTALL)
+#: A comma within a value is the value's.
+_BETWEEN = re.compile(r",(?=[\w-]+\.[\w-]+=)")
+_TRUTH = {
+    **dict.fromkeys(("yes", "true", "on", "1"), True),
+    **dict.fromkeys(("no", "false", "off", "0"), False),
+}
+
+
+@dataclass(frozen=True)
+class RuntimeOption:
+    """One thing that a runtime can be told beside what is asked of all.
+
+    A session finds it under its name in the options of its case, if it was set to
+    something else than the default.
+    """
+
+    name: str
+    about: str  # what it does, as the rest of a sentence
+    kind: Literal["text", "number", "truth"] = "text"
+    choices: tuple[str, ...] = ()  # of a text; empty: any
+    default: Option | Mapping[str, Option] | None = None  # by platform, where they differ
+
+    def default_on(self, hardware: str) -> Option | None:
+        """What is meant on a platform where nothing is set."""
+        return self.default.get(hardware) if isinstance(self.default, Mapping) else self.default
+
+    @property
+    def takes(self) -> str:
+        """What may be said, in words."""
+        if self.kind == "truth":
+            return "yes or no"
+        if self.kind == "number":
+            return "a whole number"
+        return " or ".join(self.choices) or "any text"
+
+    def read(self, text: str) -> Option | None:
+        """The value that a text means; None where it means none."""
+        if self.kind == "truth":
+            return _TRUTH.get(text.lower())
+        if self.kind == "number":
+            return int(text) if text.lstrip("-").isdecimal() else None
+        return text if not self.choices or text in self.choices else None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One option as it was written."""
+
+    runtime: str
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.runtime}.{self.name}={self.text}"
+
+
+def written(values: Iterable[str] | None) -> list[Setting]:
+    """Settings as people write them, with commas between several.
+
+    Raises:
+        UsageError: what is written is none, or sets the same twice.
+    """
+    found: dict[tuple[str, str], Setting] = {}
+    for word in (word for value in values or () for word in _BETWEEN.split(value)):
+        match = _WRITTEN.fullmatch(word.strip())
+        if match is None:
+            raise UsageError(
+                f"--option takes RUNTIME.NAME=VALUE, not {word!r}.",
+                "For example: --option openvino.hint=throughput",
+            )
+        one = Setting(match["runtime"], match["name"], match["value"])
+        if (one.runtime, one.name) in found:
+            raise UsageError(
+                f"{one.runtime}.{one.name} is set twice.", "A run has one value of each option."
+            )
+        found[one.runtime, one.name] = one
+    return list(found.values())
+
+
+def meant(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:
+    """The value of a setting, seen to be one that the runtime knows.
+
+    Raises:
+        UsageError: with what it knows.
+    """
+    option = next((one for one in declared if one.name == setting.name), None)
+    if option is None:
+        known = "; ".join(f"{one.name} ({one.takes})" for one in declared)
+        raise UsageError(
+            f"The runtime {setting.runtime} has no option {setting.name!r}.",
+            f"It has: {known}." if known else "It has none of its own.",
+        )
+    value = option.read(setting.text)
+    if value is None:
+        raise UsageError(
+            f"{setting.runtime}.{setting.name} takes {option.takes}, not {setting.text!r}."
+        )
+    return value
+
+
+def on_purpose(
+    values: Mapping[str, Option], declared: Sequence[RuntimeOption], hardware: str
+) -> dict[str, Option]:
+    """Without those that say what is meant anyway: they would name one question twice."""
+    defaults = {one.name: one.default_on(hardware) for one in declared}
+    return {name: value for name, value in values.items() if value != defaults.get(name)}

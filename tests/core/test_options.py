@@ -1,0 +1,85 @@
+"""A runtime's own options: how they are written, read, refused, and left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from accelbench.core.errors import UsageError
+from accelbench.core.options import RuntimeOption, Setting, meant, on_purpose, written
+
+DECLARED = (
+    RuntimeOption("hint", "what for", choices=("latency", "throughput"), default="latency"),
+    RuntimeOption("cache", "keep it", kind="truth", default=False),
+    RuntimeOption("streams", "how many", kind="number"),
+    RuntimeOption("file", "which"),
+    RuntimeOption("provider", "who", choices=("a", "b"), default={"cpu": "a", "cuda": "b"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (None, []),
+        (["x.hint=latency"], [("x", "hint", "latency")]),
+        (["x.hint=latency,y.file=a"], [("x", "hint", "latency"), ("y", "file", "a")]),
+        (["x.file=a,b=c", "x.hint="], [("x", "file", "a,b=c"), ("x", "hint", "")]),
+    ],
+)
+def test_settings_are_read_as_written(
+    values: list[str] | None, expected: list[tuple[str, str, str]]
+) -> None:
+    assert written(values) == [Setting(*one) for one in expected]
+
+
+@pytest.mark.parametrize("wrong", ["hint", "x.hint", "hint=latency", ".a=b", "x.=b", ""])
+def test_what_is_no_setting_is_refused(wrong: str) -> None:
+    with pytest.raises(UsageError, match=r"takes RUNTIME\.NAME=VALUE"):
+        written([wrong])
+
+
+def test_one_option_has_one_value() -> None:
+    with pytest.raises(UsageError, match=r"x\.hint is set twice"):
+        written(["x.hint=latency", "x.hint=throughput"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("hint", "throughput", "throughput"),
+        ("cache", "Yes", True),
+        ("cache", "0", False),
+        ("streams", "-1", -1),
+        ("file", "anything, at all", "anything, at all"),
+    ],
+)
+def test_a_value_is_what_the_runtime_declares(name: str, text: str, value: object) -> None:
+    found = meant(Setting("x", name, text), DECLARED)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("hint", "fast", "takes latency or throughput, not 'fast'"),
+        ("cache", "perhaps", "takes yes or no"),
+        ("streams", "1.5", "takes a whole number"),
+        ("streams", "", "takes a whole number"),
+        ("hnt", "latency", r"has no option 'hnt'.*hint \(latency or throughput\).*file \(any text"),
+    ],
+)
+def test_what_a_runtime_does_not_know_is_refused_with_what_it_knows(
+    name: str, text: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        meant(Setting("x", name, text), DECLARED)
+
+
+def test_a_runtime_without_options_says_so() -> None:
+    with pytest.raises(UsageError, match="none of its own"):
+        meant(Setting("x", "hint", "latency"), ())
+
+
+def test_what_is_meant_anyway_is_not_set_on_purpose() -> None:
+    values = {"hint": "latency", "cache": True, "provider": "b"}
+    assert on_purpose(values, DECLARED, "cpu") == {"cache": True, "provider": "b"}
+    assert on_purpose(values, DECLARED, "cuda") == {"cache": True}

@@ -1,0 +1,47 @@
+"""Options of one runtime's own, in the plan: another question, where they are set alone."""
+
+from __future__ import annotations
+
+from scripted_runs import FOUND, Scripted, models
+
+from accelbench.core.case import Case, Option
+from accelbench.run import journey
+from accelbench.run.plan import Request
+
+
+def planned(
+    scripted: Scripted, options: dict[str, dict[str, Option]]
+) -> tuple[list[Case], tuple[str, ...]]:
+    request = Request(
+        models("bert-tiny"),
+        hardware=("cpu",),
+        runtimes=("scripted", "second"),
+        batch_sizes=(1,),
+        options={"threads": 1},
+        runtime_options=options,
+    )
+    plan = journey.plan_for(request, FOUND, scripted.runtimes)
+    return [one.case for one in plan.cases], plan.notes
+
+
+def test_an_option_is_set_where_it_was_set_for(scripted: Scripted) -> None:
+    (first, second), notes = planned(scripted, {"scripted": {"pace": "fast"}})
+    assert first.options == {"threads": 1, "pace": "fast"}
+    assert second.options == {"threads": 1}
+    assert "pace=fast" in str(first)
+    assert not notes
+
+
+def test_another_value_is_another_question_and_the_default_is_none(scripted: Scripted) -> None:
+    plain, fast, slow = (
+        planned(scripted, options)[0][0].case_id
+        for options in ({}, {"scripted": {"pace": "fast"}}, {"scripted": {"pace": "slow"}})
+    )
+    assert plain == slow != fast
+
+
+def test_options_of_a_runtime_that_is_not_asked_are_said_to_change_nothing(
+    scripted: Scripted,
+) -> None:
+    _, notes = planned(scripted, {"elsewhere": {"pace": "fast"}})
+    assert notes == ("The options for elsewhere change nothing: it is no runtime of this run.",)
