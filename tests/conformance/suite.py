@@ -128,7 +128,10 @@ def kept_for_all() -> Cache:
 
 
 def scripted() -> Runtime:
-    return ScriptedRuntime({"step_ns": 1_000_000, "build_ns": 5, "load_ns": 7})
+    operators = {"MatMul": 0.75, "Add": 0.2}
+    return ScriptedRuntime(
+        {"step_ns": 1_000_000, "build_ns": 5, "load_ns": 7, "operators": operators}
+    )
 
 
 def other_numbers(inputs: Any) -> Any:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, EXAMPLE, SUBJECTS, Sub
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.precision import PRECISIONS
+from accelbench.core.profile import Profiling
 from accelbench.core.protocols import (
     API_VERSION,
     DeviceMemory,
@@ -244,6 +246,30 @@ class TestSession:
             trains = subject.mode is Mode.TRAINING
             expected = DTYPES["fp32" if trains else subject.precision]
             assert subject.dtypes(evidence.details) == expected
+
+    def test_a_profile_adds_up_and_leaves_the_session_as_it_was(
+        self, subject: Subject, tmp_path: Path
+    ) -> None:
+        with subject.opened() as (session, case):
+            if not isinstance(session, Profiling):
+                pytest.skip("this runtime has no profiler")
+            inputs = session.prepare(case)
+            session.sample(inputs, 1, Timing.EACH)
+            before = session.outputs(inputs)
+            found = session.profile(inputs, 2, tmp_path)
+            after = session.outputs(inputs)
+            block = session.sample(inputs, 1, Timing.EACH)
+        assert found.steps == 2
+        assert found.profiler
+        assert found.operators
+        assert all(one.kind and one.where and one.total_ms > 0 for one in found.operators)
+        # Of one thread no more than the whole; XLA's operations may run side by side.
+        at_once = os.cpu_count() or 1 if subject.card.endswith("JaxRuntime") else 1
+        assert 0 < found.explained <= at_once
+        assert [p.name for p in tmp_path.glob("trace.*")] == [found.trace][: bool(found.trace)]
+        assert (block.compilations, block.compile_ns) == (0, 0)
+        if subject.mode is not Mode.TRAINING:  # where steps change the weights
+            assert all(np.array_equal(before[name], after[name]) for name in before)
 
     def test_memory_counters_are_counters_or_absent(self, subject: Subject) -> None:
         with subject.opened() as (session, case):

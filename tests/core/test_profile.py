@@ -1,0 +1,53 @@
+"""What a profile adds up to, from times written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from accelbench.core.profile import Profile, Spent, by_kind, profiled
+
+
+def example() -> Profile:
+    spent = [
+        Spent("first", "MatMul", 3e6, where="cpu:0"),
+        Spent("first", "MatMul", 5e6, where="cpu:0"),
+        Spent("second", "MatMul", 4e6, calls=2, where="cpu:0"),
+        Spent("third", "Add", 1e6, where="cpu:0"),
+        Spent("third", "Add", 2e6, where="cuda:0"),
+        Spent("folded", "Reshape", 0, where="cpu:0"),
+    ]
+    return profiled("a profiler", spent, [9_000_000, 11_000_000])
+
+
+def test_times_are_those_of_one_step() -> None:
+    found = example()
+    assert (found.steps, found.wall_ms) == (2, 10.0)
+    first = found.operators[0]
+    assert (first.name, first.kind, first.calls, first.total_ms) == ("first", "MatMul", 1, 4.0)
+    assert first.share == pytest.approx(0.4)
+
+
+def test_operators_are_told_apart_by_place_and_the_longest_is_first() -> None:
+    found = [(one.name, one.where, one.total_ms) for one in example().operators]
+    assert found == [
+        ("first", "cpu:0", 4.0),
+        ("second", "cpu:0", 2.0),
+        ("third", "cuda:0", 1.0),
+        ("third", "cpu:0", 0.5),
+    ]
+
+
+def test_what_is_explained_is_the_sum_of_the_shares() -> None:
+    assert example().explained == pytest.approx(0.75)
+
+
+def test_kinds_add_up_to_the_same() -> None:
+    found = example()
+    kinds = by_kind(found)
+    assert [(one.kind, one.where, one.calls) for one in kinds] == [
+        ("MatMul", "cpu:0", 2),
+        ("Add", "cuda:0", 0.5),
+        ("Add", "cpu:0", 0.5),
+    ]
+    assert sum(one.total_ms for one in kinds) == sum(one.total_ms for one in found.operators)
+    assert sum(one.share for one in kinds) == pytest.approx(found.explained)
