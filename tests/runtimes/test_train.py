@@ -25,8 +25,8 @@ from accelbench.measure.losses import LossLog
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.procedures import train
 from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
-from accelbench.runtimes.pytorch.runtime import _OPTIMIZERS
 from accelbench.runtimes.pytorch.session import PytorchSession
+from accelbench.runtimes.refusals import OPTIMIZERS
 
 CPU = Device("cpu", "a processor")
 SMALL = [m for m in MODELS if "small" in m.sets and m.training is not None]
@@ -114,7 +114,7 @@ def training_facts(session: PytorchSession) -> Mapping[str, Any]:
 
 
 class TestLosses:
-    @pytest.mark.parametrize("optimizer", _OPTIMIZERS)
+    @pytest.mark.parametrize("optimizer", OPTIMIZERS)
     @pytest.mark.parametrize("model", [pytest.param(m, id=m.id) for m in SMALL])
     def test_the_loss_of_every_small_model_falls(self, model: ModelSpec, optimizer: str) -> None:
         found = losses(case_of(model, optimizer=optimizer))
@@ -408,7 +408,7 @@ class TestOptions:
         assert facts["trained_parameters"] == 83
 
     def test_the_card_and_the_engine_know_the_same_optimizers(self) -> None:
-        assert set(_OPTIMIZERS) == set(train.LEARNING_RATES)
+        assert set(OPTIMIZERS) == set(train.LEARNING_RATES)
 
     def test_what_was_set_on_purpose_is_another_case(self) -> None:
         ids = {

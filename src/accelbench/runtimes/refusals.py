@@ -9,6 +9,11 @@ from accelbench.core.case import Case
 from accelbench.core.protocols import Support
 from accelbench.core.words import Mode
 
+#: What the runtimes that train torch's modules train them with.
+OPTIMIZERS = ("adamw", "sgd")
+
+_HALF = ("fp16", "bf16")
+
 
 def no(reason: str, message: str, advice: str) -> Support:
     """A refusal."""
@@ -57,5 +62,59 @@ def beyond_forward(
             "option",
             f"the {runtime} runtime has no option {', '.join(sorted(unknown))}",
             f"It has {', '.join(sorted(options))}; {remark}.",
+        )
+    return None
+
+
+def not_listed(runtime: str, case: Case, precisions: Collection[str]) -> Support | None:
+    """A precision that a runtime has nowhere."""
+    if case.precision in precisions:
+        return None
+    return no(
+        "precision",
+        f"the {runtime} runtime does not run {case.precision}",
+        f"It runs {', '.join(precisions)}.",
+    )
+
+
+def not_an_option(runtime: str, case: Case, options: Collection[str]) -> Support | None:
+    """Options that a runtime has not in the case's mode."""
+    unknown = set(case.options).difference(options)
+    if not unknown:
+        return None
+    return no(
+        "option",
+        f"the {runtime} runtime has no option {', '.join(sorted(unknown))} in {case.mode.value}",
+        f"It has {', '.join(sorted(options))}.",
+    )
+
+
+def writes_nothing(case: Case) -> Support | None:
+    """A model that is asked for text and has none to give."""
+    if case.model.generation is not None:
+        return None
+    return no("no_generation", f"{case.model.id} does not generate text", "Leave out --new-tokens.")
+
+
+def not_trained(runtime: str, case: Case) -> Support | None:
+    """Training that no runtime has: of this model, by this optimizer, purely in this precision."""
+    if case.model.training is None:
+        return no(
+            "no_training",
+            f"the catalogue does not say how {case.model.id} is trained",
+            "Use --mode inference.",
+        )
+    optimizer = case.options.get("optimizer", OPTIMIZERS[0])
+    if optimizer not in OPTIMIZERS:
+        return no(
+            "option",
+            f"the {runtime} runtime does not train with the optimizer {optimizer}",
+            f"It trains with {' or '.join(OPTIMIZERS)}.",
+        )
+    if case.options.get("pure") and case.precision not in _HALF:
+        return no(
+            "option",
+            f"pure training is of half-precision weights, and {case.precision} has none",
+            "Use --precision bf16 or fp16, or leave out --pure.",
         )
     return None
