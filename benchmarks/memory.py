@@ -106,7 +106,9 @@ def main() -> None:
     reached = verdict("median error of the estimate", middle, LIMIT)
     keep(
         # What a part of the catalogue comes to does not take the place of the whole.
-        "memory" if asked.all else f"memory-{'-'.join(asked.models) or 'small'}",
+        "memory"
+        if asked.all
+        else f"memory-{'-'.join(find(m).id for m in asked.models) or 'small'}",
         {
             "cases": figures,
             "median_error": middle,
