@@ -62,7 +62,7 @@ def test_half_precision_runs_on_cards() -> None:
             "generation",
             "--new-tokens 0",
         ),
-        (case_of("bert-tiny", compile=True), "option", "always optimised"),
+        (case_of("bert-tiny", compile=True), "option", "optimised anyway"),
         (case_of("bert-tiny", provider="cuda"), "provider", "It has cpu."),
         (case_of("bert-tiny", provider="nonsense"), "provider", "It has cpu."),
         (
