@@ -19,6 +19,7 @@ from accelbench.artifacts.exporting import GRAPH, WEIGHTS
 from accelbench.artifacts.external import save
 from accelbench.artifacts.graphs import Choice, chosen, fold, soften, unshare
 from accelbench.artifacts.manifest import Manifest
+from accelbench.artifacts.names import tidy
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.inputs import make_inputs
 
@@ -165,5 +166,6 @@ def halve(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
         fold(base / manifest.file, folded)  # the NPU has no Trilu: masks are made here
         model = onnx.load(str(folded))
     model = convert_float_to_float16(model, keep_io_types=True, disable_shape_infer=True)
+    tidy(model)
     save(model, folder / GRAPH, WEIGHTS)
     return {"file": GRAPH}

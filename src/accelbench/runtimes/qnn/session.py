@@ -191,11 +191,15 @@ class QnnSession(ArraySession):
         """How far each output is from the CPU provider's of the same file, in its own spread."""
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _QUIET
-        cpu = onnxruntime.InferenceSession(
-            str(self.model_path), options, providers=["CPUExecutionProvider"]
-        )
+        try:
+            cpu = onnxruntime.InferenceSession(
+                str(self.model_path), options, providers=["CPUExecutionProvider"]
+            )
+            right = cpu.run(self._names, fed)
+        except Exception as error:
+            raise understood(error, "no_cpu_to_hold_against") from error
         found = {}
-        pairs = zip(self._run(fed), cpu.run(self._names, fed), strict=True)
+        pairs = zip(self._run(fed), right, strict=True)
         for one, (here, there) in zip(self.manifest.outputs, pairs, strict=True):
             if there.dtype.kind == "f":
                 apart = float(np.sqrt(np.mean(np.square(here - there, dtype=np.float64))))
