@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_up import THREE_CLASSES, made_up
 from torch import nn
 
 pytest.importorskip("jax")
@@ -25,7 +26,7 @@ from accelbench.core.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from accelbench.core.model import InputSpec, ModelSpec, Training
+from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import (
     Absent,
     Device,
@@ -35,7 +36,7 @@ from accelbench.core.protocols import (
     Session,
     Undroppable,
 )
-from accelbench.core.words import Architecture, Family, Mode, Timing
+from accelbench.core.words import Mode, Timing
 from accelbench.run.selfcheck import self_check
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.jax.engine_errors import case_errors
@@ -103,34 +104,15 @@ class Denoising(nn.Module):
         return Noisy(sample=seen.tanh())
 
 
-def small(builder: type[nn.Module], inputs: tuple[InputSpec, ...], **more: Any) -> ModelSpec:
-    return ModelSpec(
-        id=builder.__name__.lower(),
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="test",
-        size="tiny",
-        builder=f"{__name__}:{builder.__name__}",
-        config={},
-        inputs=inputs,
-        parameters=1,
-        **more,
-    )
-
-
-LEARNING = small(
-    Learning,
-    (InputSpec("ids", ("batch", 5), "int64", 0, 9),),
-    training=Training("classification", (InputSpec("labels", ("batch",), "int64", 0, 3),)),
+LEARNING = made_up(Learning, InputSpec("ids", ("batch", 5), "int64", 0, 9), training=THREE_CLASSES)
+SIZED = made_up(
+    Sized, InputSpec("x", ("batch", 5, 5)), InputSpec("sizes", ("batch", 2), "int64", row=(3, 4))
 )
-SIZED = small(
-    Sized, (InputSpec("x", ("batch", 5, 5)), InputSpec("sizes", ("batch", 2), "int64", row=(3, 4)))
-)
-PLAIN = small(Plain, (InputSpec("x", ("batch", 4)),), training=LEARNING.training)
-DENOISING = small(
+PLAIN = made_up(Plain, InputSpec("x", ("batch", 4)), training=THREE_CLASSES)
+DENOISING = made_up(
     Denoising,
-    (InputSpec("sample", ("batch", 2, 4, 4)), InputSpec("timestep", ("batch",), "int64", 0, 1000)),
+    InputSpec("sample", ("batch", 2, 4, 4)),
+    InputSpec("timestep", ("batch",), "int64", 0, 1000),
     procedure="denoise",
     steps=3,
 )

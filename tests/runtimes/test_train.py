@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_up import THREE_CLASSES, made_up
 from torch import nn
 
 from accelbench.catalog.find import choose
@@ -18,9 +19,9 @@ from accelbench.catalog.inputs import settle
 from accelbench.catalog.models import MODELS
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.model import InputSpec, ModelSpec, Training
+from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Device, Doubtable, Job
-from accelbench.core.words import Architecture, Family, Mode, Timing
+from accelbench.core.words import Mode, Timing
 from accelbench.measure.losses import LossLog
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.procedures import train
@@ -66,19 +67,8 @@ class Chancy(nn.Module):
 
 
 def chancy(**config: Any) -> ModelSpec:
-    return ModelSpec(
-        id="chancy",
-        family=Family.VISION,
-        architecture=Architecture.VISION,
-        modalities=("vision",),
-        task="test",
-        size="tiny",
-        builder=f"{__name__}:Chancy",
-        config=config,
-        inputs=(InputSpec("features", ("batch", 4)),),
-        parameters=83,
-        training=Training("classification", (InputSpec("labels", ("batch",), "int64", 0, 3),)),
-    )
+    fed = InputSpec("features", ("batch", 4))
+    return made_up(Chancy, fed, config=config, parameters=83, training=THREE_CLASSES)
 
 
 def case_of(
