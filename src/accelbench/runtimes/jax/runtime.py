@@ -14,18 +14,24 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.words import Mode
-from accelbench.runtimes.refusals import missing, no
+from accelbench.runtimes.refusals import (
+    missing,
+    no,
+    not_an_option,
+    not_listed,
+    not_trained,
+    writes_nothing,
+)
+from accelbench.runtimes.variables import CARDS_IN_ORDER, MODULES_QUIET
 
 _OPTIONS = frozenset({"compile", "threads"})
 _TRAINING_OPTIONS = frozenset({"optimizer", "gradient_checkpointing", "pure"})
-_OPTIMIZERS = ("adamw", "sgd")
 
 #: Losses that a compiled step cannot hold, and why.
 _NOT_COMPILED = {
     "detection": "its loss matches predictions to objects on the host, by SciPy, in every step",
     "ctc": "its loss takes the labels' lengths, which are values, as sizes",
 }
-_ELSEWHERE = "Use --framework pytorch."
 
 
 class JaxRuntime:
@@ -59,12 +65,8 @@ class JaxRuntime:
             # compilation into a file read and call it the same thing.
             "JAX_ENABLE_COMPILATION_CACHE": "false",
             "TF_CPP_MIN_LOG_LEVEL": "2",
-            # NVML counts devices in this order; CUDA's own default puts the fastest first,
-            # and cuda:1 would then be another card than the one that was named.
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "TRANSFORMERS_VERBOSITY": "error",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "TOKENIZERS_PARALLELISM": "false",
+            **CARDS_IN_ORDER,
+            **MODULES_QUIET,
         },
     )
 
@@ -75,29 +77,16 @@ class JaxRuntime:
         return devices()
 
     def supports(self, case: Case, device: Device) -> Support:
-        absent = missing(self.info.name, ("jax", "torch"), "jax")
-        if absent is not None:
-            return absent
-        if case.precision not in self.info.precisions:
-            return no(
-                "precision",
-                f"the jax runtime does not run {case.precision}",
-                f"It runs {', '.join(self.info.precisions)}.",
-            )
-        trains = case.mode is Mode.TRAINING
+        name, trains = self.info.name, case.mode is Mode.TRAINING
         options = _OPTIONS | _TRAINING_OPTIONS if trains else _OPTIONS
-        unknown = set(case.options) - options
-        if unknown:
-            return no(
-                "option",
-                f"the jax runtime has no option {', '.join(sorted(unknown))} in {case.mode.value}",
-                f"It has {', '.join(sorted(options))}.",
-            )
-        if "compile" in case.options and not case.compiled:
-            return no("option", "the jax runtime always compiles", "Leave out the option compile.")
-        if trains:
-            return _trains(case)
-        return _generates(case) if case.generates else SUPPORTED
+        return (
+            missing(name, ("jax", "torch"), "jax")
+            or not_listed(name, case, self.info.precisions)
+            or not_an_option(name, case, options)
+            or _uncompiled(case)
+            or (_trains(case) if trains else _generates(case))
+            or SUPPORTED
+        )
 
     def clock(self) -> Clock:
         return MonotonicClock()
@@ -108,39 +97,35 @@ class JaxRuntime:
         return JaxSession(job, self.clock())
 
 
-def _generates(case: Case) -> Support:
-    if case.model.generation is None:
-        return no(
-            "no_generation", f"{case.model.id} does not generate text", "Leave out --new-tokens."
-        )
+def _uncompiled(case: Case) -> Support | None:
+    if "compile" not in case.options or case.compiled:
+        return None
+    return no("option", "the jax runtime always compiles", "Leave out the option compile.")
+
+
+def _generates(case: Case) -> Support | None:
+    if not case.generates:
+        return None
     # Shapes are settled here: each new token reads a longer cache, and would be compiled anew.
-    return no(
+    return writes_nothing(case) or no(
         "generation",
         "the jax runtime does not generate token by token",
         "Measure a forward pass with --new-tokens 0, or use --framework pytorch.",
     )
 
 
-def _trains(case: Case) -> Support:
-    how = case.model.training
-    if how is None:
-        return no(
-            "no_training",
-            f"the catalogue does not say how {case.model.id} is trained",
-            "Use --mode inference.",
-        )
-    if how.loss in _NOT_COMPILED:
+def _trains(case: Case) -> Support | None:
+    return not_trained("jax", case) or _not_compiled(case) or _half(case)
+
+
+def _not_compiled(case: Case) -> Support | None:
+    """What of a training step XLA cannot be given."""
+    loss = case.model.training.loss if case.model.training else ""
+    if loss in _NOT_COMPILED:
         return no(
             "loss",
-            f"the jax runtime does not train {case.model.id}: {_NOT_COMPILED[how.loss]}",
-            _ELSEWHERE,
-        )
-    optimizer = case.options.get("optimizer", "adamw")
-    if optimizer not in _OPTIMIZERS:
-        return no(
-            "option",
-            f"the jax runtime does not train with the optimizer {optimizer}",
-            f"It trains with {' or '.join(_OPTIMIZERS)}.",
+            f"the jax runtime does not train {case.model.id}: {_NOT_COMPILED[loss]}",
+            "Use --framework pytorch.",
         )
     if case.options.get("gradient_checkpointing"):
         # jax.checkpoint around the whole pass would save nothing: its parts are what counts.
@@ -150,22 +135,15 @@ def _trains(case: Case) -> Support:
             " no longer knows the model's layers",
             "Leave out --gradient-checkpointing, or use a smaller batch.",
         )
-    return _narrow(case)
+    return None
 
 
-def _narrow(case: Case) -> Support:
+def _half(case: Case) -> Support | None:
     """Half precision in training means autocast, unless it is pure."""
-    narrow = case.precision != "fp32"
-    if narrow and not case.options.get("pure"):
-        return no(
-            "autocast",
-            f"training in {case.precision} means autocast, which JAX does not have",
-            "Use --precision fp32, or --pure to train half-precision weights.",
-        )
-    if case.options.get("pure") and not narrow:
-        return no(
-            "option",
-            f"pure training is of half-precision weights, and {case.precision} has none",
-            "Use --precision bf16 or fp16, or leave out --pure.",
-        )
-    return SUPPORTED
+    if case.precision == "fp32" or case.options.get("pure"):
+        return None
+    return no(
+        "autocast",
+        f"training in {case.precision} means autocast, which JAX does not have",
+        "Use --precision fp32, or --pure to train half-precision weights.",
+    )
