@@ -11,6 +11,11 @@ from accelbench.core.words import Mode
 
 #: What the runtimes that train torch's modules train them with.
 OPTIMIZERS = ("adamw", "sgd")
+#: What may be asked of the runtimes that run torch's modules.
+MODULE_OPTIONS = {
+    Mode.INFERENCE: frozenset({"compile", "threads"}),
+    Mode.TRAINING: frozenset({"compile", "threads", "optimizer", "gradient_checkpointing", "pure"}),
+}
 
 _HALF = ("fp16", "bf16")
 

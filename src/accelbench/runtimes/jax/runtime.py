@@ -15,6 +15,7 @@ from accelbench.core.protocols import (
 )
 from accelbench.core.words import Mode
 from accelbench.runtimes.refusals import (
+    MODULE_OPTIONS,
     missing,
     no,
     not_an_option,
@@ -23,9 +24,6 @@ from accelbench.runtimes.refusals import (
     writes_nothing,
 )
 from accelbench.runtimes.variables import CARDS_IN_ORDER, MODULES_QUIET
-
-_OPTIONS = frozenset({"compile", "threads"})
-_TRAINING_OPTIONS = frozenset({"optimizer", "gradient_checkpointing", "pure"})
 
 #: Losses that a compiled step cannot hold, and why.
 _NOT_COMPILED = {
@@ -78,11 +76,10 @@ class JaxRuntime:
 
     def supports(self, case: Case, device: Device) -> Support:
         name, trains = self.info.name, case.mode is Mode.TRAINING
-        options = _OPTIONS | _TRAINING_OPTIONS if trains else _OPTIONS
         return (
             missing(name, ("jax", "torch"), "jax")
             or not_listed(name, case, self.info.precisions)
-            or not_an_option(name, case, options)
+            or not_an_option(name, case, MODULE_OPTIONS[case.mode])
             or _uncompiled(case)
             or (_trains(case) if trains else _generates(case))
             or SUPPORTED

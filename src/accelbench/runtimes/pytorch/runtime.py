@@ -15,6 +15,7 @@ from accelbench.core.protocols import (
 )
 from accelbench.core.words import Mode
 from accelbench.runtimes.refusals import (
+    MODULE_OPTIONS,
     missing,
     no,
     not_an_option,
@@ -25,8 +26,6 @@ from accelbench.runtimes.refusals import (
 from accelbench.runtimes.variables import CARDS_IN_ORDER, MODULES_QUIET
 
 _HARDWARE = ("cpu", "cuda", "rocm", "mps")
-_OPTIONS = frozenset({"compile", "threads"})
-_TRAINING_OPTIONS = frozenset({"optimizer", "gradient_checkpointing", "pure"})
 
 
 class PytorchRuntime:
@@ -67,12 +66,11 @@ class PytorchRuntime:
 
     def supports(self, case: Case, device: Device) -> Support:
         name, trains = self.info.name, case.mode is Mode.TRAINING
-        options = _OPTIONS | _TRAINING_OPTIONS if trains else _OPTIONS
         return (
             missing(name, ("torch",), "torch")
             or not_listed(name, case, self.info.precisions)
             or (_quantises(case) if case.precision == "int8" else None)
-            or not_an_option(name, case, options)
+            or not_an_option(name, case, MODULE_OPTIONS[case.mode])
             or (not_trained(name, case) if trains else _generates(case))
             or SUPPORTED
         )
