@@ -272,6 +272,15 @@ class Undroppable(Protocol):
 
 
 @runtime_checkable
+class Exact(Protocol):
+    """A session that can say what its own rounding costs."""
+
+    def exact(self, inputs: Any) -> Mapping[str, Any]:
+        """Outputs computed in fp64, as `outputs` gives them; nothing else is asked of it after."""
+        ...
+
+
+@runtime_checkable
 class Fed(Protocol):
     """A session that can be fed with real inputs."""
 

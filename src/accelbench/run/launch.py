@@ -255,6 +255,9 @@ class GroupLaunch:
                 answer = self._talk.ask(verifications.request(case), "verifying")
                 self._talk.cpu_seconds = answer["cpu_seconds"]
                 verdict = verifications.judge(case, answer)
+                if verdict.word == FAILED:
+                    self._drop_worker()  # the reference needs the room, and what is wrong goes
+                    verdict = verifications.reconsider(self._context, case, verdict)
                 told = {"evidence": answer["evidence"], **outcome.measurement}
                 outcome = replace(outcome, measurement=told)
             except TroubleError as trouble:

@@ -87,8 +87,10 @@ def seconds(context: Context, case: Case, steps: int) -> float:
     return steps * flops / (_PER_CORE * cores)
 
 
-def prepare(context: Context, case: Case, steps: int) -> Path | None:
+def prepare(context: Context, case: Case, steps: int, wide: bool = False) -> Path | None:
     """Where the reference's weights are kept if the memory does not hold them.
+
+    A `wide` one computes in fp64, too: it takes twice the memory, and never the disk.
 
     Raises:
         NoReferenceError: a reference is not worth trying.
@@ -101,10 +103,10 @@ def prepare(context: Context, case: Case, steps: int) -> Path | None:
         raise NoReferenceError(support.message)
     # Weights and, in training, gradients and the optimizer's two moments: more in any case.
     least = (16 if case.mode is Mode.TRAINING else 4) * case.model.parameters
-    need = context.estimate(case) or least
+    need = (context.estimate(case) or least) * (2 if wide else 1)
     room = context.free(_CPU)
     spill = None
-    if room is not None and need > room:
+    if room is not None and need > room and not wide:
         spill = spill_to(case, context.settings.weights, need, room)
     if room is not None and need > room and spill is None:
         raise NoReferenceError(
@@ -121,10 +123,14 @@ def prepare(context: Context, case: Case, steps: int) -> Path | None:
 
 
 def ask(
-    context: Context, case: Case, steps: int, requests: Sequence[Mapping[str, Any]]
+    context: Context,
+    case: Case,
+    steps: int,
+    requests: Sequence[Mapping[str, Any]],
+    wide: bool = False,
 ) -> list[dict[str, Any]]:
     """Answers of a worker that has the reference open; raises NoReferenceError."""
-    spill = prepare(context, case, steps)
+    spill = prepare(context, case, steps, wide)
     settings = context.settings
     try:
         worker = context.workshop.worker(context.runtimes[_RUNTIME], settings.threads)

@@ -3,9 +3,10 @@
 It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without timing
 anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
 "folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
-outputs against that, {"do": "profile", "case", "folder"} says where a step's time goes, and
-{"do": "export", …} makes an artefact. It ends when the conductor hangs up. Between blocks
-it reports and waits for "go": what the conductor then draws or writes disturbs no sample.
+outputs against that, {"do": "rounding", …} says how far it is from itself in fp64, {"do":
+"profile", "case", "folder"} where a step's time goes, and {"do": "export", …} makes an
+artefact. It ends when the conductor hangs up. Between blocks it reports and waits for "go":
+what the conductor then draws or writes disturbs no sample.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Device, Fed, Job, Runtime, Session, Undroppable, Wanted
+from accelbench.core.protocols import (
+    Device,
+    Exact,
+    Fed,
+    Job,
+    Runtime,
+    Session,
+    Undroppable,
+    Wanted,
+)
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Provenance, Status, Timing
 from accelbench.measure.bootstrap import Interval
@@ -179,6 +189,7 @@ class Bench:
             "measure": self._measure,
             "losses": self._losses,
             "outputs": self._outputs,
+            "rounding": self._rounding,
             "verify": self._verify,
             "profile": self._profile,
             "export": _exported,
@@ -270,6 +281,16 @@ class Bench:
             found = session.outputs(session.prepare(case, seed))
             save(pick(found, request["draw"]), Path(request["folder"]) / name)
         return {"cpu_seconds": cpu_seconds()}
+
+    def _rounding(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """How far a reference is from itself in fp64."""
+        session, case = self._opened(), case_from_json(request["case"])
+        if not isinstance(session, Exact):
+            raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
+        right, other = (load(Path(request["folder"]) / name) for name in (RIGHT, OTHER))
+        found = pick(session.exact(session.prepare(case)), request["draw"])
+        held = agree(found, right, other, case.precision)
+        return {"error": finite(held.error), "cpu_seconds": cpu_seconds()}
 
     def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session, case = self._opened(), case_from_json(request["case"])

@@ -1,0 +1,99 @@
+"""A verdict in fp32 that the reference's own rounding explains, and those that it does not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scripted_runs import CPU, models
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.protocols import Exact, Job
+from accelbench.run import verification
+from accelbench.run.agreement import agree, pick
+from accelbench.run.reference import NoReferenceError
+from accelbench.run.verification import FAILED, OK, Verifications, _Kept
+from accelbench.runtimes.pytorch import PytorchRuntime
+
+
+def case_of(precision: str = "fp32") -> Case:
+    return Case(models("bert-tiny")[0], Target("jax", "cpu"), precision, Shapes(1, 16))
+
+
+class Asked:
+    """Verifications of one cell, whose reference is so far from itself in fp64."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, rounding: float | None) -> None:
+        self.rounding, self.times = rounding, 0
+        self.held = Verifications()
+        monkeypatch.setattr(verification, "ask", self._ask)
+
+    def _ask(self, *_: Any, wide: bool = False) -> list[dict[str, Any]]:
+        assert wide
+        self.times += 1
+        if self.rounding is None:
+            raise NoReferenceError("it would not fit")
+        return [{"error": self.rounding}]
+
+    def verdict(self, error: float, tolerance: float = 2e-4, precision: str = "fp32") -> Any:
+        case = case_of(precision)
+        self.held._first[self.held._cell(case)] = case
+        self.held._kept[verification.reference_of(case).case_id] = _Kept("folder")
+        answer = {
+            "error": error, "tolerance": tolerance, "errors": {"y": error}, "wrong": "",
+            "telling": True,
+        }  # fmt: skip
+        self.held.forget(case)
+        judged = self.held.judge(case, answer)
+        return self.held.reconsider(SimpleNamespace(), case, judged)
+
+
+def test_what_the_references_own_rounding_explains_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(monkeypatch, rounding=1e-4)
+    verdict = asked.verdict(3e-4)
+    assert (verdict.word, verdict.error, verdict.tolerance) == (OK, 3e-4, 4e-4)
+    assert asked.held._known(case_of()) == verdict
+
+
+@pytest.mark.parametrize("rounding", [1e-7, None])
+def test_what_it_does_not_explain_stays_wrong(
+    monkeypatch: pytest.MonkeyPatch, rounding: float | None
+) -> None:
+    verdict = Asked(monkeypatch, rounding).verdict(3e-4)
+    assert (verdict.word, verdict.tolerance) == (FAILED, 2e-4)
+
+
+@pytest.mark.parametrize(
+    ("error", "tolerance", "precision"),
+    [(1e-5, 2e-4, "fp32"), (0.3, 2e-4, "fp32"), (0.7, 0.5, "bf16")],
+)
+def test_nobody_asks_where_rounding_would_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, error: float, tolerance: float, precision: str
+) -> None:
+    asked = Asked(monkeypatch, rounding=1.0)
+    verdict = asked.verdict(error, tolerance, precision)
+    assert verdict.word == (OK if error <= tolerance else FAILED)
+    assert asked.times == 0
+
+
+def test_a_reference_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(monkeypatch, rounding=1e-4)
+    asked.verdict(3e-4)
+    asked.verdict(9e-4)
+    assert asked.times == 1
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "mamba-tiny", "resnet-tiny", "t5-tiny"])
+def test_the_reference_in_fp64_is_the_same_model_and_not_the_same_bits(name: str) -> None:
+    (spec,) = models(name)
+    case = Case(spec, Target("pytorch", "cpu"), "fp32", Shapes(1, 16))
+    session = PytorchRuntime().open(Job(case, CPU))
+    assert isinstance(session, Exact)
+    right = pick(session.outputs(session.prepare(case)), 0)
+    other = pick(session.outputs(session.prepare(case, 5)), 0)
+    exact = pick(session.exact(session.prepare(case)), 0)
+    # Mamba's own code ends with a cast to fp32.
+    wide = {str(one.values.dtype) for one in exact.values() if one.is_float}
+    assert wide == ({"float32"} if name == "mamba-tiny" else {"float64"})
+    assert 0 < agree(exact, right, other, "fp32").error < 2e-5
