@@ -8,7 +8,14 @@ from transformers import masking_utils
 from transformers.models.llava_next import modeling_llava_next
 from transformers.models.mamba import modeling_mamba
 
-from accelbench.artifacts.patches import applied, doubled, selective_scan, unpadded
+from accelbench.artifacts.patches import (
+    applied,
+    contracted,
+    doubled,
+    placed,
+    selective_scan,
+    unpadded,
+)
 
 
 def scanned(length: int, seed: int = 0) -> dict[str, torch.Tensor]:
@@ -66,11 +73,33 @@ def test_unpadding_is_transformers_own(size: tuple[int, int], grid: tuple[int, i
     assert torch.equal(unpadded(tensor, size), modeling_llava_next.unpad_image(tensor, size))
 
 
+def test_a_product_is_the_einsum_that_it_stands_for() -> None:
+    draw = torch.Generator().manual_seed(1)
+    rows, texts = torch.randn(3, 8, generator=draw), torch.randn(3, 5, 8, generator=draw)
+    einsum = contracted(torch.einsum)
+    sums = torch.einsum("bd,bkd->bk", rows, texts)
+    torch.testing.assert_close(einsum("bd,bkd->bk", rows, texts), sums)
+    assert torch.equal(einsum("bd,bkd->b", rows, texts), torch.einsum("bd,bkd->b", rows, texts))
+
+
+@pytest.mark.parametrize("places", [(), (0, 1, 2), (3, 7, 9), tuple(range(12))])
+def test_placing_rows_is_masked_scatter(places: tuple[int, ...]) -> None:
+    draw = torch.Generator().manual_seed(2)
+    tokens = torch.randn(2, 6, 4, generator=draw)
+    here = torch.zeros(12, dtype=torch.bool)
+    here[list(places)] = True
+    mask = here.reshape(2, 6, 1).expand_as(tokens)
+    rows = torch.randn(max(len(places), 1), 4, generator=draw)
+    assert torch.equal(placed(tokens, mask, rows), tokens.masked_scatter(mask, rows))
+
+
 def test_patches_are_undone_whatever_happens() -> None:
     places = [
         (masking_utils, "find_packed_sequence_indices", "no_packed_sequences"),
         (modeling_mamba, "mamba_selective_scan", "scan_by_doubling"),
         (modeling_llava_next, "unpad_image", "image_sizes_as_numbers"),
+        (torch, "einsum", "product_for_einsum"),
+        (torch.Tensor, "masked_scatter", "gather_for_scatter"),
     ]
     before = [getattr(owner, name) for owner, name, _ in places]
     workarounds = [name for _, _, name in places] + ["fixed_batch"]

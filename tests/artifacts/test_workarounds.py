@@ -17,7 +17,9 @@ from accelbench.artifacts.workarounds import (
 )
 from accelbench.catalog.find import find as find_model
 
-BERT, MAMBA, NEXT = (find_model(name) for name in ("bert-tiny", "mamba-tiny", "llava-next-tiny"))
+BERT, MAMBA, NEXT, XCLIP = (
+    find_model(name) for name in ("bert-tiny", "mamba-tiny", "llava-next-tiny", "xclip-tiny")
+)
 
 
 @pytest.mark.parametrize("one", WORKAROUNDS, ids=lambda one: one.name)
@@ -51,6 +53,8 @@ def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long() -> 
         (BERT, "export_failed: Exporting the operator 'aten::diff' is unsupported", "no_packed_"),
         (BERT, "export_failed: the operator 'aten::histc' to ONNX", "experts_in_batches"),
         (NEXT, "export_failed: Tensor type unknown has no __round__", "image_sizes_as_numbers"),
+        (XCLIP, "fallback: 1 of 342 operators on CPU (Einsum × 1)", "product_for_einsum"),
+        (NEXT, "fallback: 5 of 194 on CPU (NonZero × 1, ScatterND × 1)", "gather_for_scatter"),
         (BERT, "wrong_outputs: its outputs are not the reference's", "fixed_batch"),
         (BERT, "run_failed: Non-zero status code returned while running Gather", "fixed_batch"),
         (BERT, "export_failed: scaled_dot_product_attention is not known", "eager_attention"),
@@ -65,6 +69,10 @@ def test_a_known_failure_has_its_entry(model, failure: str, first: str) -> None:
 
 def test_an_entry_is_for_its_models_alone() -> None:
     assert next_for(BERT, "export_failed: __round__", ()) == "graph_exporter"
+    assert (
+        next_for(BERT, "fallback: 1 of 9 operators on the CPU (Einsum × 1, NonZero × 1)", ())
+        is None
+    )
     assert at_once(MAMBA) == ("scan_by_doubling",)
     assert at_once(BERT) == ()
 

@@ -123,10 +123,55 @@ def doubled(decay: Any, step: Any, read: Any) -> Any:
     return (step * read[:, None]).sum(-1)
 
 
+def _product_for_einsum(_: Any) -> AbstractContextManager[None]:
+    import torch
+
+    return _replaced(torch, "einsum", contracted(torch.einsum))
+
+
+def contracted(einsum: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.einsum that does X-CLIP's sum, a video's row with each of its texts', by a product."""
+
+    def other(equation: str, *operands: Any) -> Any:
+        if equation != "bd,bkd->bk" or len(operands) != 2:
+            return einsum(equation, *operands)
+        rows, texts = operands
+        return (texts @ rows[:, :, None])[:, :, 0]
+
+    return other
+
+
+@contextmanager
+def _gather_for_scatter(_: Any) -> Iterator[None]:
+    import torch
+
+    torch.Tensor.masked_scatter = placed
+    try:
+        yield
+    finally:
+        del torch.Tensor.masked_scatter  # what is left is the base class's own
+
+
+def placed(tokens: Any, mask: Any, rows: Any) -> Any:
+    """masked_scatter of whole rows, each token reading the row that is its own.
+
+    The mask says the same of every number of a token, as transformers makes it.
+    """
+    import torch
+
+    here = mask[..., 0]
+    # The how-manieth place of an image a token is; before the first it reads any row for nothing.
+    nth = (here.reshape(-1).to(torch.int32).cumsum(0) - 1).clamp(min=0)
+    found = rows.reshape(-1, tokens.shape[-1])[nth].reshape(tokens.shape)
+    return torch.where(here[..., None], found, tokens)
+
+
 _PATCHES: dict[str, Callable[[Any], AbstractContextManager[None]]] = {
     "scan_by_doubling": _scan_by_doubling,
     "experts_in_batches": _experts_in_batches,
     "no_packed_sequences": _no_packed_sequences,
     "image_sizes_as_numbers": _image_sizes_as_numbers,
     "eager_attention": _eager_attention,
+    "product_for_einsum": _product_for_einsum,
+    "gather_for_scatter": _gather_for_scatter,
 }

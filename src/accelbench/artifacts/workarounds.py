@@ -67,6 +67,23 @@ WORKAROUNDS: tuple[Workaround, ...] = (
         " inputs here are never packed",
     ),
     Workaround(
+        "product_for_einsum",
+        "module",
+        cures=r"fallback: .*Einsum",
+        what="each video is compared with its texts by a product of matrices, not by einsum",
+        why="the NPU has no Einsum and leaves it to the CPU",
+        builders="XCLIP",
+    ),
+    Workaround(
+        "gather_for_scatter",
+        "module",
+        cures=r"fallback: .*(NonZero|ScatterND)",
+        what="each place of an image in the text reads the row of the image that is its own",
+        why="masked_scatter becomes NonZero and ScatterND, whose sizes depend on numbers: the NPU"
+        " leaves them to the CPU",
+        builders="Llava",
+    ),
+    Workaround(
         "image_sizes_as_numbers",
         "module",
         cures=r"__round__|GuardOnDataDependentSymNode|image_sizes",
