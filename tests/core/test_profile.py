@@ -21,7 +21,7 @@ def example() -> Profile:
 
 def test_times_are_those_of_one_step() -> None:
     found = example()
-    assert (found.steps, found.wall_ms) == (2, 10.0)
+    assert (found.steps, found.wall_ms, found.walls_ms) == (2, 10.0, (9.0, 11.0))
     first = found.operators[0]
     assert (first.name, first.kind, first.calls, first.total_ms) == ("first", "MatMul", 1, 4.0)
     assert first.share == pytest.approx(0.4)

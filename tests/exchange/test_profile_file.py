@@ -28,6 +28,7 @@ def profile(**more: Any) -> dict[str, Any]:
         "profiler": "torch.profiler",
         "steps": 5,
         "wall_ms": 5.0,
+        "walls_ms": [4.0, 6.0],
         "explained": 0.7,
         "remark": "",
         "kinds": [OPERATOR],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -141,13 +142,16 @@ QNN = """Msg Timestamp,Message,Time,Unit of Measurement,Timing Source,Event Leve
 
 def test_qnns_cycles_become_parts_of_the_time_that_the_graph_took(tmp_path: Any) -> None:
     (tmp_path / "qnn.csv").write_text(QNN)
-    found = qnn_profile.read(tmp_path / "qnn.csv", 1, "qnn:0")
-    assert [(one.kind, one.ns) for one in found] == [
-        ("Input/Output", 1_000),
-        ("QuantizeLinear", 9_000),
-        ("Conv", 40_000),
+    graph = {"nodes": {"/layer/Conv_token_1": {"type": "Conv2d"}}}
+    (tmp_path / "graph.json").write_text(json.dumps({"graph": graph}))
+    (tmp_path / "graph_tensor_log.json").write_text("{}")
+    types = qnn_profile.types_of(tmp_path)
+    found = qnn_profile.read(tmp_path / "qnn.csv", types, 1, "qnn:0")
+    assert [(one.name, one.kind, one.ns) for one in found] == [
+        ("Input", "Input", 1_000),
+        ("pixel_values_QuantizeLinear", "pixel_values_QuantizeLinear", 9_000),
+        ("/layer/Conv_token_1", "Conv2d", 40_000),
     ]
-    assert found[2].name == "/layer/Conv_token_1"
 
 
 class TestJax:

@@ -46,6 +46,7 @@ class Profile:
     profiler: str  # whose figures these are
     steps: int
     wall_ms: float  # of one step, with the profiler's cost
+    walls_ms: tuple[float, ...]  # of each
     operators: tuple[Operator, ...]  # the longest first
     remark: str = ""  # what a reader should know of this profiler's times
     trace: str | None = None  # the engine's own record, a file in the folder that was handed in
@@ -82,7 +83,8 @@ def profiled(
     Operators of the same name, kind and place are one; those that took no time are none.
     """
     steps = len(walls_ns)
-    wall_ms = sum(walls_ns) / steps / 1e6
+    walls_ms = tuple(ns / 1e6 for ns in walls_ns)
+    wall_ms = sum(walls_ms) / steps
     counted: dict[tuple[str, str, str], list[float]] = {}
     for one in spent:
         of = counted.setdefault((one.name, one.kind, one.where), [0.0, 0.0])
@@ -93,7 +95,7 @@ def profiled(
         for (name, kind, where), (calls, ns) in counted.items()
         if ns > 0
     ]
-    return Profile(profiler, steps, wall_ms, _ranked(operators, wall_ms), remark)
+    return Profile(profiler, steps, wall_ms, walls_ms, _ranked(operators, wall_ms), remark)
 
 
 def by_kind(profile: Profile) -> tuple[Operator, ...]:

@@ -101,4 +101,4 @@ def _profiled(
 def _no(why: str | None) -> dict[str, Any]:
     """A profile of which nothing is known, and why."""
     nothing = dict.fromkeys(("engine", "profiler", "steps", "wall_ms", "explained", "remark"))
-    return {"why_not": why, **nothing, "kinds": [], "operators": []}
+    return {"why_not": why, **nothing, "walls_ms": [], "kinds": [], "operators": []}

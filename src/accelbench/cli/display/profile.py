@@ -12,6 +12,9 @@ TOP = 10
 
 _LONGEST = 44
 
+#: Steps that differ by more were not of one kind.
+_ALIKE = 2.0
+
 
 def print_profiles(profiles: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """A heading and a table for each, or why there is none."""
@@ -35,9 +38,22 @@ def heading(one: Mapping[str, Any]) -> str:
     if one["why_not"] is not None:
         return f"No profile of {case}: {one['why_not']}"
     steps = "1 step" if one["steps"] == 1 else f"{one['steps']} steps"
+    emulated = ", on an emulation" if one["emulated"] else ""
     return (
-        f"Where the time goes: {case}\n{one['profiler']}, mean of {steps}:"
+        f"Where the time goes: {case}{emulated}\n{one['profiler']}, mean of {steps}:"
         f" {figure(one['wall_ms'])} ms, of which operators explain {one['explained']:.0%}"
+        + _apart(one["walls_ms"])
+    )
+
+
+def _apart(walls: Sequence[float]) -> str:
+    """Steps that had the machine to themselves are alike."""
+    low, high = min(walls), max(walls)
+    if high <= _ALIKE * low:
+        return ""
+    return (
+        f"\n! The steps took from {figure(low)} to {figure(high)} ms: something else had the"
+        " machine, or the engine waited."
     )
 
 
@@ -55,7 +71,8 @@ def _print_table(one: Mapping[str, Any], stream: IO[str]) -> None:
     rest = one["kinds"][TOP:]
     if rest:
         took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
-        table.add_row(f"{len(rest)} others", "", figure(took), f"{share:.1%}", "")
+        others = "1 other" if len(rest) == 1 else f"{len(rest)} others"
+        table.add_row(others, "", figure(took), f"{share:.1%}", "")
     Console(file=stream, highlight=False).print(table)
 
 

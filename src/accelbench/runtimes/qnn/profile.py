@@ -8,6 +8,7 @@ that time.
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -30,33 +31,44 @@ def options(path: Path) -> dict[str, str]:
     return {"profiling_level": "detailed", "profiling_file_path": str(path)}
 
 
-def read(path: Path, steps: int, device: str) -> list[Spent]:
+def types_of(folder: Path) -> dict[str, str]:
+    """What each node of the graphs does that were dumped into a folder."""
+    bodies = (json.loads(path.read_text(encoding="utf-8")) for path in folder.rglob("*.json"))
+    graphs = (body["graph"]["nodes"] for body in bodies if "nodes" in body.get("graph", ()))
+    return {name: str(node["type"]) for graph in graphs for name, node in graph.items()}
+
+
+def read(path: Path, types: Mapping[str, str], steps: int, device: str) -> list[Spent]:
     """The nodes of the last so many runs of a file."""
     with path.open(newline="", encoding="utf-8") as stream:
-        runs = list(understood(csv.DictReader(stream), device))
+        runs = list(understood(csv.DictReader(stream), types, device))
     return [node for run in runs[-steps:] for node in run]
 
 
-def understood(rows: Iterable[Mapping[str, str]], device: str) -> Iterator[list[Spent]]:
+def understood(
+    rows: Iterable[Mapping[str, str]], types: Mapping[str, str], device: str
+) -> Iterator[list[Spent]]:
     """The nodes of each run: rows of cycles, and then the run's whole time."""
     nodes: list[tuple[str, int]] = []
     whole = 0
     for row in rows:
         event, unit, value = row["Event Identifier"], row["Unit of Measurement"], int(row["Time"])
         if row["Message"] == "NODE" and unit == _CYCLES:
-            nodes.append((event, value))
+            nodes.append((_name(event), value))
         elif event == _WHOLE_CYCLES:
             nodes, whole = [], value  # another run begins
         elif event == _WHOLE_TIME and unit == _MICROSECONDS and whole:
             ns = value * 1e3 / whole
-            yield [Spent(*_named(event), cycles * ns, where=device) for event, cycles in nodes]
+            yield [
+                Spent(name, types.get(name, name), cycles * ns, where=device)
+                for name, cycles in nodes
+            ]
 
 
-def _named(event: str) -> tuple[str, str]:
-    """A node's name and kind: "/encoder/Conv_token_1:OpId_146 (cycles)" is a Conv."""
-    name = event.partition(":OpId_")[0].partition(" (cycles)")[0]
-    kind = name.rpartition("/")[2].partition("_token_")[0]
-    for made in ("QuantizeLinear", "DequantizeLinear"):  # a tensor's own name is before it
-        if kind.endswith(f"_{made}"):
-            kind = made
-    return name, "Input/Output" if kind.startswith(("Input OpId", "Output OpId")) else kind
+def _name(event: str) -> str:
+    """Whose cycles these are: "/encoder/Conv:OpId_146 (cycles)" is /encoder/Conv.
+
+    What QNN put between the graph and the outside has no name of the graph's: "Input OpId_2".
+    """
+    name, _, _ = event.partition("OpId_")
+    return name.strip(": ") or "unnamed"

@@ -117,10 +117,12 @@ class QnnSession(ArraySession):
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
         """From a second session of the same file that has QNN write down what its nodes take."""
         with tempfile.TemporaryDirectory(prefix="accelbench-qnn-") as folder:
+            graphs = Path(folder) / "graphs"
+            graphs.mkdir()
             path = (traces or Path(folder)) / _TRACE
             measured = self._session
             try:
-                options = self._options(more=profile.options(path))
+                options = self._options(dump=graphs, more=profile.options(path))
                 self._session = onnxruntime.InferenceSession(str(self.model_path), options)
                 self._step(inputs)
                 times = walls(self._clock, steps, lambda: self._step(inputs))
@@ -129,7 +131,8 @@ class QnnSession(ArraySession):
             finally:
                 self._session = measured
             emulated = profile.EMULATED if self._job.device.emulated else ""
-            nodes = profile.read(path, steps, str(self._job.device))
+            types = profile.types_of(graphs)
+            nodes = profile.read(path, types, steps, str(self._job.device))
             found = profiled(profile.NAME, nodes, times, profile.REMARK + emulated)
             return found if traces is None else replace(found, trace=_TRACE)
 
