@@ -43,16 +43,19 @@ MACHINES = {
     ("jax", "fp16"): "precision_upcast",
     ("jax", "bf16"): "precision_upcast",
 }
-#: What says where the work ran, beside the device: a key of the details, and what it names there.
-PROOF = {
-    "pytorch": ("output_devices", ["cpu"]),
-    "onnxruntime": ("provider_time_share", {"CPUExecutionProvider": 1.0}),
-    "openvino": ("execution_devices", ["cpu"]),
-    "jax": ("output_devices", ["cpu:0"]),
-    "qnn": ("backend", "libQnnHtp.so"),
+#: What says where the work ran, beside the device: a key of the details, and what it may name.
+PROOF: Mapping[str, tuple[str, Sequence[Any]]] = {
+    "pytorch": ("output_devices", [["cpu"]]),
+    "onnxruntime": ("provider_time_share", [{"CPUExecutionProvider": 1.0}]),
+    "openvino": ("execution_devices", [["cpu"]]),
+    "jax": ("output_devices", [["cpu:0"]]),
+    "qnn": ("backend", ["libQnnHtp.so", "QnnHtp.dll"]),
 }
 
 Row = Mapping[str, Any]
+
+#: Two minutes of two cores; more where others are at work on them too.
+pytestmark = pytest.mark.timeout(900)
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,14 @@ def said(folder: Path, words: str) -> tuple[int, Any]:
         env={**kept, "ACCELBENCH_CACHE": str(folder / "cache")},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
     )
     assert done.stdout.strip(), done.stderr[-3000:]
     return done.returncode, json.loads(done.stdout)
 
 
 @pytest.fixture
-def emulated(grid: Grid) -> list[Row]:
+def npu(grid: Grid) -> list[Row]:
     """What QNN ran, where the platform has it."""
     rows = grid.of("qnn")
     absent = [row for row in rows if row["reason"] in ("hardware_absent", "package_missing")]
@@ -161,10 +164,10 @@ def test_every_cell_is_verified_or_refused_for_the_known_reason(grid: Grid, runt
         held(row)
 
 
-def test_so_is_every_cell_of_the_emulated_npu(emulated: list[Row]) -> None:
-    for row in emulated:
+def test_so_is_every_cell_of_the_npu_or_its_emulation(npu: list[Row]) -> None:
+    for row in npu:
         held(row)
-        assert row["emulated"], row["precision"]
+    assert len({row["emulated"] for row in npu}) == 1
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -195,7 +198,7 @@ def test_what_ran_says_where(grid: Grid) -> None:
         assert (evidence["requested"], evidence["devices"]) == (where, [where])
         assert set(evidence["shares"]) <= {where}
         key, named = PROOF[row["runtime"]]
-        assert evidence["details"][key] == named, (row["model"], row["runtime"])
+        assert evidence["details"][key] in named, (row["model"], row["runtime"])
 
 
 def test_int8_says_by_which_quantiser_and_how_it_was_calibrated(grid: Grid) -> None:
@@ -277,10 +280,10 @@ class TestMatrix:
                 )
                 assert cell["reason"]
 
-    def test_what_was_emulated_is_right_and_not_rated(
-        self, grid: Grid, emulated: list[Row]
-    ) -> None:
-        good = [row for row in emulated if row["status"] == "ok"]
+    def test_what_was_emulated_is_right_and_not_rated(self, grid: Grid, npu: list[Row]) -> None:
+        if not npu[0]["emulated"]:
+            pytest.skip("here is the NPU itself: its times mean something, and are rated")
+        good = [row for row in npu if row["status"] == "ok"]
         assert {row["precision"] for row in good} == {"fp16", "int8"}
         for row in good:
             line = grid.matrices[row["precision"]]["models"][row["model"]]
