@@ -45,6 +45,13 @@ def test_machines_get_every_operator(shell: Shell) -> None:
     assert json.loads(kept)["operators"] == one["operators"]
 
 
+def test_the_plan_allows_for_the_time_that_profiling_takes(shell: Shell) -> None:
+    words = ("bert-tiny", "--batch-sizes", "1,4", "--dry-run", "--json", *QUICK)
+    plain, profiled = (json.loads(shell(*words, *more).stdout) for more in ((), ("--profile",)))
+    assert profiled["cases"] == plain["cases"]
+    assert profiled["seconds_low"] > plain["seconds_low"]
+
+
 def test_why_there_is_no_profile_is_said(shell: Shell) -> None:
     done = shell("bert-tiny", "--batch-sizes", "1", "--profile", *QUICK)
     assert "No profile of bert-tiny scripted/cpu fp32 batch 1 seq 128: the script" in done.stdout

@@ -27,6 +27,7 @@ _PER_ACCELERATOR = (5e11, 3e14)
 _BUILD_PARAMETERS_PER_SECOND = 50e6
 _START_SECONDS = 6.0
 _LEAST_SECONDS = 0.4
+_PROFILE_SECONDS = 1.5  # beside building it once more; seen of small models
 
 
 def memory(case: Case) -> int | None:
@@ -80,7 +81,7 @@ def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
     """Between how many seconds a plan takes, very roughly: from its operations, not measured."""
-    low = high = 0.0
+    low = high = profiled = 0.0
     for group in plan.groups():
         tried = [p for p in group if p.refusal is None and p.device is not None and _fits(p)]
         if not tried:
@@ -88,6 +89,7 @@ def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
         build = tried[0].case.model.parameters / _BUILD_PARAMETERS_PER_SECOND
         low += build
         high += build
+        profiled += len(tried) * (build + _PROFILE_SECONDS) if settings.profile else 0.0
         for planned in tried:
             assert planned.device is not None
             fast, slow = _case_seconds(planned.case, planned.device, settings)
@@ -96,7 +98,7 @@ def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
     if low:
         low += _START_SECONDS
         high += _START_SECONDS
-    low, high = low * settings.launches, high * settings.launches
+    low, high = low * settings.launches + profiled, high * settings.launches + profiled
     if settings.budget is not None:
         low, high = min(low, settings.budget), min(high, settings.budget)
     return low, high
