@@ -24,10 +24,11 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
-from accelbench.core.protocols import Evidence, Job
+from accelbench.core.protocols import DeviceMemory, Evidence, Job
 from accelbench.runtimes.arrays import ArraySession, timed
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.openvino.engine import openvino
+from accelbench.runtimes.openvino.memory import UnitMemory
 from accelbench.runtimes.openvino.profile import (
     NAME,
     REMARK,
@@ -37,6 +38,7 @@ from accelbench.runtimes.openvino.profile import (
     understood,
 )
 from accelbench.runtimes.openvino.units import (
+    AUTO,
     LATENCY,
     computed,
     engine_name,
@@ -98,6 +100,7 @@ class OpenvinoSession(ArraySession):
         self._compiled: _Compiled | None = None
         self._compilations = self._compile_ns = 0
         self._shapes: Shapes | None = None
+        self._memory: UnitMemory | None = None
         self._looked_with: Bound | None = None
         self._profile: Profile | None = None
         super().__init__(job, clock)
@@ -111,6 +114,8 @@ class OpenvinoSession(ArraySession):
 
     def _open(self) -> None:
         self._core = openvino.Core()
+        self._memory = UnitMemory(self._core)
+        self._memory.begin(self._unit)
         self._capabilities = self._asked_capabilities()
         precision = self._case.precision
         why = not_computed(precision, self._unit, self._capabilities)
@@ -211,6 +216,12 @@ class OpenvinoSession(ArraySession):
         self._looked_with = self._as_bound(inputs)
         return found
 
+    def device_memory(self) -> DeviceMemory | None:
+        unit = self._unit
+        if unit == AUTO:
+            unit = executing(self._said("EXECUTION_DEVICES") or [unit])[0]
+        return None if self._memory is None else self._memory.now(unit)
+
     # -- evidence
 
     def _prove(self) -> None:
@@ -306,7 +317,7 @@ class OpenvinoSession(ArraySession):
         return {"folder": self._cache, "loaded": self._said("LOADED_FROM_CACHE")}
 
     def close(self) -> None:
-        self._compiled = self._looked_with = self._model = self._core = None
+        self._compiled = self._looked_with = self._model = self._core = self._memory = None
 
 
 def _property(model: Any, name: str) -> Any:
