@@ -15,6 +15,7 @@ from accelbench.artifacts.patches import (
     placed,
     selective_scan,
     unpadded,
+    written_out,
 )
 
 
@@ -82,6 +83,16 @@ def test_a_product_is_the_einsum_that_it_stands_for() -> None:
     assert torch.equal(einsum("bd,bkd->b", rows, texts), torch.einsum("bd,bkd->b", rows, texts))
 
 
+@pytest.mark.parametrize("shape", [(6,), (5, 6)])
+@pytest.mark.parametrize("learnt", [True, False])
+def test_a_layer_norm_written_out_is_torch_s(shape: tuple[int, ...], learnt: bool) -> None:
+    draw = torch.Generator().manual_seed(4)
+    values = 3 + 5 * torch.randn(2, 5, 6, generator=draw)
+    more = [torch.randn(*shape, generator=draw) for _ in "wb"] if learnt else [None, None]
+    own = torch.nn.functional.layer_norm(values, shape, *more, 1e-3)
+    torch.testing.assert_close(written_out(values, shape, *more, 1e-3), own)
+
+
 @pytest.mark.parametrize("places", [(), (0, 1, 2), (3, 7, 9), tuple(range(12))])
 def test_placing_rows_is_masked_scatter(places: tuple[int, ...]) -> None:
     draw = torch.Generator().manual_seed(2)
@@ -99,6 +110,7 @@ def test_patches_are_undone_whatever_happens() -> None:
         (modeling_mamba, "mamba_selective_scan", "scan_by_doubling"),
         (modeling_llava_next, "unpad_image", "image_sizes_as_numbers"),
         (torch, "einsum", "product_for_einsum"),
+        (torch.nn.functional, "layer_norm", "layer_norm_written_out"),
         (torch.Tensor, "masked_scatter", "gather_for_scatter"),
     ]
     before = [getattr(owner, name) for owner, name, _ in places]

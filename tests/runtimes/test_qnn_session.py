@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from array_sessions import case_of, distance, folder_of, opened
+from array_sessions import case_of, distance, folder_of, opened, shared_cache
 
+from accelbench.artifacts.make import make
+from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Job
 from accelbench.core.words import Timing
@@ -91,6 +93,19 @@ def test_outputs_that_the_cpu_does_not_have_are_no_result(
             session.evidence()
     assert raised.value.reason == "unlike_the_cpu"
     assert "a batch of 2" in raised.value.message
+
+
+def test_with_layer_norms_written_out_the_second_item_is_right_too() -> None:
+    """As they are, the emulation gives 0.44 of BERT's spread: wrong for all but the first."""
+    asked = case("bert-tiny")
+    recipe = Recipe(asked, RUNTIME.wants(asked), workarounds=("layer_norm_written_out",))
+    folder = make(recipe, shared_cache()).folder
+    session = RUNTIME.open(Job(asked, NPU, threads=1, artefact=str(folder)))
+    found = session.outputs(session.prepare(asked))
+    against = session.evidence().details["against_cpu"]  # raises unlike_the_cpu
+    session.close()
+    assert max(against.values()) < 0.35
+    assert distance(found, asked) < 0.5
 
 
 def test_what_it_does_not_take_is_a_fallback_that_says_which(tmp_path: Path) -> None:

@@ -166,12 +166,31 @@ def placed(tokens: Any, mask: Any, rows: Any) -> Any:
     return torch.where(here[..., None], found, tokens)
 
 
+def _layer_norm_written_out(_: Any) -> AbstractContextManager[None]:
+    from torch.nn import functional
+
+    return _replaced(functional, "layer_norm", written_out)
+
+
+def written_out(
+    values: Any, shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """torch's layer_norm as means, a product and a root."""
+    axes = tuple(range(-len(shape), 0))
+    off = values - values.mean(axes, keepdim=True)
+    normed = off / ((off * off).mean(axes, keepdim=True) + eps).sqrt()
+    if weight is not None:
+        normed = normed * weight
+    return normed if bias is None else normed + bias
+
+
 _PATCHES: dict[str, Callable[[Any], AbstractContextManager[None]]] = {
     "scan_by_doubling": _scan_by_doubling,
     "experts_in_batches": _experts_in_batches,
     "no_packed_sequences": _no_packed_sequences,
     "image_sizes_as_numbers": _image_sizes_as_numbers,
     "eager_attention": _eager_attention,
+    "layer_norm_written_out": _layer_norm_written_out,
     "product_for_einsum": _product_for_einsum,
     "gather_for_scatter": _gather_for_scatter,
 }

@@ -28,7 +28,8 @@ _TRACE = "trace.csv"
 #: How far outputs may be from the CPU provider's of the same file, in parts of their own spread.
 #: Seen were 0.0008 to 0.26. At more than one item, the emulation (onnxruntime-qnn 2.7.0) gives
 #: wrong numbers for all but the first where a float layer norm follows an embedding's sum: BERT,
-#: GPT-2 and CLIP's text are then 0.4 to 1.9 off, and right for a batch of one.
+#: GPT-2 and CLIP's text are then 0.4 to 1.9 off, and right for a batch of one, or with the layer
+#: norm written out (a workaround).
 _MOST_APART = 0.35
 _ROUNDING = 4 * 2.0**-10
 
