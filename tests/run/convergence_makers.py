@@ -16,7 +16,7 @@ from accelbench.run.context import Context, Settings
 from accelbench.run.convergence import STEPS, Curves
 from accelbench.run.observer import Silence
 from accelbench.run.plan import Planned
-from accelbench.run.verification import NOT_DONE
+from accelbench.run.verdicts import NOT_DONE
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 FALLING = [2.0 - 0.1 * i for i in range(STEPS)]  # by 0.9

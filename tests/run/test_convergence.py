@@ -17,7 +17,7 @@ from accelbench.run.context import Settings
 from accelbench.run.convergence import STEPS, Curve, Found, convergence
 from accelbench.run.plan import Planned, Refusal
 from accelbench.run.reference import is_own, reference_of
-from accelbench.run.verification import FAILED, ITSELF, OK
+from accelbench.run.verdicts import FAILED, ITSELF, OK
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 

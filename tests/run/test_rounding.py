@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 from scripted_runs import CPU, models
 
+from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Exact, Job
-from accelbench.run import verification
-from accelbench.run.agreement import agree, pick
+from accelbench.core.protocols import Candid, Job
+from accelbench.run import yardsticks
+from accelbench.run.agreement import agree
+from accelbench.run.kept import pick
+from accelbench.run.plan import Planned
 from accelbench.run.reference import NoReferenceError
-from accelbench.run.verification import FAILED, OK, Verifications, _Kept
+from accelbench.run.verdicts import FAILED, OK
+from accelbench.run.verification import Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 
@@ -27,33 +31,41 @@ class Asked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rounding: float | None) -> None:
         self.rounding, self.times = rounding, 0
         self.held = Verifications()
-        monkeypatch.setattr(verification, "ask", self._ask)
+        self.context: Any = SimpleNamespace(
+            observer=SimpleNamespace(progress=lambda _: None),
+            workshop=SimpleNamespace(new_folder=lambda _: "folder"),
+            settings=SimpleNamespace(verify="auto"),
+            runtimes={},
+        )
+        monkeypatch.setattr(yardsticks, "ask", self._ask)
 
-    def _ask(self, *_: Any, wide: bool = False) -> list[dict[str, Any]]:
-        assert wide
+    def _ask(self, *asked: Any, wide: bool = False) -> list[dict[str, Any]]:
+        (request,) = asked[-1]
+        if request["do"] == "outputs":
+            return [{"rounded": None}]
+        assert (request["do"], wide) == ("fp64", True)
         self.times += 1
         if self.rounding is None:
             raise NoReferenceError("it would not fit")
         return [{"error": self.rounding}]
 
     def verdict(self, error: float, tolerance: float = 2e-4, precision: str = "fp32") -> Any:
-        case = case_of(precision)
-        self.held._first[self.held._cell(case)] = case
-        self.held._kept[verification.reference_of(case).case_id] = _Kept("folder")
+        planned = Planned(case_of(precision), CPU)
+        self.held.forget(planned)
+        self.held.gather(self.context, planned, [1])
         answer = {
             "error": error, "tolerance": tolerance, "errors": {"y": error}, "wrong": "",
             "telling": True,
         }  # fmt: skip
-        self.held.forget(case)
-        judged = self.held.judge(case, answer)
-        return self.held.reconsider(SimpleNamespace(), case, judged)
+        judged = self.held.judge(planned, answer)
+        return self.held.reconsider(self.context, planned, judged)
 
 
 def test_what_the_references_own_rounding_explains_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(monkeypatch, rounding=1e-4)
     verdict = asked.verdict(3e-4)
     assert (verdict.word, verdict.error, verdict.tolerance) == (OK, 3e-4, 4e-4)
-    assert asked.held._known(case_of()) == verdict
+    assert asked.held.known(asked.context, Planned(case_of(), CPU)) == verdict
 
 
 @pytest.mark.parametrize("rounding", [1e-7, None])
@@ -89,11 +101,30 @@ def test_the_reference_in_fp64_is_the_same_model_and_not_the_same_bits(name: str
     (spec,) = models(name)
     case = Case(spec, Target("pytorch", "cpu"), "fp32", Shapes(1, 16))
     session = PytorchRuntime().open(Job(case, CPU))
-    assert isinstance(session, Exact)
+    assert isinstance(session, Candid)
     right = pick(session.outputs(session.prepare(case)), 0)
     other = pick(session.outputs(session.prepare(case, 5)), 0)
-    exact = pick(session.exact(session.prepare(case)), 0)
+    exact = session.exact(session.prepare(case))
     # Mamba's own code ends with a cast to fp32.
-    wide = {str(one.values.dtype) for one in exact.values() if one.is_float}
+    wide = {str(one.dtype) for one in exact.values() if one.dtype.kind == "f"}
     assert wide == ({"float32"} if name == "mamba-tiny" else {"float64"})
     assert 0 < agree(exact, right, other, "fp32").error < 2e-5
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "resnet-tiny", "gpt2-tiny", "clip-tiny"])
+def test_what_rounding_costs_grows_with_what_it_takes_away(name: str) -> None:
+    (spec,) = models(name)
+    case = Case(spec, Target("pytorch", "cpu"), "fp32", settle(spec, Shapes(1)))
+    session = PytorchRuntime().open(Job(case, CPU))
+    right = pick(session.outputs(session.prepare(case)), 0)
+    other = pick(session.outputs(session.prepare(case, 5)), 0)
+    off = {
+        precision: agree(session.rounded(session.prepare(case), precision), right, other,
+                         precision).error
+        for precision in ("fp16", "bf16", "int8")
+    }  # fmt: skip
+    assert 0 < off["fp16"] < 0.02
+    assert 3 * off["fp16"] < off["bf16"] < 0.2
+    assert 1e-3 < off["int8"] < 0.4
+    again = session.outputs(session.prepare(case))
+    assert agree(again, right, other, "fp32").error == 0.0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -213,6 +215,20 @@ def _counts_tokens(spec: ModelSpec, shapes: Shapes, mode: str) -> bool:
     return makes and spec.family is Family.TEXT_GENERATION
 
 
+#: Whether batches that are drawn repeat their first items, and how many those are.
+_repeated: ContextVar[int | None] = ContextVar("_repeated", default=None)
+
+
+@contextmanager
+def repeating(items: int) -> Iterator[None]:
+    """Inputs drawn here are so many items, again and again: what is right of few says it of all."""
+    before = _repeated.set(items)
+    try:
+        yield
+    finally:
+        _repeated.reset(before)
+
+
 def make_inputs(
     spec: ModelSpec, shapes: Shapes, seed: int, mode: str = Mode.INFERENCE
 ) -> dict[str, np.ndarray[Any, Any]]:
@@ -226,9 +242,24 @@ def make_inputs(
         UsageError, UnsupportedError: as `settle`.
         OutOfMemoryError: the inputs alone would take more than `LARGEST_BYTES`.
     """
-    wanted = input_shapes(spec, shapes, mode)
     refuse_absurd(spec, shapes, mode)
-    return {t.name: draw(t, wanted[t.name], seed) for t in tensors(spec, shapes, mode)}
+    items = _repeated.get() or shapes.batch
+    wanted = input_shapes(spec, replace(shapes, batch=items), mode)
+    drawn = {t.name: draw(t, wanted[t.name], seed) for t in tensors(spec, shapes, mode)}
+    if items == shapes.batch:
+        return drawn
+    return {t.name: _again(t, drawn[t.name], shapes.batch) for t in tensors(spec, shapes, mode)}
+
+
+def _again(tensor: InputSpec, few: np.ndarray[Any, Any], batch: int) -> np.ndarray[Any, Any]:
+    """A batch of few items, one after the other and over again."""
+    if "batch" not in tensor.shape:
+        return few
+    along = tensor.shape.index("batch")
+    import numpy as np
+
+    whole: np.ndarray[Any, Any] = np.take(few, np.arange(batch) % few.shape[along], axis=along)
+    return whole
 
 
 def refuse_absurd(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> None:

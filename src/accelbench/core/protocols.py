@@ -272,11 +272,15 @@ class Undroppable(Protocol):
 
 
 @runtime_checkable
-class Exact(Protocol):
-    """A session that can say what its own rounding costs."""
+class Candid(Protocol):
+    """A session that can say what rounding costs its model: a reference's."""
 
     def exact(self, inputs: Any) -> Mapping[str, Any]:
         """Outputs computed in fp64, as `outputs` gives them; nothing else is asked of it after."""
+        ...
+
+    def rounded(self, inputs: Any, precision: str) -> Mapping[str, Any]:
+        """Outputs of a pass whose numbers are rounded to bf16, fp16 or int8."""
         ...
 
 

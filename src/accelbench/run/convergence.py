@@ -19,7 +19,7 @@ from accelbench.core.words import Mode
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
 from accelbench.run.reference import NoReferenceError, ask, is_own, most_seconds, reference_of
-from accelbench.run.verification import FAILED, ITSELF, NOT_DONE, OK, Verdict
+from accelbench.run.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict
 
 if TYPE_CHECKING:
     from accelbench.run.context import Context

@@ -27,10 +27,13 @@ from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
 from accelbench.run.results import Asked, Outcome, compose
 from accelbench.run.room import ESTIMATED, Room
-from accelbench.run.verification import FAILED, NOT_DONE, Verdict
+from accelbench.run.verdicts import FAILED, NOT_DONE, Verdict
 from accelbench.run.wire import ClosedError
 
 _log = logging.getLogger(__name__)
+
+#: What ends a worker and is no fault of what it runs.
+_OUTSIDE = frozenset({"budget", "killed", "timeout"})
 
 
 class GroupLaunch:
@@ -71,7 +74,7 @@ class GroupLaunch:
             if not self._succeeded:
                 self._workarounds = context.artefacts.first_try(context, planned.case)
             self._gather(planned)
-            refused = self._known_wrong(planned.case)
+            refused = self._known_wrong(planned)
             self._warm_up_template(planned)
         started_at = utc_now()
         outcome = refused or self._tried(planned)
@@ -97,11 +100,12 @@ class GroupLaunch:
             self._drop_worker()  # what it has open is for this batch alone
 
     def _gather(self, planned: Planned) -> None:
-        """Have what a case will be held against; of what fits one batch alone, at each batch."""
-        context, case = self._context, planned.case
-        if context.artefacts.static(context, case, self._workarounds):
-            context.verifications.at_each_batch(case)
-        context.verifications.gather(context, [planned])
+        """Have what a case will be held against, and know where each batch is another graph."""
+        context = self._context
+        if context.artefacts.static(context, planned.case, self._workarounds):
+            context.verifications.at_each_batch(planned)
+        batches = [one.case.shapes.batch for one in self._cases if one.refusal is None]
+        context.verifications.gather(context, planned, batches)
 
     def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
         """The workarounds to try a failed case with; None where it stays as it is.
@@ -116,7 +120,7 @@ class GroupLaunch:
         if more is not None:
             _log.debug("%s: %s; trying with %s", planned.case, outcome.message, ", ".join(more))
             self._open_trouble = None
-            self._context.verifications.forget(planned.case)
+            self._context.verifications.forget(planned)
             self._drop_worker()
         return more
 
@@ -138,7 +142,7 @@ class GroupLaunch:
                 environment={**environment, **talk.watch.report()},
                 warnings=[*warnings, *talk.watch.warnings()],
             )
-            outcome = self._held(planned.case, outcome)  # when nothing is watched any more
+            outcome = self._held(planned, outcome)  # when nothing is watched any more
             self._succeeded = self._succeeded or outcome.status is Status.OK
         except TroubleError as trouble:
             outcome = replace(trouble.outcome, opened=talk.opened)
@@ -199,13 +203,13 @@ class GroupLaunch:
             return self._open_trouble
         if not self._talk.begun:
             self._room.look(planned)
-        return self._known_wrong(planned.case) or self._room.refused(planned)
+        return self._known_wrong(planned) or self._room.refused(planned)
 
-    def _known_wrong(self, case: Case) -> Outcome | None:
+    def _known_wrong(self, planned: Planned) -> Outcome | None:
         """A cell that was found wrong, or that cannot be verified where it has to be."""
-        if case.mode is Mode.TRAINING:
+        if planned.case.mode is Mode.TRAINING:
             return None  # known by its losses alone
-        verdict = self._context.verifications.known(self._context, case)
+        verdict = self._context.verifications.known(self._context, planned)
         return None if verdict is None else self._against(verdict)
 
     # -- with a worker
@@ -243,27 +247,27 @@ class GroupLaunch:
         spill = self._room.spill(planned, files=0 if artefact else 1)
         self._talk.open(planned, artefact.folder if artefact else None, spill)
 
-    def _held(self, case: Case, outcome: Outcome) -> Outcome:
+    def _held(self, planned: Planned, outcome: Outcome) -> Outcome:
         """Hold what was measured against its reference: what is wrong is no result."""
-        if case.mode is Mode.TRAINING:
-            return self._compared(case, outcome)
+        if planned.case.mode is Mode.TRAINING:
+            return self._compared(planned.case, outcome)
         verifications = self._context.verifications
-        verdict = verifications.known(self._context, case)
+        verdict = verifications.known(self._context, planned)
         if verdict is None:
             self._context.observer.progress(Progress("verifying"))
             try:
-                answer = self._talk.ask(verifications.request(case), "verifying")
+                answer = self._talk.ask(verifications.request(planned), "verifying")
                 self._talk.cpu_seconds = answer["cpu_seconds"]
-                verdict = verifications.judge(case, answer)
+                verdict = verifications.judge(planned, answer)
                 if verdict.word == FAILED:
                     self._drop_worker()  # the reference needs the room, and what is wrong goes
-                    verdict = verifications.reconsider(self._context, case, verdict)
+                    verdict = verifications.reconsider(self._context, planned, verdict)
                 told = {"evidence": answer["evidence"], **outcome.measurement}
                 outcome = replace(outcome, measurement=told)
             except TroubleError as trouble:
-                if self._settings.verify == "only":
-                    raise  # nothing else has shown that it runs
-                verdict = verifications.give_up(case, trouble.outcome.message)
+                if self._settings.verify == "only" or not _says_nothing(trouble.outcome):
+                    raise  # nothing else has shown that it runs, or this shows that it does not
+                verdict = verifications.give_up(planned, trouble.outcome.message)
                 self._drop_worker()
         return self._with(outcome, verdict)
 
@@ -309,15 +313,21 @@ class GroupLaunch:
                 " --benchmark-only measures without looking.",
                 measurement={"metrics": verdict.columns},
             )
-        if verdict.word == NOT_DONE and self._settings.verify == "require":
+        if verdict.word == NOT_DONE and self._settings.verify in ("require", "only"):
+            asked = f"--verify{'-only' if self._settings.verify == 'only' else ' require'}"
             return Outcome(
                 Status.FAILED,
                 "not_verified",
-                f"it could not be verified, which --verify require asks for: {verdict.why}",
-                "Leave out --verify require, or choose what can be verified here.",
+                f"it could not be verified, which {asked} asks for: {verdict.why}",
+                f"Leave out {asked}, or choose what can be verified here.",
             )
         return None
 
     def _drop_worker(self) -> None:
         self._talk.drop()
         self._measured_before = 0
+
+
+def _says_nothing(trouble: Outcome) -> bool:
+    """Whether a pass that was to be compared ended for want of room or time alone."""
+    return trouble.status is Status.OUT_OF_MEMORY or trouble.reason in _OUTSIDE

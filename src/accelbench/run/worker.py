@@ -3,7 +3,7 @@
 It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without timing
 anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
 "folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
-outputs against that, {"do": "rounding", …} says how far it is from itself in fp64, {"do":
+outputs against that, {"do": "fp64", …} says how far it is from itself in fp64, {"do":
 "profile", "case", "folder"} where a step's time goes, and {"do": "export", …} makes an
 artefact. It ends when the conductor hangs up. Between blocks it reports and waits for "go":
 what the conductor then draws or writes disturbs no sample.
@@ -11,7 +11,6 @@ what the conductor then draws or writes disturbs no sample.
 
 from __future__ import annotations
 
-import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -26,7 +25,6 @@ from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError,
 from accelbench.core.identity import plain
 from accelbench.core.protocols import (
     Device,
-    Exact,
     Fed,
     Job,
     Runtime,
@@ -37,14 +35,14 @@ from accelbench.core.protocols import (
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Provenance, Status, Timing
 from accelbench.measure.bootstrap import Interval
-from accelbench.measure.loop import Measurement, measure, refuse_fallback
+from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
-from accelbench.run.agreement import OTHER, RIGHT, agree, load, pick, save
+from accelbench.run.comparing import compared, from_fp64, left
 from accelbench.run.honesty import refuse_dishonest
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.profiled import profile
 from accelbench.run.rules import rules_from_json
-from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
+from accelbench.run.selfcheck import SelfCheck, self_check
 from accelbench.run.wire import Channel
 
 
@@ -150,11 +148,6 @@ def nudged(inputs: Any, by: float) -> Any:
     }
 
 
-def finite(value: float) -> float | None:
-    """A number as JSON holds it."""
-    return value if math.isfinite(value) else None
-
-
 def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
     """Make an artefact; nothing else happens in this worker."""
     from accelbench.artifacts.cache import Cache
@@ -189,7 +182,7 @@ class Bench:
             "measure": self._measure,
             "losses": self._losses,
             "outputs": self._outputs,
-            "rounding": self._rounding,
+            "fp64": self._fp64,
             "verify": self._verify,
             "profile": self._profile,
             "export": _exported,
@@ -275,39 +268,13 @@ class Bench:
         return {"losses": log.losses, "cpu_seconds": cpu_seconds()}
 
     def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What a reference gives, for its inputs and for others."""
-        session, case = self._opened(), case_from_json(request["case"])
-        for name, seed in ((RIGHT, None), (OTHER, other_seed(self._seed))):
-            found = session.outputs(session.prepare(case, seed))
-            save(pick(found, request["draw"]), Path(request["folder"]) / name)
-        return {"cpu_seconds": cpu_seconds()}
+        return {**left(self._opened(), self._seed, request), "cpu_seconds": cpu_seconds()}
 
-    def _rounding(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """How far a reference is from itself in fp64."""
-        session, case = self._opened(), case_from_json(request["case"])
-        if not isinstance(session, Exact):
-            raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
-        right, other = (load(Path(request["folder"]) / name) for name in (RIGHT, OTHER))
-        found = pick(session.exact(session.prepare(case)), request["draw"])
-        held = agree(found, right, other, case.precision)
-        return {"error": finite(held.error), "cpu_seconds": cpu_seconds()}
+    def _fp64(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {**from_fp64(self._opened(), self._seed, request), "cpu_seconds": cpu_seconds()}
 
     def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        session, case = self._opened(), case_from_json(request["case"])
-        right, other = (load(Path(request["folder"]) / name) for name in (RIGHT, OTHER))
-        found = pick(session.outputs(session.prepare(case)), request["draw"])
-        held = agree(found, right, other, case.precision)
-        evidence = session.evidence()
-        refuse_fallback(evidence)
-        return {
-            "evidence": plain(evidence),
-            "error": finite(held.error),
-            "tolerance": held.tolerance,
-            "errors": {name: finite(error) for name, error in held.errors.items()},
-            "wrong": held.wrong,
-            "telling": held.telling,
-            "cpu_seconds": cpu_seconds(),
-        }
+        return {**compared(self._opened(), self._seed, request), "cpu_seconds": cpu_seconds()}
 
     def _profile(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = self._runtime.info.name

@@ -27,6 +27,7 @@ from accelbench.runtimes.pytorch.places import Place, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
 from accelbench.runtimes.pytorch.procedures.forward import Forward
+from accelbench.runtimes.pytorch.rounding import Rounded
 
 _DTYPES = {
     "fp32": torch.float32,
@@ -280,6 +281,12 @@ class PytorchSession:
         wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
         with self._around():
             return {name: t.cpu().numpy() for name, t in self._procedure.outputs(wide).items()}
+
+    def rounded(self, inputs: Any, precision: str) -> dict[str, Any]:
+        """The same pass with its numbers rounded."""
+        with self._around(), Rounded(precision):
+            found = self._procedure.outputs(inputs)
+        return {name: t.cpu().numpy() for name, t in found.items()}
 
     @contextmanager
     def other_weights(self) -> Iterator[None]:

@@ -1,0 +1,55 @@
+"""What verification says of a cell, as columns and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OK, FAILED, NOT_DONE, REFERENCE = "ok", "failed", "not_done", "reference"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of a cell's outputs."""
+
+    word: str  # as the column verification says it
+    why: str = ""  # what is wrong, or why nothing was compared
+    error: float | None = None
+    tolerance: float | None = None
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of a result."""
+        found = {"verification_error": self.error, "verification_tolerance": self.tolerance}
+        return {"verification": self.word, **{k: v for k, v in found.items() if v is not None}}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why there is no figure."""
+        names = ("verification_error", "verification_tolerance")
+        return {} if self.error is not None else dict.fromkeys(names, self.why)
+
+
+ITSELF = Verdict(REFERENCE, "it is the reference itself")
+
+
+def judged(answer: Mapping[str, Any]) -> Verdict:
+    """What a worker's comparison comes to."""
+    error, tolerance, errors = answer["error"], answer["tolerance"], answer["errors"]
+    if answer["wrong"]:
+        return Verdict(FAILED, answer["wrong"], tolerance=tolerance)
+    if error is None or error > tolerance:
+        far = "no number" if error is None else f"{error:.2g}"
+        worst = max(errors, key=lambda name: _large(errors[name]))
+        why = f"the output {worst} is {far} off where {tolerance:.2g} is allowed"
+        return Verdict(FAILED, why, error, tolerance, errors)
+    if not answer["telling"]:
+        why = "no output depends on the inputs by more than this precision rounds"
+        return Verdict(NOT_DONE, why)
+    return Verdict(OK, "", error, tolerance, errors)
+
+
+def _large(error: float | None) -> float:
+    return float("inf") if error is None else error
