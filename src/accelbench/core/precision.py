@@ -46,3 +46,9 @@ def long_name(precision: str) -> str:
 def bytes_per_weight(precision: str) -> int:
     """Storage of one weight; autocast keeps fp32 weights."""
     return _BYTES[precision]
+
+
+def narrowed(precision: str) -> str | None:
+    """What a precision rounds to, autocast like the type it narrows to; None: no less than fp32."""
+    narrow = precision.removeprefix("amp-")
+    return None if narrow == "fp32" else narrow

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from accelbench.core.precision import narrowed
 from accelbench.run.kept import Array, Batches, Kept, Outputs, Pairs, fits, pairs
 
 
@@ -39,11 +40,13 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "fp32": Tolerance(2e-4, 2e-4, 2.0**-23),
     "fp16": Tolerance(0.1, 0.005, 2.0**-10),
     "bf16": Tolerance(0.5, 0.03, 2.0**-7),
-    "int8": Tolerance(0.5, 0.05, 2.0**-7),
+    "int8": Tolerance(0.5, 0.15, 2.0**-7),
 }
 
 #: How many times what rounding alone moves a model an engine may be off: it rounds elsewhere, too,
-#: and its scales are not the best there are. Seen over the small models: up to 2.4.
+#: and its scales are not the best there are. Seen over the small models: up to 3.1 in bf16, 2.1 in
+#: fp16; in int8 1 to 2.4, and more where quantisers take what is no product, such as nncf BERT's
+#: sums, which the least is for.
 _TIMES_ROUNDED = 4.0
 
 #: Roundings add up over a model's layers; seen were up to two last places.
@@ -54,13 +57,7 @@ _ALIKE = Batches()
 
 def tolerance_of(precision: str) -> Tolerance:
     """What a precision may cost, autocast like the type it narrows to."""
-    return TOLERANCES[precision.removeprefix("amp-")]
-
-
-def narrowed(precision: str) -> str | None:
-    """What a precision rounds to, if that is less than fp32."""
-    narrow = precision.removeprefix("amp-")
-    return None if narrow == "fp32" else narrow
+    return TOLERANCES[narrowed(precision) or "fp32"]
 
 
 def allowed_for(precision: str, rounded: float | None) -> float:
