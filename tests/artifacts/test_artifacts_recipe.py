@@ -88,6 +88,27 @@ def test_new_weights_in_a_folder_are_seen(tmp_path: Path) -> None:
     assert len({before, touched, local.key, BASE.key}) == 4
 
 
+def test_another_commit_of_the_hub_is_another_artefact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants = pytest.importorskip("huggingface_hub").constants
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    hub = replace(BASE, weights="hub")
+    unknown = hub.key
+    name = hub.case.model.hub_ids[0].replace("/", "--")
+    folder = tmp_path / f"models--{name}"
+    for commit in ("a" * 40, "b" * 40):
+        (folder / "snapshots" / commit).mkdir(parents=True)
+    (folder / "refs").mkdir()
+    keys = [unknown]
+    for commit in ("a" * 40, "b" * 40, "c" * 40):  # the last of these is not there
+        (folder / "refs" / "main").write_text(commit)
+        keys.append(hub.key)
+    assert len(set(keys)) == 3
+    assert keys[3] == unknown
+    assert BASE.key == replace(BASE, weights="random").key
+
+
 def test_a_job_gives_its_recipe() -> None:
     job = Job(BASE.case, Device("cpu", "a processor"), seed=3, weights="hub")
     made = recipe_of(job, Wanted("onnx"), ["fixed_batch"])

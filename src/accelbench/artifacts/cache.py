@@ -26,6 +26,7 @@ from pathlib import Path
 
 from accelbench.artifacts.manifest import FILE, Manifest, load
 from accelbench.artifacts.recipe import all_versions
+from accelbench.artifacts.trouble import of_the_folder
 from accelbench.artifacts.workarounds import WORKAROUNDS
 from accelbench.core.errors import UsageError
 
@@ -101,15 +102,19 @@ class Cache:
         """A folder to make an artefact in; kept under its key if nothing is raised.
 
         Two processes that make the same one at once both succeed, and one is kept.
+
+        Raises:
+            CaseError: disk_full or cache_unwritable.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        workshop = Path(tempfile.mkdtemp(prefix=f"{_HALF_MADE}{key}-", dir=self.folder))
-        try:
-            yield workshop
-            self._keep(workshop, key)
-            self.shrink(keep=key)
-        finally:
-            shutil.rmtree(workshop, ignore_errors=True)
+        with of_the_folder(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            workshop = Path(tempfile.mkdtemp(prefix=f"{_HALF_MADE}{key}-", dir=self.folder))
+            try:
+                yield workshop
+                self._keep(workshop, key)
+                self.shrink(keep=key)
+            finally:
+                shutil.rmtree(workshop, ignore_errors=True)
 
     def _keep(self, workshop: Path, key: str) -> None:
         """Give what is made its name, unless another process was faster."""
@@ -125,6 +130,12 @@ class Cache:
             except OSError:
                 if self.find(key) is None:
                     raise
+
+    def discard(self, key: str) -> None:
+        """Remove what is kept under a key; one that cannot be removed stays."""
+        if (self.folder / key).is_dir():
+            with contextlib.suppress(OSError):
+                self._discard(self.folder / key)
 
     def _discard(self, folder: Path) -> bool:
         """Remove a folder so that nobody finds half of it; whether it is gone."""

@@ -20,11 +20,11 @@ from accelbench.artifacts.external import gather, save
 from accelbench.artifacts.manifest import Tensor
 from accelbench.artifacts.patches import applied
 from accelbench.artifacts.recipe import Recipe
+from accelbench.artifacts.trouble import failed, place_trouble
 from accelbench.catalog.build import built
 from accelbench.catalog.inputs import make_inputs, tensors
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Shapes
-from accelbench.core.errors import CaseError
 
 GRAPH, WEIGHTS = "model.onnx", "model.data"
 
@@ -129,12 +129,9 @@ def _write(
                 **how,
             )
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        raise CaseError(
-            "export_failed",
-            f"{recipe.case.model.id} cannot be exported to ONNX: {type(error).__name__}:"
-            f" {lines[0][:300]}",
-            "The other exporters were tried, or --no-fix kept them from it.",
+        said = f"{recipe.case.model.id} cannot be exported to ONNX"
+        raise place_trouble(error, path.parent) or failed(
+            "export_failed", said, error, "exporters"
         ) from error
 
 

@@ -14,6 +14,9 @@ from typing import Any
 from accelbench.artifacts.cache import Cache, Kept
 from accelbench.artifacts.manifest import Manifest
 from accelbench.artifacts.recipe import Recipe, versions
+from accelbench.artifacts.trouble import failed, place_trouble
+from accelbench.catalog.build import HUB
+from accelbench.catalog.weights import fetched
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
 
@@ -24,13 +27,18 @@ def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
     """The artefact of a recipe, made if it is not there; weights that are too many `spill`.
 
     Raises:
-        CaseError: it cannot be made; `reason` is export_failed or conversion_failed.
+        CaseError: it cannot be made; `reason` is export_failed or conversion_failed, one of
+            the weights', or that of a cache that cannot be written.
     """
-    found = cache.find(recipe.key)
+    if recipe.weights == HUB and recipe.case.model.hub_ids:
+        # The key names the commit that is loaded: it must be there first.
+        fetched(recipe.case.model.hub_ids[0], recipe.trust_remote_code)
+    key = recipe.key
+    found = cache.find(key)
     if found is not None:
         return found
     base = None if recipe.wanted.format == BASE else make(recipe.of(BASE), cache, spill)
-    with cache.making(recipe.key) as folder:
+    with cache.making(key) as folder:
         began = time.monotonic()
         fields = _export(recipe, folder, spill) if base is None else _convert(recipe, base, folder)
         seconds = {**(dict(base.manifest.seconds) if base else {})}
@@ -39,7 +47,7 @@ def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
             **{
                 **(plain_fields(base.manifest) if base else {}),
                 **fields,
-                "key": recipe.key,
+                "key": key,
                 "format": recipe.wanted.format,
                 "model": recipe.case.model.id,
                 "workarounds": tuple(recipe.workarounds),
@@ -48,7 +56,7 @@ def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
             }
         )
         manifest.save(folder)
-    kept = cache.find(recipe.key)
+    kept = cache.find(key)
     assert kept is not None, "what was just made is there"
     return kept
 
@@ -70,12 +78,10 @@ def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
     except CaseError:
         raise
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        raise CaseError(
-            "conversion_failed",
-            f"the ONNX graph of {recipe.case.model.id} cannot be made {recipe.wanted.format}:"
-            f" {type(error).__name__}: {lines[0][:300]}",
-            "Other workarounds were tried, or --no-fix kept them from it.",
+        wanted = recipe.wanted.format
+        said = f"the ONNX graph of {recipe.case.model.id} cannot be made {wanted}"
+        raise place_trouble(error, folder) or failed(
+            "conversion_failed", said, error, "workarounds"
         ) from error
 
 

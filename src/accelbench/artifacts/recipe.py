@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.hubcache import snapshot
 from accelbench.core.case import Case
 from accelbench.core.identity import digest, said
+from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Job, Wanted
+from accelbench.hardware.environment import packages
 
 #: Raised whenever artefacts are made in another way.
 VERSION = 4
@@ -63,7 +66,7 @@ class Recipe:
                 "shapes": said(kept),
                 "static": self.static,
                 "seed": self.seed,
-                "weights": _fingerprint(self.weights),
+                "weights": _fingerprint(self.weights, self.case.model),
                 "workarounds": sorted(self.workarounds),
                 "versions": versions(self.wanted.format),
             },
@@ -84,28 +87,21 @@ def recipe_of(job: Job, wanted: Wanted, workarounds: Sequence[str] = ()) -> Reci
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002
     """The installed packages that decide what a format becomes."""
-    return _installed(_PACKAGES[format])
+    return packages(version, _PACKAGES[format])
 
 
 @cache
 def all_versions() -> Mapping[str, str]:
     """Those that decide what any format becomes, or opens it."""
-    return _installed(sorted({name for names in _PACKAGES.values() for name in names}))
+    return packages(version, sorted({name for names in _PACKAGES.values() for name in names}))
 
 
-def _installed(names: Iterable[str]) -> dict[str, str]:
-    found = {}
-    for name in names:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _fingerprint(weights: str) -> Any:
-    """Random and hub weights by name; a folder by its files, so that new weights are seen."""
+def _fingerprint(weights: str, model: ModelSpec) -> Any:
+    """Random weights by name, the hub's by commit, a folder's by its files: new ones are seen."""
     folder = Path(weights)
+    if weights == "hub" and model.hub_ids:
+        commit = snapshot(model.hub_ids[0])
+        return weights if commit is None else [weights, commit]
     if weights in ("random", "hub") or not folder.is_dir():
         return weights
     files = sorted(path for path in folder.rglob("*") if path.is_file())

@@ -227,11 +227,12 @@ def from_hub(spec: ModelSpec, model_class: Any, trust_remote_code: bool) -> torc
             "weights_unavailable", f"{spec.id} is a model of our own: no hub has weights for it.",
             "Leave out --weights.",
         )  # fmt: skip
-    folder = _fetched(spec.hub_ids[0], trust_remote_code)
+    folder = fetched(spec.hub_ids[0], trust_remote_code)
     return from_folder(spec, model_class, folder, trust_remote_code)
 
 
-def _fetched(hub_id: str, trust_remote_code: bool) -> str:
+def fetched(hub_id: str, trust_remote_code: bool) -> str:
+    """The folder of a model of the hub, once it is there; raises as `from_hub`."""
     from huggingface_hub import constants, snapshot_download
 
     wanted = ["config.json", "model*.safetensors", "model.safetensors.index.json"]

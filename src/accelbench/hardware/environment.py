@@ -6,7 +6,7 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -116,10 +116,12 @@ def environment(
     }
 
 
-def packages(version_of: Callable[[str], str] = version) -> dict[str, str]:
+def packages(
+    version_of: Callable[[str], str] = version, names: Iterable[str] = PACKAGES
+) -> dict[str, str]:
     """Versions of those of the packages that are installed."""
     found = {}
-    for name in PACKAGES:
+    for name in names:
         try:
             found[name] = version_of(name)
         except PackageNotFoundError:

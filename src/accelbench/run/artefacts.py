@@ -6,12 +6,14 @@ remembered with them, so that the next run does not fail first.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.artifacts.cache import Cache, Kept
+from accelbench.artifacts.make import BASE
 from accelbench.artifacts.recipe import Recipe
 from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
 from accelbench.core.case import Case
@@ -26,6 +28,8 @@ from accelbench.run.spilling import advice, spill_to, weights_bytes
 
 if TYPE_CHECKING:
     from accelbench.run.context import Context
+
+_log = logging.getLogger(__name__)
 
 _EXPORTER = "pytorch"
 _HOST = Device("cpu", "the exporter's processor")
@@ -43,7 +47,12 @@ _WITHOUT_WEIGHTS = 4 * 2**30
 _FILES = 2
 
 #: What no other way of exporting would change.
-_HOPELESS = frozenset({"budget", "timeout", "killed", "worker_did_not_start", "package_missing"})
+_HOPELESS = frozenset(
+    {
+        "budget", "timeout", "killed", "worker_did_not_start", "package_missing", "disk_full",
+        "cache_unwritable", "weights_unavailable",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ class Artefacts:
 
     def __init__(self, cache: Cache | None = None) -> None:
         self._cache = cache or Cache()
+        self._renewed: set[str] = set()  # what was thrown away for its weights, once a run
 
     def first_try(self, context: Context, case: Case) -> tuple[str, ...]:
         """The workarounds to begin with: what was needed before, or what is always applied."""
@@ -107,8 +117,20 @@ class Artefacts:
             settings.trust_remote_code,
             tuple(applied),
         )
+        self._renew(recipe, _reference_weights(context, case))
         kept = self._cache.find(recipe.key) or self._made(context, recipe)
         return Artefact(str(kept.folder), recipe.static)
+
+    def _renew(self, recipe: Recipe, digest_: str) -> None:
+        """Throw away what was made of other weights than the reference has."""
+        for key in (recipe.key, recipe.of(BASE).key):
+            kept = self._cache.find(key)
+            if kept is None or digest_ in ("", kept.manifest.weights_digest):
+                continue
+            if key not in self._renewed:
+                _log.debug("the artefact %s is of other weights: it is made anew", key)
+                self._renewed.add(key)
+                self._cache.discard(key)
 
     def _made(self, context: Context, recipe: Recipe) -> Kept:
         from accelbench.run.conversation import Conversation, TroubleError
@@ -137,6 +159,12 @@ class Artefacts:
 def _imports(context: Context, case: Case) -> Importing | None:
     runtime: Runtime | None = context.runtimes.get(case.target.runtime)
     return runtime if isinstance(runtime, Importing) else None
+
+
+def _reference_weights(context: Context, case: Case) -> str:
+    """The digest of the weights of what a case will be held against; empty where there is none."""
+    yardstick = context.verifications.yardsticks.of(case)
+    return "" if yardstick is None else yardstick.weights_digest
 
 
 def _cell(case: Case) -> str:

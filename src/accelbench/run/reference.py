@@ -129,7 +129,11 @@ def ask(
     requests: Sequence[Mapping[str, Any]],
     wide: bool = False,
 ) -> list[dict[str, Any]]:
-    """Answers of a worker that has the reference open; raises NoReferenceError."""
+    """Answers of a worker that has the reference open, each with its weights_digest.
+
+    Raises:
+        NoReferenceError: there is none.
+    """
     spill = prepare(context, case, steps, wide)
     settings = context.settings
     try:
@@ -139,8 +143,9 @@ def ask(
         raise NoReferenceError(f"its worker did not start ({words})") from error
     patience = min(settings.timeout, _PATIENCE * most_seconds(context))
     try:
-        _answer(worker.channel, open_request(settings, case, _CPU, spill=spill), patience)
-        return [_answer(worker.channel, request, patience) for request in requests]
+        opened = _answer(worker.channel, open_request(settings, case, _CPU, spill=spill), patience)
+        said = {"weights_digest": opened.get("weights_digest") or ""}
+        return [{**said, **_answer(worker.channel, request, patience)} for request in requests]
     except TimeoutError as error:
         raise NoReferenceError(
             f"in fp32 on the CPU it was not finished after {patience:.0f} s"

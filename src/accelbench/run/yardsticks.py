@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.case import Case
+from accelbench.core.precision import narrowed
 from accelbench.core.serial import case_to_json
-from accelbench.run.agreement import narrowed
 from accelbench.run.observer import Progress
 from accelbench.run.reference import NoReferenceError, ask, reference_of
 
@@ -44,6 +44,7 @@ class Yardstick:
     items: int
     folder: Path | None = None
     why: str = ""
+    weights_digest: str = ""  # of what the reference was made of
 
 
 class Yardsticks:
@@ -79,7 +80,10 @@ class Yardsticks:
                 self._kept[asked.case_id] = Yardstick(asked.shapes.batch, why=str(error))
             self._rounded[key] = None
         else:
-            self._kept[asked.case_id] = Yardstick(asked.shapes.batch, folder)
+            weights = str(answer.get("weights_digest") or "")
+            self._kept[asked.case_id] = Yardstick(
+                asked.shapes.batch, folder, weights_digest=weights
+            )
             self._rounded[key] = answer["rounded"]
 
     def of(self, case: Case) -> Yardstick | None:

@@ -1,0 +1,83 @@
+"""Why an artefact could not be made: the cell's own fault, or the place it was to be kept in."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from accelbench.core.errors import CaseError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
+
+#: What engines written in C++ say of it, in errors that are no OSError.
+_FULL_WORDS = ("no space left on device", "disk quota exceeded")
+
+ELSEWHERE = "Put the cache elsewhere with ACCELBENCH_CACHE"
+
+
+@contextmanager
+def of_the_folder(folder: Path) -> Iterator[None]:
+    """Say of what cannot be written there that it is the folder's trouble, not the model's.
+
+    Raises:
+        CaseError: disk_full or cache_unwritable.
+    """
+    try:
+        yield
+    except CaseError:
+        raise
+    except Exception as error:
+        found = place_trouble(error, folder)
+        if found is None:
+            raise
+        raise found from error
+
+
+def place_trouble(error: BaseException, folder: Path) -> CaseError | None:
+    """What an error says of the place to write to; None where it says nothing of it."""
+    for one in _chain(error):
+        full = any(words in str(one).lower() for words in _FULL_WORDS)
+        if full or (isinstance(one, OSError) and one.errno in _FULL):
+            return CaseError(
+                "disk_full",
+                f"the disk of the cache {folder} is full",
+                f"Free some of it (accelbench's own artefacts there can go), or lower"
+                f" ACCELBENCH_CACHE_GB. {ELSEWHERE}, on another disk.",
+            )
+        if isinstance(one, OSError) and one.errno in _FORBIDDEN and _within(one, folder):
+            return CaseError(
+                "cache_unwritable",
+                f"the cache {folder} cannot be written: {one.strerror or one}",
+                f"Make it writable. {ELSEWHERE}.",
+            )
+    return None
+
+
+def _within(error: OSError, folder: Path) -> bool:
+    """Whether it is of that folder, something in it, or what it lies in."""
+    if error.filename is None:
+        return True
+    path = Path(str(error.filename)).absolute()
+    return path.is_relative_to(folder) or folder.is_relative_to(path)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it came of."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def failed(reason: str, said: str, error: Exception, others: str) -> CaseError:
+    """A step that some exporter or converter did not get through, in one sentence."""
+    lines = str(error).strip().splitlines() or [""]
+    return CaseError(
+        reason,
+        f"{said}: {type(error).__name__}: {lines[0][:300]}",
+        f"Other {others} were tried, or --no-fix kept them from it.",
+    )
