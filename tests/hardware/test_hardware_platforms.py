@@ -1,8 +1,9 @@
-"""openvino, qnn, tpu and the browser's three from records."""
+"""openvino, qnn, tpu, directml and the browser's three from records."""
 
 from __future__ import annotations
 
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 from hardware_records import RecordedFiles
@@ -10,6 +11,7 @@ from hardware_records import RecordedFiles
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import NOT_ASKED, Browser, InstalledPrograms
 from accelbench.hardware.common import ProbeFailedError
+from accelbench.hardware.directml import DirectmlDetector
 from accelbench.hardware.openvino import OpenvinoDetector
 from accelbench.hardware.qnn import QnnDetector
 from accelbench.hardware.tpu import TpuDetector
@@ -193,3 +195,29 @@ def test_windows_browsers_are_found_by_folder_and_not_started(tmp_path):
     (browser,) = programs.find()
     assert browser.name == "Microsoft Edge"
     assert programs.version(browser) == ""
+
+
+def directml(said, system="win32", version="1.24"):
+    def version_of(package):
+        if not version:
+            raise PackageNotFoundError(package)
+        return version
+
+    return DirectmlDetector(lambda args, timeout: said, system, version_of).detect()
+
+
+def test_directml_is_found_as_what_windows_has_first():
+    (found,) = directml("AMD Radeon RX 7600\r\n\r\nMicrosoft Remote Display Adapter\r\n")
+    assert (str(found), found.name) == ("directml:0", "AMD Radeon RX 7600")
+    (found,) = directml("NVIDIA RTX 4070\nIntel Arc A380\n")
+    assert found.name == "the first of Intel Arc A380, NVIDIA RTX 4070"
+    assert found.driver == "onnxruntime-directml 1.24"
+
+
+def test_why_directml_is_absent():
+    (none,) = directml("", system="linux")
+    assert none.reason == "DirectML is a part of Windows"
+    (none,) = directml("AMD", version="")
+    assert "pip install onnxruntime-directml" in none.remedy
+    (none,) = directml("Microsoft Basic Display Adapter")
+    assert "no driver of a graphics card" in none.reason

@@ -382,3 +382,25 @@ def test_a_device_with_event_timers_reports_them_beside() -> None:
     assert found.metrics["device_time_ms"] == 0.5
     assert found.metrics["latency_p50_ms"] == 1.0
     assert found.sampling["device"] == {"timing": "device"}
+
+
+@pytest.mark.parametrize(
+    ("details", "said"),
+    [
+        ({}, ""),
+        ({"computed_in": {"float": 1.0}}, ""),
+        ({"computed_in": {}}, "the engine does not say"),
+        ({"computed_in": None, "computed_in_unknown": "no counters"}, "no counters"),
+    ],
+)
+def test_products_that_nobody_saw_are_said(details: dict[str, Any], said: str) -> None:
+    class Silent(Session):
+        def evidence(self) -> Evidence:
+            return replace(super().evidence(), details=details)
+
+    clock, notes, case = VirtualClock(), Notes(), case_of()
+    found = measure(Silent(case, {"step_ns": MS}, clock), case, fixed(1, 5), clock, notes, notes)
+    told = [w for w in found.warnings if "In what type" in w]
+    assert told == (
+        [f"In what type its products were computed is not known: {said}."] if said else []
+    )

@@ -118,7 +118,7 @@ class Session:
                     {
                         "cat": "Node",
                         "name": f"{name}_kernel_time",
-                        "ts": start + index,
+                        "ts": start + 100 * index,
                         "dur": took,
                         "args": args,
                     }

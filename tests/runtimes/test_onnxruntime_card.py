@@ -13,7 +13,7 @@ from accelbench.core.protocols import Device, Importing, Wanted
 from accelbench.core.words import Mode
 from accelbench.runtimes import refusals
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
-from accelbench.runtimes.onnxruntime.providers import PROVIDERS, names_on, serving, with_options
+from accelbench.runtimes.onnxruntime.providers import CUDA, PROVIDERS, chain, names_on, serving
 
 RUNTIME = OnnxruntimeRuntime()
 CPU = Device("cpu", "a processor")
@@ -68,7 +68,7 @@ def test_half_precision_runs_on_cards() -> None:
         (
             case_of("bert-tiny", target="onnxruntime/cuda", provider="cpu"),
             "provider",
-            "cuda, tensorrt, directml",
+            "cuda, tensorrt.",
         ),
     ],
 )
@@ -82,11 +82,52 @@ def test_what_it_does_not_do_is_refused_with_a_way_out(case: Any, reason: str, a
 def test_a_named_provider_is_the_one_that_is_used() -> None:
     assert answer(case_of("bert-tiny", target="onnxruntime/cuda", provider="tensorrt")).ok
     assert serving("cuda") == PROVIDERS[1]
-    named = serving("cuda", "directml")
-    assert named is not None
-    assert with_options(named, 2) == ("DmlExecutionProvider", {"device_id": "2"})
+    assert serving("cuda", "directml") is None  # its numbers are not CUDA's
     assert serving("tpu") is None
     assert names_on("rocm") == ["migraphx", "rocm"]
+
+
+def given(hardware: str, name: str | None = None, precision: str = "fp32") -> list[Any]:
+    provider = serving(hardware, name)
+    assert provider is not None
+    return chain(provider, 2, precision, {one.engine for one in PROVIDERS})
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+def test_fp32_on_a_card_is_never_tf32(precision: str) -> None:
+    assert given("cuda", precision=precision) == [(CUDA, {"device_id": "2", "use_tf32": "0"})]
+    # TensorRT has no option for it: cuDNN and cuBLAS, too, heed the variable.
+    assert RUNTIME.info.environment["NVIDIA_TF32_OVERRIDE"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("precision", "asked"),
+    [
+        ("fp32", {}),
+        ("fp16", {"trt_fp16_enable": "True"}),
+        ("int8", {"trt_int8_enable": "True"}),
+    ],
+)
+def test_tensorrt_is_asked_for_the_precision_and_has_cuda_behind_it(
+    precision: str, asked: dict[str, str]
+) -> None:
+    first, second = given("cuda", "tensorrt", precision)
+    assert first == ("TensorrtExecutionProvider", {"device_id": "2", **asked})
+    assert second == (CUDA, {"device_id": "2", "use_tf32": "0"})
+    tensorrt = serving("cuda", "tensorrt")
+    assert tensorrt is not None
+    assert len(chain(tensorrt, 0, precision, {tensorrt.engine})) == 1
+
+
+def test_coreml_is_kept_to_the_gpu_and_to_fp32() -> None:
+    ((engine, asked),) = given("mps")
+    assert engine == "CoreMLExecutionProvider"
+    assert asked == {"ModelFormat": "MLProgram", "MLComputeUnits": "CPUAndGPU"}
+
+
+def test_directml_is_a_platform_of_its_own() -> None:
+    assert given("directml") == [("DmlExecutionProvider", {"device_id": "2"})]
+    assert given("cpu") == ["CPUExecutionProvider"]
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "onnx"])

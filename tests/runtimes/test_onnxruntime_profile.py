@@ -34,23 +34,45 @@ def node(
 
 
 def test_the_first_run_is_not_counted_by_time() -> None:
-    events = [run(100), node(110, 1000), node(120, 9, "Add", CUDA, 1)]
-    events += [run(200), node(210, 30), node(220, 10, "Add", CUDA, 1)]
+    events = [run(100), node(110, 1000), node(1120, 9, "Add", CUDA, 1)]
+    events += [run(2000), node(2010, 30), node(2040, 10, "Add", CUDA, 1)]
     found = understood(events)
     assert found.nodes == {CPU: 1, CUDA: 1}
     assert found.time_share == {CPU: 0.75, CUDA: 0.25}
 
 
 def test_a_run_in_which_another_process_had_the_core_does_not_count() -> None:
-    events = [run(0), run(100), node(110, 30), node(120, 10, "Add", CUDA, 1)]
-    events += [run(200), node(210, 3000), node(220, 10, "Add", CUDA, 1)]
+    events = [run(0), run(100), node(110, 30), node(140, 10, "Add", CUDA, 1)]
+    events += [run(200), node(210, 3000), node(3210, 10, "Add", CUDA, 1)]
     assert understood(events).time_share == {CPU: 0.75, CUDA: 0.25}
 
 
 def test_a_loops_body_counts_as_often_as_it_runs() -> None:
-    events = [run(0), run(100), *(node(110 + i, 10) for i in range(3)), node(120, 10, "Add", CUDA)]
+    events = [run(0), run(100), *(node(110 + 10 * i, 10) for i in range(3))]
+    events += [node(140, 10, "Add", CUDA)]
     assert understood(events).time_share == {CPU: 0.75, CUDA: 0.25}
     assert understood(events).nodes == {CPU: 1, CUDA: 1}
+
+
+def test_a_branch_on_the_cpu_with_its_body_on_the_card_is_nearly_all_on_the_card() -> None:
+    events = [run(0), run(100), node(110, 100, "If"), node(112, 50, "MatMul", CUDA, 1)]
+    events += [node(162, 46, "MatMul", CUDA, 2)]
+    assert understood(events).time_share == {CPU: 0.04, CUDA: 0.96}
+
+
+def test_a_loop_of_products_is_no_product_itself() -> None:
+    events = [run(0), run(100), node(110, 40, "Loop"), node(110, 30, "QGemm", types="uint8")]
+    events += [node(150, 10, index=1)]
+    found = understood(events)
+    assert found.time_share == {CPU: 1.0}
+    assert found.computed_in == {"int8": 0.75, "float": 0.25}
+
+
+def test_a_provider_that_shows_no_product_says_so() -> None:
+    one_piece = [run(0), node(1, 90, "TRTKernel_graph", CUDA)]
+    details = understood(one_piece).as_details()
+    assert details["computed_in"] == {}
+    assert "shows none of the products" in details["computed_in_unknown"]
 
 
 def test_other_events_are_not_nodes() -> None:
@@ -78,12 +100,12 @@ def test_nothing_is_no_share() -> None:
     ],
 )
 def test_a_product_is_computed_in_what_it_takes(op: str, types: str, said: str) -> None:
-    events = [run(0), node(1, 10, op, types=types), node(2, 90, "Add", index=1, types="float")]
+    events = [run(0), node(1, 10, op, types=types), node(11, 90, "Add", index=1, types="float")]
     assert understood(events).computed_in == {said: 1.0}
 
 
 def test_products_are_weighed_by_their_time() -> None:
-    events = [run(0), node(1, 30, "QGemm", types="uint8"), node(2, 10, index=1)]
+    events = [run(0), node(1, 30, "QGemm", types="uint8"), node(31, 10, index=1)]
     assert understood(events).computed_in == {"int8": 0.75, "float": 0.25}
 
 

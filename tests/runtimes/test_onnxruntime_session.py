@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Job
+from accelbench.core.serial import case_to_json
 from accelbench.core.words import Timing
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -71,6 +75,24 @@ def test_evidence_says_where_and_how() -> None:
     assert evidence.details["execution_mode"] == "ORT_SEQUENTIAL"
     assert evidence.details["outputs_finite"] is True
     json.dumps(dict(evidence.details), allow_nan=False)
+
+
+def test_threads_that_nobody_asked_for_are_counted() -> None:
+    case = case_of("resnet-tiny")
+    folder = folder_of(RUNTIME, case)
+    code = (
+        "import json, sys; from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime\n"
+        "from accelbench.core.protocols import Device, Job\n"
+        "from accelbench.core.serial import case_from_json\n"
+        "case, cpu = case_from_json(json.loads(sys.argv[1])), Device('cpu', 'x')\n"
+        "job = Job(case, cpu, artefact=sys.argv[2])\n"
+        "print(OnnxruntimeRuntime().open(job).evidence().details['threads'])"
+    )
+    asked = [sys.executable, "-c", code, json.dumps(case_to_json(case)), str(folder)]
+    # Read by ONNX Runtime where nobody else says how many: it takes them without a word.
+    environment = {**os.environ, "ORT_INTRA_OP_NUM_THREADS": "3"}
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["3"]
 
 
 def test_profiling_leaves_nothing_behind_and_the_session_as_it_was(

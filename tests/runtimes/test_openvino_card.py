@@ -154,12 +154,18 @@ def test_units_have_the_engines_names() -> None:
         (unit("gpu.1", ARC, 2), ["GPU.0"], True),
         (unit("gpu", ARC, 1), ["CPU"], True),
         (unit("npu", BOOST, 2), ["NPU", "CPU"], True),
+        (unit("npu", BOOST, 2), "NPU", False),  # a string: what a compiled model says
+        (unit("npu.3720", BOOST, 2), "NPU", False),
+        (unit("npu.3720", BOOST, 2), ["NPU.3720"], False),
+        (unit("npu.3720", BOOST, 2), ["NPU.4000"], True),
+        (unit("npu", BOOST, 2), ["NPU.4000"], False),
+        (unit("npu", BOOST, 2), "CPU", True),
         (unit("auto", EPYC, 3), ["(CPU)"], False),
         (unit("auto", EPYC, 3), ["GPU.0"], False),
     ],
 )
 def test_a_unit_that_was_not_asked_for_is_a_fallback(
-    asked: Device, said: list[str], fell_back: bool
+    asked: Device, said: str | list[str], fell_back: bool
 ) -> None:
     evidence = Evidence(places(asked, said), requested=str(asked))
     assert evidence.fell_back == fell_back
@@ -168,6 +174,8 @@ def test_a_unit_that_was_not_asked_for_is_a_fallback(
 
 def test_brackets_of_auto_are_no_part_of_a_name() -> None:
     assert executing(["(CPU)", "GPU.0"]) == ["CPU", "GPU.0"]
+    assert executing("NPU") == ["NPU"]
+    assert executing("") == []
     assert places(unit("auto", EPYC), []) == ()
 
 

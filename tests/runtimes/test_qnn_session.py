@@ -159,3 +159,16 @@ def test_it_is_for_the_batch_that_it_was_made_for() -> None:
         with pytest.raises(CaseError) as raised:
             session.prepare(other)
     assert raised.value.reason == "fixed_batch"
+
+
+def test_an_output_that_is_no_number_is_unlike_the_cpu() -> None:
+    asked = case()
+    with opened(RUNTIME, asked, NPU) as session:
+        for far in ({"a": 0.1, "b": float("nan")}, {"b": float("nan"), "a": 0.1}):
+            session._against_cpu = far
+            with pytest.raises(CaseError) as raised:
+                session._hold_to_cpu()
+            assert raised.value.reason == "unlike_the_cpu"
+            assert "the output b" in raised.value.message
+        session._against_cpu = {"a": 0.1, "b": 0.2}
+        session._hold_to_cpu()

@@ -339,4 +339,8 @@ def _judge(
         warnings.append(f"The step became {abs(found.relative):.0%} {way} during the measurement.")
     if evidence.details.get("outputs_finite") is False:
         warnings.append("The outputs hold values that are not finite.")
+    computed_in = evidence.details.get("computed_in", True)
+    if not computed_in:
+        why = evidence.details.get("computed_in_unknown") or "the engine does not say"
+        warnings.append(f"In what type its products were computed is not known: {why}.")
     return quality, warnings

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +41,15 @@ class Profile:
 
     def as_details(self) -> dict[str, Any]:
         """For the evidence."""
-        return {
+        found: dict[str, Any] = {
             "provider_nodes": dict(self.nodes),
             "provider_time_share": {k: round(v, 4) for k, v in self.time_share.items()},
             "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
         }
+        if not self.computed_in:
+            # TensorRT, MIGraphX, CoreML and DirectML put a graph's nodes into one of their own.
+            found["computed_in_unknown"] = "the provider shows none of the products it computed"
+        return found
 
 
 def read(path: Path, warm: int = 1) -> Profile:
@@ -55,15 +58,13 @@ def read(path: Path, warm: int = 1) -> Profile:
 
 
 def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
-    """The same of its events."""
+    """The same of its events; what a loop or a branch took is without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = min(warm, max(len(runs) - 1, 0))
     nodes: dict[str, set[Any]] = {}
-    took: dict[tuple[Any, ...], Counter[int]] = {}  # of a node, in each run
+    took: dict[tuple[Any, ...], dict[int, float]] = {}  # of a node, in each run
     said: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    for event in events:
-        if not _is_node(event):
-            continue
+    for event, own_us in _own(events):
         args = event["args"]
         provider = args.get("provider", "")
         # A loop's body counts its nodes anew: an index alone is no name.
@@ -71,16 +72,17 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
         nodes.setdefault(provider, set()).add(node)
         run = bisect_right(runs, event["ts"]) - 1
         if run >= first or not runs:
-            took.setdefault(node, Counter())[run] += event["dur"]
+            of_run = took.setdefault(node, {})
+            of_run[run] = of_run.get(run, 0.0) + own_us
             said[node] = args
-    spent: Counter[str] = Counter()
-    products: Counter[str] = Counter()
+    spent: dict[str, float] = {}
+    products: dict[str, float] = {}
     for node, durations in took.items():
         # Its shortest run: a process that took the core meanwhile would count as the node's.
         shortest = min(durations.values())
-        spent[node[0]] += shortest
+        _add(spent, node[0], shortest)
         if said[node].get("op_name") in _PRODUCTS:
-            products[_type(said[node])] += shortest
+            _add(products, _type(said[node]), shortest)
     return Profile(
         nodes={provider: len(found) for provider, found in nodes.items()},
         time_share=_shares(spent),
@@ -92,13 +94,22 @@ def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str)
     """What each node took in the last `steps` of `of` steps; a loop without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = runs[len(runs) * (of - steps) // of] if runs else 0
-    nodes = [one for one in events if _is_node(one) and one["ts"] >= first]
-    times = own([(one.get("tid"), one["ts"], one["dur"]) for one in nodes])
-    for node, us in zip(nodes, times, strict=True):
+    for node, us in _own([one for one in events if one.get("ts", 0) >= first]):
         said = node["args"]
         name = node["name"].removesuffix("_kernel_time")
         place = place_of(said.get("provider", ""), device)
         yield Spent(name, said.get("op_name", ""), us * 1e3, where=place)
+
+
+def _own(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], float]]:
+    """Each node with its own microseconds."""
+    nodes = [one for one in events if _is_node(one)]
+    times = own([(one.get("tid"), one["ts"], one["dur"]) for one in nodes])
+    yield from zip(nodes, times, strict=True)
+
+
+def _add(counted: dict[str, float], name: str, us: float) -> None:
+    counted[name] = counted.get(name, 0.0) + us
 
 
 def _is_node(event: Mapping[str, Any]) -> bool:
@@ -113,6 +124,6 @@ def _type(said: Mapping[str, Any]) -> str:
     return types[0] if types else "unknown"
 
 
-def _shares(counted: Counter[str]) -> dict[str, float]:
+def _shares(counted: Mapping[str, float]) -> dict[str, float]:
     total = sum(counted.values())
     return {name: value / total for name, value in counted.items()} if total else {}

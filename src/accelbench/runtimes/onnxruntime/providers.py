@@ -7,11 +7,12 @@ Windows. The code is the same for all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class Provider:
     precisions: tuple[str, ...] = ("fp32", "fp16", "int8")
     why_not: Mapping[str, str] | None = None  # what a precision would silently become
     binds: str = ""  # its memory, as ONNX Runtime's OrtValue calls it; "": fed from the host
+    options: Mapping[str, str] = field(default_factory=dict)  # beside the ordinal
+    of_precision: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # and these
+    behind: str = ""  # the engine of the same card that takes what it leaves over
 
 
 #: The first of a platform is its default.
@@ -43,8 +47,29 @@ PROVIDERS: tuple[Provider, ...] = (
             "bf16": "ONNX Runtime's CPU provider has no bf16 kernels",
         },
     ),
-    Provider("cuda", "CUDAExecutionProvider", "cuda", "onnxruntime-gpu", binds="cuda"),
-    Provider("tensorrt", "TensorrtExecutionProvider", "cuda", "onnxruntime-gpu", binds="cuda"),
+    Provider(
+        "cuda",
+        CUDA,
+        "cuda",
+        "onnxruntime-gpu",
+        binds="cuda",
+        # Its own default is TF32, ten bits of a number's 23 in products of fp32.
+        options={"use_tf32": "0"},
+    ),
+    Provider(
+        "tensorrt",
+        "TensorrtExecutionProvider",
+        "cuda",
+        "onnxruntime-gpu",
+        binds="cuda",
+        # Unasked it computes everything in fp32. TF32 is turned off by a variable (runtime.py): it
+        # has no option of its own for that. The words are those that its parser takes.
+        of_precision={
+            "fp16": {"trt_fp16_enable": "True"},
+            "int8": {"trt_int8_enable": "True"},
+        },
+        behind=CUDA,
+    ),
     # Python's name of AMD's memory changed between versions of ONNX Runtime, and none could be
     # tried: a step is fed from the host, copies and all, and its evidence says so.
     Provider("migraphx", "MIGraphXExecutionProvider", "rocm", "onnxruntime-migraphx"),
@@ -57,8 +82,12 @@ PROVIDERS: tuple[Provider, ...] = (
         takes_ordinal=False,
         precisions=("fp32",),
         why_not={"fp16": "CoreML decides itself which operators it computes in fp16"},
+        # The platform is the GPU: the Neural Engine, which it would choose too, has fp16 alone. The
+        # older format, its default, does not keep the types of what is computed.
+        options={"ModelFormat": "MLProgram", "MLComputeUnits": "CPUAndGPU"},
     ),
-    Provider("directml", "DmlExecutionProvider", "cuda", "onnxruntime-directml", binds="dml"),
+    # DirectML numbers adapters as Windows does, which is no order of CUDA's or HIP's.
+    Provider("directml", "DmlExecutionProvider", "directml", "onnxruntime-directml", binds="dml"),
 )
 
 HARDWARE = tuple(dict.fromkeys(one.hardware for one in PROVIDERS))
@@ -77,11 +106,24 @@ def names_on(hardware: str) -> list[str]:
     return [one.name for one in PROVIDERS if one.hardware == hardware]
 
 
-def with_options(provider: Provider, ordinal: int) -> Any:
-    """What a session is given."""
-    if not provider.takes_ordinal:
-        return provider.engine
-    return (provider.engine, {"device_id": str(ordinal)})
+def chain(provider: Provider, ordinal: int, precision: str, has: Collection[str]) -> list[Any]:
+    """What a session is given: the provider, and who takes what it leaves over.
+
+    Args:
+        provider: the one that is asked for.
+        ordinal: of its device.
+        precision: what products are to be computed in.
+        has: the engines of the installed build.
+    """
+    behind = [one for one in PROVIDERS if one.engine == provider.behind and one.engine in has]
+    return [_with_options(one, ordinal, precision) for one in (provider, *behind)]
+
+
+def _with_options(provider: Provider, ordinal: int, precision: str) -> Any:
+    asked = {**provider.options, **provider.of_precision.get(precision, {})}
+    if provider.takes_ordinal:
+        asked = {"device_id": str(ordinal), **asked}
+    return (provider.engine, asked) if asked else provider.engine
 
 
 def place_of(engine: str, device: str) -> str:

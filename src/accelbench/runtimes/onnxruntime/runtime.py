@@ -17,6 +17,7 @@ from accelbench.core.protocols import (
 )
 from accelbench.runtimes.onnxruntime.providers import HARDWARE, PROVIDERS, names_on, serving
 from accelbench.runtimes.refusals import beyond_forward, missing, no
+from accelbench.runtimes.variables import CARDS_IN_ORDER
 
 #: How much of a graph is rewritten before it runs; the last is ONNX Runtime's own default.
 LEVELS = ("disabled", "basic", "extended", "all")
@@ -41,13 +42,15 @@ class OnnxruntimeRuntime:
     info = RuntimeInfo(
         name="onnxruntime",
         hardware=HARDWARE,
+        default_for=("directml",),
         package="onnxruntime",
         extra="onnx",
         precisions=("fp32", "fp16", "int8"),
         isolation="fork",
         consumes="onnx",
         preload=("onnxruntime", "accelbench.runtimes.onnxruntime.session"),
-        environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1"},
+        # TensorRT and cuDNN would compute fp32 in TF32, and read no option that says otherwise.
+        environment={**CARDS_IN_ORDER, "ORT_DISABLE_TELEMETRY": "1", "NVIDIA_TF32_OVERRIDE": "0"},
         options=_OWN,
         generates=False,
         spills=True,

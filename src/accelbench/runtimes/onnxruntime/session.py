@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime
+import psutil
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
@@ -21,10 +22,11 @@ from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.arrays import ArraySession, hold_precision
 from accelbench.runtimes.onnxruntime.profile import NAME, REMARK, Profile, read, spent
 from accelbench.runtimes.onnxruntime.providers import (
+    CPU,
     Provider,
+    chain,
     place_of,
     serving,
-    with_options,
 )
 from accelbench.runtimes.profiling import walls
 
@@ -77,7 +79,12 @@ class OnnxruntimeSession(ArraySession):
             return onnxruntime.InferenceSession(
                 str(self.model_path),
                 options,
-                providers=[with_options(self._provider, self._job.device.ordinal)],
+                providers=chain(
+                    self._provider,
+                    self._job.device.ordinal,
+                    self._case.precision,
+                    onnxruntime.get_available_providers(),
+                ),
                 # A transposed weight that is computed once is a copy, too.
                 disabled_optimizers=["ConstantFolding"] if self._job.spill else None,
             )
@@ -85,11 +92,22 @@ class OnnxruntimeSession(ArraySession):
             raise understood(error, "session_failed") from error
 
     def _open(self) -> None:
+        before = psutil.Process().num_threads()
         self._session = self._new(self._options())
+        self._threads = self._job.threads or self._chosen_threads(before)
         self._names = [one.file_name for one in self.manifest.outputs]
         # What the graph itself takes: an input that a trace did not need is not among it.
         self._takes = {one.name for one in self._session.get_inputs()}
         self._memory = self._provider.binds
+
+    def _chosen_threads(self, before: int) -> int | None:
+        """How many threads the engine took by itself: it says 0, and has the caller and a pool.
+
+        None on devices, whose drivers start threads of their own.
+        """
+        if self._provider.engine != CPU:
+            return None
+        return psutil.Process().num_threads() - before + 1
 
     def _bind(self, arrays: Mapping[str, Any]) -> Any:
         fed = {name: value for name, value in arrays.items() if name in self._takes}
@@ -131,7 +149,7 @@ class OnnxruntimeSession(ArraySession):
         details = {
             "providers": self._session.get_providers(),
             "inputs": f"bound in {self._memory} memory" if self._memory else "fed from the host",
-            "threads": options.intra_op_num_threads or None,
+            "threads": self._threads,
             "graph_optimization_level": str(options.graph_optimization_level).rpartition(".")[2],
             "execution_mode": str(options.execution_mode).rpartition(".")[2],
             **self.details(),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accelbench.core.protocols import DeviceMemory
-from accelbench.runtimes.openvino.units import kind
+from accelbench.runtimes.openvino.units import GPU, NPU, kind
 
 _GPU, _NPU = "GPU_MEMORY_STATISTICS", "NPU_DEVICE_ALLOC_MEM_SIZE"
 
@@ -30,7 +30,7 @@ class UnitMemory:
     def begin(self, unit: str) -> None:
         """What is there now is not the model's."""
         found = self._told(unit)
-        if found is not None and kind(unit) == "NPU":
+        if found is not None and kind(unit) == NPU:
             self._before[unit] = found[0]
 
     def now(self, unit: str) -> DeviceMemory | None:
@@ -61,6 +61,6 @@ def _on_the_card(buffers: Mapping[str, int]) -> int:
 
 
 _COUNTERS: Mapping[str, tuple[str, Callable[[Any], int]]] = {
-    "GPU": (_GPU, _on_the_card),
-    "NPU": (_NPU, int),
+    GPU: (_GPU, _on_the_card),
+    NPU: (_NPU, int),
 }

@@ -23,7 +23,7 @@ from accelbench.runtimes.openvino.units import (
     engine_name,
     not_computed,
 )
-from accelbench.runtimes.refusals import beyond_forward, missing, no
+from accelbench.runtimes.refusals import beyond_forward, missing, no, not_listed
 
 _OWN = (
     RuntimeOption("hint", "what compiling is for", choices=HINTS, default=LATENCY),
@@ -95,12 +95,9 @@ def _hinted(case: Case) -> Support | None:
 
 def _computes(case: Case, device: Device) -> Support | None:
     """Whether the unit computes in the precision that is asked for."""
-    if case.precision not in PRECISIONS:
-        return no(
-            "precision",
-            f"the openvino runtime does not run {case.precision}",
-            f"It runs {', '.join(PRECISIONS)}.",
-        )
+    unlisted = not_listed(OpenvinoRuntime.info.name, case, PRECISIONS)
+    if unlisted is not None:
+        return unlisted
     capabilities = device.details.get("capabilities") or ()
     why = not_computed(case.precision, engine_name(device), capabilities)
     if why is None:

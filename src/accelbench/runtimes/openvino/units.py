@@ -13,7 +13,7 @@ from typing import Any
 
 from accelbench.core.protocols import Device
 
-AUTO, CPU, GPU = "AUTO", "CPU", "GPU"
+AUTO, CPU, GPU, NPU = "AUTO", "CPU", "GPU", "NPU"
 LATENCY, THROUGHPUT = "latency", "throughput"
 HINTS = (LATENCY, THROUGHPUT)
 
@@ -88,12 +88,16 @@ def properties(
     return found
 
 
-def executing(said: Sequence[str]) -> list[str]:
-    """EXECUTION_DEVICES; AUTO puts those in brackets that only stand in for another."""
-    return [name.strip("()") for name in said]
+def executing(said: str | Sequence[str]) -> list[str]:
+    """EXECUTION_DEVICES; AUTO puts those in brackets that only stand in for another.
+
+    A list, but of the NPU's plugin: a model that it compiled says one string.
+    """
+    names = [said] if isinstance(said, str) else said
+    return [name.strip("()") for name in names if name.strip("()")]
 
 
-def places(device: Device, said: Sequence[str]) -> tuple[str, ...]:
+def places(device: Device, said: str | Sequence[str]) -> tuple[str, ...]:
     """Where the work was done: the device itself, or others by the engine's names.
 
     AUTO may choose: it is itself wherever that was, and the evidence says where.
@@ -102,7 +106,9 @@ def places(device: Device, said: Sequence[str]) -> tuple[str, ...]:
     if asked == AUTO:
         return (str(device),) if names else ()
     mine = {asked, f"{asked}.0"} if "." not in asked else {asked}
-    if asked.endswith(".0"):
-        mine.add(kind(asked))
+    if asked.endswith(".0") or kind(asked) == NPU:
+        mine.add(kind(asked))  # an NPU says its model's number only where there are several
+    if asked == NPU:
+        mine |= {name for name in names if kind(name) == NPU}
     found = [str(device) if name in mine else f"{device.hardware}:{name.lower()}" for name in names]
     return tuple(dict.fromkeys(found))

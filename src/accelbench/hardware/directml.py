@@ -1,0 +1,74 @@
+"""DirectML: every GPU that Windows has a DirectX 12 driver for, whoever made it.
+
+DirectML numbers adapters in the order of Windows, which is neither CUDA's nor HIP's. The
+first one is what Windows shows its desktop on; which of several that is, no command tells.
+So one device is found, the first, and no claim is made for a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.common import (
+    Command,
+    HardwareError,
+    NoDeviceError,
+    PackageMissingError,
+    absent,
+    run_command,
+)
+
+_REMEDY = "Needs Windows 10 or later with a driver for DirectX 12."
+_ASK = "Get-CimInstance Win32_VideoController | ForEach-Object { $_.Name }"
+_PATIENCE_S = 20.0
+_PACKAGE = "onnxruntime-directml"
+#: What Windows has without a driver of the card's maker: software, or pictures alone.
+_NO_CARD = ("microsoft basic", "microsoft remote", "microsoft hyper-v")
+
+
+class DirectmlDetector:
+    """Finds the adapter that DirectML takes first."""
+
+    hardware = "directml"
+
+    def __init__(
+        self,
+        command: Command = run_command,
+        system: str = sys.platform,
+        version_of: Callable[[str], str] = version,
+    ) -> None:
+        self._command = command
+        self._system = system
+        self._version_of = version_of
+
+    def detect(self) -> list[Device | Absent]:
+        try:
+            return [self._first()]
+        except HardwareError as error:
+            return [absent(self.hardware, error, _REMEDY)]
+
+    def _first(self) -> Device:
+        if self._system != "win32":
+            raise NoDeviceError("DirectML is a part of Windows", _REMEDY)
+        try:
+            build = f"{_PACKAGE} {self._version_of(_PACKAGE)}"
+        except PackageNotFoundError:
+            raise PackageMissingError(
+                f"{_PACKAGE} is not installed",
+                f"Install it in place of onnxruntime: pip install {_PACKAGE}",
+            ) from None
+        said = self._command(["powershell", "-NoProfile", "-Command", _ASK], _PATIENCE_S)
+        names = [line.strip() for line in said.splitlines() if line.strip()]
+        cards = [name for name in names if not name.lower().startswith(_NO_CARD)]
+        if not cards:
+            raise NoDeviceError("Windows has no driver of a graphics card", _REMEDY)
+        one = len(cards) == 1
+        return Device(
+            hardware=self.hardware,
+            name=cards[0] if one else f"the first of {', '.join(sorted(cards))}",
+            driver=build,
+            details={"adapters": cards},
+        )
