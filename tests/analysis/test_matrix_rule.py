@@ -141,6 +141,62 @@ def test_what_fails_is_incompatible(reason):
     assert found.reason == f"openvino: {reason}: said {reason}"
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "provider_missing", "engine_sees_no_device", "killed", "timeout", "surroundings",
+        "weights_unavailable", "data_unreadable", "data_mismatch", "no_real_inputs", "disk_full",
+        "cache_unwritable", "artefact_lost",
+    ],
+)  # fmt: skip
+def test_trouble_around_a_cell_is_not_the_cells(reason):
+    found = cell([row(), failed(reason, **OPENVINO)], "openvino")
+    assert (found.availability, found.token) == (Availability.NOT_AVAILABLE, reason)
+    assert found.reason == f"{reason}: said {reason}"
+
+
+def test_a_reason_of_another_package_is_taken_for_the_cells():
+    found = cell([row(), failed("gremlins", **OPENVINO)], "openvino")
+    assert found.availability is Availability.INCOMPATIBLE
+
+
+LATER = {"run_id": "r2", "started_at": "2026-02-02T03:04:05.000000Z"}
+LAST = {"run_id": "r3", "started_at": "2026-03-02T03:04:05.000000Z"}
+
+
+def test_to_verify_again_takes_no_rating_away():
+    rows = [row(), row(throughput=300.0, **OPENVINO)]
+    again = row(throughput=None, **LATER, **OPENVINO)
+    found = cell([*rows, again], "openvino")
+    assert (found.rating, found.speed) == (Rating.HIGH, 3.0)
+    assert found.run_id == "r2"
+    assert found.notes == ("openvino: timed in run r1, verified since (batch 1)",)
+
+
+def test_to_verify_what_was_only_timed_gives_it_its_rating():
+    timed = row(throughput=300.0, verification="not_done", **OPENVINO)
+    assert cell([row(), timed], "openvino").rating is Rating.LOW
+    proof = row(throughput=None, **LATER, **OPENVINO)
+    assert cell([row(), timed, proof], "openvino").rating is Rating.HIGH
+
+
+@pytest.mark.parametrize(
+    "between", [{}, {"workarounds": ["fixed_batch"], "throughput": None, "status": "ok"}]
+)
+def test_the_time_of_what_failed_or_became_another_graph_is_not_kept(between):
+    rows = [row(), row(throughput=300.0, **OPENVINO)]
+    middle = failed("wrong_outputs", **{**LATER, **OPENVINO, **between})
+    proof = row(throughput=None, **LAST, **OPENVINO)
+    found = cell([*rows, middle, proof], "openvino")
+    assert (found.rating, found.token) == (Rating.NONE, "not_timed")
+
+
+def test_without_proof_or_time_there_is_no_rating():
+    neither = row(throughput=None, verification="not_done", **OPENVINO)
+    found = cell([row(), neither], "openvino")
+    assert (found.compatible, found.rating, found.token) == (True, Rating.NONE, "nothing_shown")
+
+
 @pytest.mark.parametrize("reason", ["hardware_absent", "package_missing", "no_runtime"])
 def test_what_is_missing_is_not_available(reason):
     absent = failed(reason, status="unsupported", device=None, hardware="cuda", runtime="pytorch")
@@ -318,7 +374,8 @@ def test_no_cell_is_untrue(rows):
                 assert any(r["status"] != "ok" for r in mine)
             if found.rating in (Rating.HIGH, Rating.MEDIUM):
                 proven = [r for r in good if r["verification"] != "not_done"]
-                assert any(r["throughput"] and not r["emulated"] for r in proven)
+                assert any(not r["emulated"] for r in proven)
+                assert any(r["throughput"] and not r["emulated"] for r in good)
                 assert found.speed is not None
             if found.speed is not None:
                 assert any(r["hardware"] == "cpu" for r in rows if r["model"] == line.name)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from accelbench.core.reasons import Belongs, belongs
+
 Row = Mapping[str, Any]
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
@@ -26,14 +28,6 @@ QUESTION = (
 )  # fmt: skip
 
 Question = tuple[Any, ...]
-
-#: These tell nothing about the hardware and its runtime: something else was missing.
-ELSEWHERE = frozenset(
-    {
-        "hardware_absent", "device_absent", "no_runtime", "package_missing", "artefact_lost",
-        "worker_did_not_start", "option", "not_verified", "not_scripted",
-    }
-)  # fmt: skip
 
 VERIFIED = frozenset({"ok", "reference"})
 WRONG = "wrong_outputs"
@@ -78,12 +72,13 @@ class Attempt:
     wrong: bool = False  # its outputs were seen to be wrong, in one launch at least
     lost: tuple[str, ...] = ()  # what became of launches that failed beside good ones
     run_id: str = ""
+    timed_in: str = ""  # an older run, where the newest only verified
     moment: str = ""
 
     @property
     def refused(self) -> bool:
         """It is the hardware or its runtime that cannot, not something missing around it."""
-        return not self.ok and self.reason not in ELSEWHERE
+        return not self.ok and belongs(self.reason) is Belongs.CELL
 
 
 def attempts(rows: Iterable[Row]) -> list[Attempt]:
@@ -93,7 +88,7 @@ def attempts(rows: Iterable[Row]) -> list[Attempt]:
         # What was skipped says nothing, and must not stand before what was measured.
         if row["status"] != "skipped":
             tried[(question(row), row["hardware"], row["runtime"], _options(row))].append(row)
-    found = [_attempt(group) for rows_ in tried.values() for group in _newest(rows_)]
+    found = [_attempt(runs) for rows_ in tried.values() for runs in _by_device(rows_)]
     return sorted(found, key=_place)
 
 
@@ -108,8 +103,8 @@ def _options(row: Row) -> str:
     return json.dumps(rest, sort_keys=True)
 
 
-def _newest(rows: Sequence[Row]) -> list[list[Row]]:
-    """Device by device, the rows of the newest run.
+def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
+    """Device by device, the rows of each run, the newest run first.
 
     A result without a device (absent hardware, a refusal) is of every device of the platform.
     """
@@ -120,8 +115,8 @@ def _newest(rows: Sequence[Row]) -> list[list[Row]]:
         if row.get("device") and (_moment(row) > since or _same_run(row, since)):
             of_device[str(row["device"])].append(row)
     if not of_device:
-        return [_last_run(everywhere)]
-    return [_last_run(group) for group in of_device.values()]
+        return [_runs(everywhere)]
+    return [_runs(group) for group in of_device.values()]
 
 
 def _same_run(row: Row, moment: tuple[str, str]) -> bool:
@@ -132,10 +127,12 @@ def _moment(row: Row) -> tuple[str, str]:
     return str(row.get("started_at") or ""), str(row.get("run_id") or "")
 
 
-def _last_run(rows: Sequence[Row]) -> list[Row]:
-    run = max(_moment(row) for row in rows)[1]
-    chosen = [row for row in rows if str(row.get("run_id") or "") == run]
-    return sorted(chosen, key=_launch)
+def _runs(rows: Sequence[Row]) -> list[list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[str(row.get("run_id") or "")].append(row)
+    newest_first = sorted(found.values(), key=lambda run: max(map(_moment, run)), reverse=True)
+    return [sorted(run, key=_launch) for run in newest_first]
 
 
 def _launch(row: Row) -> tuple[Any, ...]:
@@ -143,8 +140,10 @@ def _launch(row: Row) -> tuple[Any, ...]:
     return (row.get("launch") or 0, _moment(row), *(str(row.get(name) or "") for name in names))
 
 
-def _attempt(rows: Sequence[Row]) -> Attempt:
-    good = [row for row in rows if row["status"] == "ok" and row.get("verification") != "failed"]
+def _attempt(runs: Sequence[Sequence[Row]]) -> Attempt:
+    """The newest run's word; its time may be that of one before it."""
+    rows = runs[0]
+    good, timed = _good(rows), _timed(runs)
     bad = [row for row in rows if row not in good]
     first = (good or bad)[0]
     wrong = any(_reason(row) == WRONG for row in bad)
@@ -158,7 +157,8 @@ def _attempt(rows: Sequence[Row]) -> Attempt:
         batch=int(first.get("batch_size") or 0),
         ok=bool(good),
         verified=bool(good) and not wrong and VERIFIED.issuperset(words),
-        throughput=_throughput(good),
+        throughput=_throughput(timed),
+        timed_in=str(timed[0].get("run_id") or "") if timed and timed[0] not in good else "",
         emulated=any(bool(row.get("emulated")) for row in rows),
         reason="" if good else _reason(first),
         message="" if good else str(first.get("message") or ""),
@@ -174,6 +174,29 @@ def _attempt(rows: Sequence[Row]) -> Attempt:
         run_id=str(first.get("run_id") or ""),
         moment=str(first.get("started_at") or ""),
     )
+
+
+def _good(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["status"] == "ok" and row.get("verification") != "failed"]
+
+
+def _timed(runs: Sequence[Sequence[Row]]) -> list[Row]:
+    """The good rows of the newest run that timed.
+
+    To verify again takes nothing from what was timed before; a failure does, and so does
+    another way through the exporter: it was another graph that was timed.
+    """
+    ways = [
+        {(tuple(row.get("workarounds") or ()), bool(row.get("emulated"))) for row in run}
+        for run in runs
+    ]
+    for run, way in zip(runs, ways, strict=True):
+        good = _good(run)
+        if not good or way != ways[0]:
+            return []
+        if _throughput(good) is not None:
+            return good
+    return []
 
 
 def _finite(row: Row) -> bool:

@@ -36,10 +36,13 @@ RULE = (
     f"Medium: at least {MEDIUM:g}× the CPU.",
     "Low: slower than that, or its outputs were not verified.",
     "N/A, incompatible: refused or failed (wrong outputs, export, memory, operators …).",
-    "N/A, not available: the hardware or a package is not there, or nothing was measured.",
     (
-        "Compatible without a rating: emulated, verified but not timed, or no verified CPU result"
-        " at the same shapes."
+        "N/A, not available: the hardware or a package is not there, nothing was measured, or what"
+        " ended it was the machine around it or what was asked (a full disk, a timeout …)."
+    ),
+    (
+        "Compatible without a rating: emulated, not timed, or no verified CPU result at the same"
+        " shapes. What was timed before and only verified since keeps its time."
     ),
     (
         "A family's rating is the middle one of its models, the lower of two; incompatible models"
@@ -124,6 +127,16 @@ def _cell(name: str, many: Sequence[Attempt], timed: Mapping[str, Timed], absenc
             said,
             "not_timed",
             "Measure it: accelbench run without --verify-only.",
+        )
+    if not any(one.throughput for one in real):
+        said = f"it went through; nothing was timed, and nothing verified: {_unverified(many)}"
+        return _found(
+            many,
+            real,
+            Rating.NONE,
+            said,
+            "nothing_shown",
+            "Measure it: accelbench run without --verify-only and --benchmark-only.",
         )
     return _found(
         many,
@@ -278,6 +291,8 @@ def _notes(many: Sequence[Attempt]) -> tuple[str, ...]:
             at[f"{one.way}: {len(one.lost)} of {one.launches} launches failed, {lost}"].append(
                 one.batch
             )
+        if one.timed_in:
+            at[f"{one.way}: timed in run {one.timed_in}, verified since"].append(one.batch)
         if not one.ok:
             said = f"{one.reason}, {one.message}" if one.message else one.reason
             at[f"{one.way}: {said}"].append(one.batch)

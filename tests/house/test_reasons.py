@@ -1,0 +1,53 @@
+"""Every reason that a result may carry says where it belongs, in the table and in the docs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from accelbench.core.reasons import REASONS, Belongs, belongs
+
+ROOT = Path(__file__).parents[2]
+
+#: Who takes a reason, and at which place.
+_TAKES = {"CaseError": 0, "UnsupportedError": 0, "no": 0, "Refusal": 1, "Outcome": 1}
+_TAKES |= {"failed": 0, "understood": 1, "in_words": 1, "OutOfMemoryError": 2}
+
+
+def given(tree: ast.AST) -> Iterator[str]:
+    """The words that stand where a reason is taken."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name not in _TAKES:
+            continue
+        words = [*node.args[_TAKES[name] : _TAKES[name] + 1]]
+        words += [one.value for one in node.keywords if one.arg == "reason"]
+        for word in words:
+            if isinstance(word, ast.Constant) and re.fullmatch("[a-z_]+", str(word.value)):
+                yield str(word.value)
+
+
+def test_every_reason_in_the_source_has_its_place() -> None:
+    found: set[str] = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        found |= set(given(ast.parse(path.read_text(encoding="utf-8"))))
+    assert len(found) > 50
+    assert not found - set(REASONS)
+
+
+def test_the_docs_have_the_table() -> None:
+    text = (ROOT / "docs" / "matrix.md").read_text(encoding="utf-8")
+    for where in Belongs:
+        (line,) = re.findall(rf"^\| {where} \|(.*)\|$", text, flags=re.MULTILINE)
+        told = set(re.findall("`([a-z_]+)`", line))
+        assert told == {reason for reason, place in REASONS.items() if place is where}
+
+
+def test_a_reason_that_nobody_knows_is_the_cells() -> None:
+    assert belongs("gremlins") is Belongs.CELL
+    assert belongs("disk_full") is Belongs.MACHINE
+    assert belongs("timeout") is Belongs.QUESTION
