@@ -23,7 +23,7 @@ from accelbench.run.nulls import unexplained
 
 MODELS = ("bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny", "whisper-mini", "clip-tiny")
 #: The one that is run in narrower precisions too: quick to quantise and to emulate.
-NARROWED = "resnet-tiny"
+NARROWED = "gpt2-tiny"
 RUNTIMES = ("pytorch", "onnxruntime", "openvino", "jax")
 NARROW = ("fp16", "bf16", "int8")
 VERIFIED = ("ok", "reference")

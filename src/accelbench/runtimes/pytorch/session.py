@@ -199,8 +199,11 @@ class PytorchSession:
 
     @contextmanager
     def _around(self) -> Iterator[None]:
-        with memory_errors(), self._procedure.around():
+        with memory_errors(), self._int8_refusals(), self._procedure.around():
             yield
+
+    def _int8_refusals(self) -> AbstractContextManager[None]:
+        return int8.refusals() if self._precision == "int8" else nullcontext()
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, torch.Tensor]:
         with memory_errors():
@@ -262,8 +265,8 @@ class PytorchSession:
             return self._quantised
         if "int8_products" not in self._quantised:
             with self._around():
-                count = int8.products(lambda: self._procedure.outputs(self._looked_with))
-            self._quantised["int8_products"] = count
+                found = int8.products(lambda: self._procedure.outputs(self._looked_with))
+            self._quantised |= found
         return self._quantised
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
