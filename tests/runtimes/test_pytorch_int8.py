@@ -1,0 +1,48 @@
+"""int8 in PyTorch: whether most of the work is in it, and what torchao cannot do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torchao")
+
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError, UnsupportedError
+from accelbench.core.protocols import Device, Job
+from accelbench.runtimes.pytorch import PytorchRuntime
+
+
+def looked_at(name: str) -> Any:
+    spec = find(name)
+    case = Case(spec, Target("pytorch", "cpu"), "int8", settle(spec, Shapes(1)))
+    session = PytorchRuntime().open(Job(case, Device("cpu", "the processor")))
+    session.inspect(session.prepare(case))
+    return session.evidence().details
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "share"), [("bert-tiny", 13, 1), ("vit-tiny", 13, 0.94)]
+)
+def test_the_part_of_the_work_that_is_int8_is_counted(
+    name: str, products: int, share: float
+) -> None:
+    details = looked_at(name)
+    assert details["int8_products"] == products
+    assert details["int8_share_of_products"] == pytest.approx(share, abs=0.005)
+
+
+def test_a_model_of_convolutions_is_not_int8_because_its_last_layer_is() -> None:
+    with pytest.raises(CaseError, match="2% of its multiplications") as told:
+        looked_at("resnet-tiny")
+    assert told.value.reason == "precision_changed"
+
+
+def test_what_torchao_has_no_product_for_is_refused_and_no_crash() -> None:
+    """Mamba multiplies the weights of a linear layer itself."""
+    with pytest.raises(UnsupportedError, match=r"aten\.matmul") as told:
+        looked_at("mamba-tiny")
+    assert told.value.reason == "int8_not_covered"
