@@ -110,9 +110,10 @@ class GroupLaunch:
     def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
         """The workarounds to try a failed case with; None where it stays as it is.
 
-        Not after a case of the group has gone through: the way is not what is wrong then.
+        Not after a case of the group has gone through: the way is not what is wrong then, unless
+        each batch is another graph.
         """
-        if self._succeeded:
+        if self._succeeded and not self._static:
             return None
         more = self._context.artefacts.next_try(
             self._context, planned.case, outcome, self._workarounds
@@ -221,8 +222,11 @@ class GroupLaunch:
                 self._open(planned)
             except TroubleError as trouble:
                 # Loading does not depend on the batch: it would end the same way for the
-                # others. Being killed from outside, or out of budget, would not.
-                if trouble.outcome.reason not in ("budget", "killed"):
+                # others. Being killed from outside, or out of budget, would not; nor does it
+                # where each batch opens an artefact of its own.
+                ways = (self._context, planned.case, self._workarounds)
+                alone = self._context.artefacts.static(*ways)
+                if not alone and trouble.outcome.reason not in ("budget", "killed"):
                     said = f"{trouble.outcome.message}; not tried again at another batch size"
                     self._open_trouble = replace(trouble.outcome, message=said)
                 raise
