@@ -16,8 +16,15 @@ from typing import IO, Any
 import pytest
 
 from accelbench.catalog.find import choose
+from accelbench.cli.display.frameworks import compared
 from accelbench.cli.display.summary import print_summary
-from accelbench.cli.display.watch import LiveWatch, PlainWatch, QuietWatch, watch_for
+from accelbench.cli.display.watch import (
+    LiveWatch,
+    PlainWatch,
+    QuietWatch,
+    case_line,
+    watch_for,
+)
 from accelbench.cli.display.words import duration, figure, latency, shapes, spread
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Absent, Device
@@ -247,3 +254,23 @@ def test_the_table_fits_eighty_columns_and_takes_names_literally() -> None:
     assert "30 s+128 tok" in text
     assert "out of memory" in text.replace("\n", " ") or "out of" in text
     assert "12.3" in text
+
+
+EMULATED = {**ROW, "hardware": "qnn", "runtime": "qnn", "precision": "int8", "emulated": True}
+
+
+def test_the_time_of_an_emulation_is_never_shown_without_that_word() -> None:
+    assert "qnn/qnn int8 emulated batch 8" in case_line(EMULATED)[0]
+    assert "emulated" not in case_line(ROW)[0]
+    stream = io.StringIO()
+    print_summary([EMULATED], stream)
+    assert "emulated" in stream.getvalue()
+    assert all(len(line) <= 80 for line in stream.getvalue().splitlines())
+
+
+def test_an_emulation_is_not_compared_by_time() -> None:
+    pair = ("pytorch", "qnn")
+    rows = [{**ROW, "mode": "inference"}, {**EMULATED, "mode": "inference"}]
+    same = {"hardware": "cpu", "precision": "fp32"}
+    assert not list(compared([rows[0], {**rows[1], **same}], pair))
+    assert list(compared([rows[0], {**rows[1], **same, "emulated": False}], pair))

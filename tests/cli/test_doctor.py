@@ -293,6 +293,13 @@ def test_a_torch_that_does_not_fit_the_driver_is_worth_knowing(here):
     assert packages.torch_build(here) == []
 
 
+def test_what_jax_brings_does_not_make_torch_a_build_for_cuda(here):
+    brought = {"torch": "2.13.0+cpu", "nvidia_cuda_runtime_cu12": "12.9"}
+    assert only(packages.torch_build(installed(here, **brought))).health is Health.OK
+    plain = {**brought, "torch": "2.13.0"}  # as it comes from PyPI, where only that tells
+    assert only(packages.torch_build(installed(here, **plain))).health is Health.HINT
+
+
 @pytest.mark.parametrize(
     ("version", "spec", "answer"),
     [

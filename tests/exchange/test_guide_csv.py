@@ -120,3 +120,11 @@ def test_names_are_in_utc() -> None:
         "benchmark_results_20250101_120000.csv"
     )
     assert header_of("") == ()
+
+
+def test_what_the_time_is_worth_is_said_beside_it() -> None:
+    told = {"emulated": True, "verification": "ok", "workarounds": ["fixed_batch"]}
+    text = encode([guide_result(body(0, **told), "BERT", None)], header=True).decode()
+    (line,) = csv.DictReader(io.StringIO(text))
+    assert (line["emulated"], line["verification"]) == ("True", "ok")
+    assert line["workarounds"] == '["fixed_batch"]'

@@ -83,6 +83,23 @@ def test_the_constraints_pin_what_is_tested() -> None:
     assert not [v for v in pins.values() if "+" in v], "local version suffixes are not for others"
 
 
+@pytest.mark.parametrize("extra", ["onnx", "openvino"])
+def test_runtimes_of_exported_graphs_bring_both_exporters(extra: str) -> None:
+    wanted = {re.split(r"[<>=!]", one)[0] for one in PROJECT["optional-dependencies"][extra]}
+    assert {"accelbench[torch]", "onnx", "onnxscript"} <= wanted
+
+
+def test_the_readme_says_what_each_extra_brings() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.partition("| extra | brings |")[2].partition("\n\n")[0]
+    named = {
+        name
+        for row in table.splitlines()
+        for name in re.findall("`(\\w+)`", row.split("|")[1] if "|" in row else "")
+    }
+    assert named == set(PROJECT["optional-dependencies"]) - {"dev"}
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
 def test_a_page_names_only_targets_that_exist(page: str) -> None:
     targets = set(

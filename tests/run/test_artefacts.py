@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scripted_runs import CPU, Watcher, models
+from scripted_runs import CPU, Scripted, Watcher, models
 
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
@@ -18,15 +18,18 @@ from accelbench.artifacts.manifest import FILE
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
+from accelbench.core.protocols import Wanted
 from accelbench.core.words import Status
 from accelbench.run import journey
-from accelbench.run.artefacts import Artefacts
+from accelbench.run.artefacts import Artefact, Artefacts
 from accelbench.run.context import Settings
+from accelbench.run.conversation import TroubleError
 from accelbench.run.journey import Journey
 from accelbench.run.plan import Plan, Planned
 from accelbench.run.results import Outcome
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.scripted import ScriptedRuntime
 
 CASE = Case(models("resnet-tiny")[0], Target("onnxruntime", "cpu"), "fp32", Shapes(1, image=64))
 
@@ -104,6 +107,43 @@ def test_it_is_made_anew_once_a_run_and_only_where_the_reference_is_open(
     for _ in range(3):
         artefacts.get(context_with(known), Planned(CASE, CPU), ())
     assert len(made) == times
+
+
+def test_a_crash_is_tried_again_before_a_workaround_is_taken_for_its_cure(tmp_path: Path) -> None:
+    artefacts, context = Artefacts(Cache(tmp_path, cap=2**20)), context_with(None)
+    crash = Outcome(Status.FAILED, "crash", "the worker ended while loading (exit code 139)")
+    tries = [artefacts.next_try(context, CASE, crash, ("eager_attention",)) for _ in range(2)]
+    assert tries == [("eager_attention",), ("eager_attention", "fixed_batch")]
+    unknown = replace(crash, message="the worker ended, nobody knows how")
+    assert artefacts.next_try(context, replace(CASE, precision="int8"), unknown, ()) is None
+
+
+class OneBatchEach(ScriptedRuntime):
+    """A script whose artefact is for one batch size, or for all."""
+
+    def __init__(self, static: bool) -> None:
+        super().__init__()
+        self.static = static
+
+    def wants(self, case: Case) -> Wanted:
+        return Wanted("onnx", static=self.static)
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_what_cannot_be_opened_at_one_batch_is_tried_at_others_where_each_has_its_own(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, static: bool
+) -> None:
+    def get(self: Artefacts, context: Any, planned: Planned, applied: Any) -> Artefact:
+        if planned.case.shapes.batch == 1:
+            raise TroubleError(Outcome(Status.FAILED, "export_failed", "no graph for one item"))
+        return Artefact("/nowhere", static)
+
+    monkeypatch.setattr(Artefacts, "get", get)
+    scripted.runtimes["scripted"] = OneBatchEach(static)
+    rows = scripted.run(batches=[1, 4, 16], fix=False)
+    later = "ok" if static else "failed"
+    assert [row["status"] for row in rows] == ["failed", later, later]
+    assert ("not tried again" in str(rows[1]["message"])) != static
 
 
 @pytest.mark.parametrize("reason", ["disk_full", "cache_unwritable", "weights_unavailable"])

@@ -49,6 +49,7 @@ BESIDE = (
     *ASKED,
     *("ttft_ms", "tpot_ms"),
     *("status", "reason", "message", "advice", "quality", "warnings", "sample_count"),
+    *("emulated", "verification", "workarounds"),
     *("throughput_unit", "memory_source", "data_source", "model_id", "run_id", "result_id"),
 )
 COLUMNS = (*GUIDE, *BESIDE)

@@ -69,6 +69,7 @@ class Artefacts:
     def __init__(self, cache: Cache | None = None) -> None:
         self._cache = cache or Cache()
         self._renewed: set[str] = set()  # what was thrown away for its weights, once a run
+        self._crashed: set[str] = set()  # cells that were tried again as they were
 
     def first_try(self, context: Context, case: Case) -> tuple[str, ...]:
         """The workarounds to begin with: what was needed before, or what is always applied."""
@@ -80,13 +81,22 @@ class Artefacts:
     def next_try(
         self, context: Context, case: Case, outcome: Outcome, applied: Sequence[str]
     ) -> tuple[str, ...] | None:
-        """One workaround more, where a failure is known; None where nothing is left to try."""
+        """One workaround more, where a failure is known; None where nothing is left to try.
+
+        A crash may pass: before a workaround is taken for its cure, and remembered as one that
+        the cell needs, the cell is tried again as it was.
+        """
         if not context.settings.fix or not _imports(context, case):
             return None
         if outcome.status is not Status.FAILED or outcome.reason in _HOPELESS:
             return None
         name = next_for(case.model, f"{outcome.reason}: {outcome.message}", applied)
-        return None if name is None else (*applied, name)
+        if name is None:
+            return None
+        if outcome.reason == "crash" and _cell(case) not in self._crashed:
+            self._crashed.add(_cell(case))
+            return tuple(applied)
+        return (*applied, name)
 
     def remember(self, context: Context, case: Case, applied: Sequence[str]) -> None:
         """A cell went through with these."""

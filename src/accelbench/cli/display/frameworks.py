@@ -26,7 +26,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     first, second = pair
     found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     for row in rows:
-        taken = latency(row) if row["status"] == "ok" else None
+        taken = latency(row) if row["status"] == "ok" and not row.get("emulated") else None
         if row["runtime"] in pair and taken:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
             found.setdefault(key, {}).setdefault(row["runtime"], []).append(taken)

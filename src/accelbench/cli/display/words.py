@@ -77,7 +77,8 @@ def shapes(row: Mapping[str, Any]) -> str:
 def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
     options = row.get("options") or {}
-    said = [" train"] if row.get("mode") == "training" else []
+    said = [" emulated"] if row.get("emulated") else []  # its times are no device's
+    said += [" train"] if row.get("mode") == "training" else []
     said += [" compiled"] if options.get("compile") else []
     said += [f" {name}={value}" for name, value in sorted(runtimes_own(options).items())]
     return "".join(said)

@@ -149,13 +149,15 @@ def torch_build(world: World) -> list[Finding]:
         return []
     driver = world.files.text("/proc/driver/nvidia/version") is not None
     brought = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu13")
-    for_cuda = "+cu" in version or any(world.version_of(name) for name in brought)
+    # Others bring NVIDIA's runtime too, jax[cuda] for one: what the build says comes first.
+    for_cpu = "+cpu" in version
+    for_cuda = not for_cpu and ("+cu" in version or any(map(world.version_of, brought)))
     cpu = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu"
     if for_cuda and not driver and world.system == "linux":
         said = f"torch {version} is built for CUDA, and no NVIDIA driver is loaded: it runs on the"
         said += " CPU, and takes gigabytes for nothing unless a driver comes"
         return [Finding("torch build", Health.HINT, said, f"Install a driver, or: {cpu}")]
-    if driver and "+cpu" in version:
+    if driver and for_cpu:
         said = f"an NVIDIA driver is loaded, but torch {version} is built for the CPU alone"
         return [Finding("torch build", Health.HINT, said, "pip install --force-reinstall torch")]
     return [Finding("torch build", Health.OK, f"torch {version} fits what is here")]
