@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from accelbench.artifacts import make as making
+from accelbench.artifacts import trouble
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
@@ -63,6 +65,17 @@ def test_a_full_disk_is_no_failed_conversion(
 
     monkeypatch.setattr(making, "_converted", full)
     assert raised(Cache(tmp_path, cap=2**40), "ir").reason == "disk_full"
+
+
+def test_an_engine_that_only_says_that_writing_failed_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = RuntimeError("basic_ios::clear: iostream error")
+    monkeypatch.setattr(trouble.shutil, "disk_usage", lambda _: SimpleNamespace(free=4096))
+    assert place_trouble(error, tmp_path, need=4096) is None
+    found = place_trouble(error, tmp_path, need=5000)
+    assert found is not None
+    assert found.reason == "disk_full"
 
 
 def test_what_else_goes_wrong_stays_what_it_is(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def _write(
             )
     except Exception as error:
         said = f"{recipe.case.model.id} cannot be exported to ONNX"
-        raise place_trouble(error, path.parent) or failed(
+        raise place_trouble(error, path.parent.parent) or failed(
             "export_failed", said, error, "exporters"
         ) from error
 

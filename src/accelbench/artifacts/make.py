@@ -80,7 +80,8 @@ def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
     except Exception as error:
         wanted = recipe.wanted.format
         said = f"the ONNX graph of {recipe.case.model.id} cannot be made {wanted}"
-        raise place_trouble(error, folder) or failed(
+        need = sum(one.stat().st_size for one in base.folder.iterdir())
+        raise place_trouble(error, folder.parent, need) or failed(
             "conversion_failed", said, error, "workarounds"
         ) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, e
 
 #: What engines written in C++ say of it, in errors that are no OSError.
 _FULL_WORDS = ("no space left on device", "disk quota exceeded")
+
+#: All that OpenVINO says where it cannot write a whole model; what it wrote of it is gone then.
+_UNSAID = "iostream error"
 
 ELSEWHERE = "Put the cache elsewhere with ACCELBENCH_CACHE"
 
@@ -36,15 +40,23 @@ def of_the_folder(folder: Path) -> Iterator[None]:
         raise found from error
 
 
-def place_trouble(error: BaseException, folder: Path) -> CaseError | None:
-    """What an error says of the place to write to; None where it says nothing of it."""
+def place_trouble(error: BaseException, folder: Path, need: int = 0) -> CaseError | None:
+    """What an error says of the place to write to; None where it says nothing of it.
+
+    Args:
+        error: what was raised.
+        folder: the place.
+        need: the bytes that were to be written, roughly.
+    """
     for one in _chain(error):
-        full = any(words in str(one).lower() for words in _FULL_WORDS)
+        words = str(one).lower()
+        full = any(said in words for said in _FULL_WORDS)
+        full = full or (_UNSAID in words and shutil.disk_usage(folder).free < need)
         if full or (isinstance(one, OSError) and one.errno in _FULL):
             return CaseError(
                 "disk_full",
                 f"the disk of the cache {folder} is full",
-                f"Free some of it (accelbench's own artefacts there can go), or lower"
+                "Free some of it (accelbench's own artefacts there can go), or lower"
                 f" ACCELBENCH_CACHE_GB. {ELSEWHERE}, on another disk.",
             )
         if isinstance(one, OSError) and one.errno in _FORBIDDEN and _within(one, folder):
