@@ -14,15 +14,16 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device
 from accelbench.core.words import Mode, Timing
-from accelbench.run.agreement import agree, pick
+from accelbench.run.agreement import agree
 from accelbench.run.honesty import (
     LONGEST_STEP_NS,
+    Watch,
     fastest,
     refuse_cached,
-    refuse_dishonest,
     refuse_implausible,
     refuse_unsynchronised,
 )
+from accelbench.run.kept import pick
 from accelbench.run.selfcheck import self_check
 from accelbench.runtimes.scripted import VirtualClock
 
@@ -34,30 +35,39 @@ def case_of(batch: int = 2, mode: Mode = Mode.INFERENCE) -> Case:
     return Case(models("bert-tiny")[0], Target("liar", "cpu"), "fp32", Shapes(batch, 16), mode)
 
 
+LAUNCH_NS = 5e4  # what queueing a step takes, or looking something up
+
+
 @dataclass
 class Honest:
     """A runtime on a virtual device: a step is queued, and done when it is waited for."""
 
+    work_ns: float = WORK_NS
     clock: VirtualClock = field(default_factory=VirtualClock)
-    pending_ns: float = 0.0
+    done_at_ns: float = 0.0
+    runs: int = 0
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
-        self.case = case
-        return np.random.default_rng(seed or 0).standard_normal((case.shapes.batch, 16))
+        self.batch = case.shapes.batch
+        return np.random.default_rng(seed or 0).standard_normal((self.batch, 16))
 
     def start(self, inputs: Any) -> None:
-        self.pending_ns += WORK_NS
+        self.runs += 1
+        self.clock.advance(LAUNCH_NS)
+        self.done_at_ns = max(self.done_at_ns, self.clock.now_ns()) + self.work_ns
 
     def wait(self) -> None:
-        self.clock.advance(self.pending_ns)
-        self.pending_ns = 0.0
+        self.clock.advance(max(self.done_at_ns - self.clock.now_ns(), 0.0))
+
+    def step(self, inputs: Any) -> None:
+        self.start(inputs)
+        self.wait()
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         times = []
         for _ in range(n):
             start = self.clock.now_ns()
-            self.start(inputs)
-            self.wait()
+            self.step(inputs)
             times.append(self.clock.now_ns() - start)
         return Block(n, timing, {"step": times})
 
@@ -70,11 +80,8 @@ class Honest:
 class Unsynchronised(Honest):
     """Says a step is over when it was queued."""
 
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
-        for _ in range(n):
-            self.start(inputs)
-        self.clock.advance(1000 * n)
-        return Block(n, timing, {"step": [1000] * n})
+    def step(self, inputs: Any) -> None:
+        self.start(inputs)
 
 
 @dataclass
@@ -84,8 +91,23 @@ class Caching(Honest):
     seen: set[bytes] = field(default_factory=set)
 
     def start(self, inputs: Any) -> None:
-        self.pending_ns += 1000 if inputs.tobytes() in self.seen else WORK_NS
+        if inputs.tobytes() in self.seen:
+            self.clock.advance(LAUNCH_NS)
+        else:
+            super().start(inputs)
         self.seen.add(inputs.tobytes())
+
+
+class Skipping(Honest):
+    """Its steps do the first item alone, its outputs all: no verification sees it."""
+
+    def step(self, inputs: Any) -> None:
+        self.work_ns = WORK_NS
+        super().step(inputs)
+
+    def outputs(self, inputs: Any) -> Mapping[str, Any]:
+        self.work_ns = WORK_NS * self.batch
+        return super().outputs(inputs)
 
 
 class Constant(Honest):
@@ -114,54 +136,173 @@ class Early(Honest):
         return {"y": found}
 
 
-def looked_at(liar: Any, **how: Any) -> None:
-    refuse_dishonest(liar, case_of(), CPU, 0, liar.clock, how.get("median_ns", WORK_NS))
+def looked_at(runtime: Any, said_ns: float | None = None) -> None:
+    said_ns = LAUNCH_NS + runtime.work_ns if said_ns is None else said_ns
+    Watch(CPU, 0, runtime.clock).look(runtime, case_of(), said_ns)
 
 
-def test_an_honest_runtime_passes() -> None:
-    looked_at(Honest())
+@pytest.mark.parametrize("work_ns", [2e4, 3e5, 5e6, 2e8])
+def test_an_honest_runtime_passes(work_ns: float) -> None:
+    looked_at(Honest(work_ns))
 
 
-def test_a_step_that_is_only_queued_is_caught() -> None:
-    with pytest.raises(CaseError, match=r"still waited for: 20\.0 ms") as caught:
-        looked_at(Unsynchronised())
+def test_a_look_costs_ten_long_steps_or_a_third_of_a_second_of_short_ones() -> None:
+    long, short = Honest(LONGEST_STEP_NS - LAUNCH_NS), Honest(3e5)
+    looked_at(long)
+    looked_at(short)
+    assert long.runs <= 10
+    assert short.clock.now_ns() < 0.3e9
+
+
+@pytest.mark.parametrize("work_ns", [3e5, 4.5e5, 1e6, 1.9e6, 5e6, 3e8])
+def test_a_step_that_is_only_queued_is_caught(work_ns: float) -> None:
+    with pytest.raises(CaseError, match="still waited for") as caught:
+        looked_at(Unsynchronised(work_ns), LAUNCH_NS)
     assert caught.value.reason == "unsynchronised"
 
 
-def test_remembered_outputs_are_caught() -> None:
+def test_a_device_that_has_caught_up_once_is_caught_the_next_time() -> None:
+    """The process was kept waiting, and meanwhile what was pending got done."""
+    liar = Unsynchronised(3e5)
+    sample, blocks = liar.sample, iter([False] * 4 + [True] + [False] * 100)
+
+    def late(inputs: Any, n: int, timing: Timing) -> Block:
+        block = sample(inputs, n, timing)
+        if n > 1 and next(blocks):
+            liar.clock.advance(1e9)
+        return block
+
+    liar.sample = late  # type: ignore[method-assign]
+    with pytest.raises(CaseError, match="still waited for"):
+        looked_at(liar, LAUNCH_NS)
+
+
+def test_an_idle_wait_that_was_struck_excuses_nobody() -> None:
+    liar = Unsynchronised(3e5)
+    outputs, count = liar.outputs, iter(range(10**6))
+
+    def late(inputs: Any) -> Mapping[str, Any]:
+        liar.clock.advance(1e9 if next(count) % 4 == 2 else 0)
+        return outputs(inputs)
+
+    liar.outputs = late  # type: ignore[method-assign]
+    with pytest.raises(CaseError, match="still waited for"):
+        looked_at(liar, LAUNCH_NS)
+
+
+@pytest.mark.parametrize("work_ns", [3e5, 4.5e5, 1e6, 1.9e6, 5e6, 3e8])
+def test_remembered_outputs_are_caught(work_ns: float) -> None:
+    liar = Caching(work_ns)
+    self_check(liar, case_of())  # type: ignore[arg-type]
     with pytest.raises(CaseError, match="remembered, not computed") as caught:
-        looked_at(Caching())
+        looked_at(liar, LAUNCH_NS)
     assert caught.value.reason == "cached"
 
 
+@pytest.mark.parametrize("which", ["first", "again"])
+def test_a_cache_is_caught_on_a_machine_that_others_load(which: str) -> None:
+    liar = Caching(3e5)
+    struck(liar, every=4, at=0 if which == "first" else 1)
+    with pytest.raises(CaseError, match="remembered, not computed"):
+        looked_at(liar, LAUNCH_NS)
+
+
+def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
+    """Have steps of single-step blocks struck by what else runs on the machine."""
+    step, count = runtime.step, iter(range(10**6))
+
+    def slow(inputs: Any) -> None:
+        step(inputs)
+        runtime.clock.advance(by_ns if next(count) % every == at else 0)
+
+    runtime.step = slow  # type: ignore[method-assign]
+
+
 def test_a_slow_first_look_is_no_cache() -> None:
-    """Cold memory, late allocations: a first step may take several times as long."""
-    slow = Honest()
-    slow.start = lambda inputs: setattr(slow, "pending_ns", 7 * WORK_NS)  # type: ignore[method-assign]
-    refuse_cached(slow, case_of(), 0)  # type: ignore[arg-type]
+    """Cold memory, late allocations: it has taken three times as long."""
+    slow = Honest(3 * WORK_NS)
+    refuse_cached(slow, case_of(), 0, WORK_NS)  # type: ignore[arg-type]
+
+
+def test_first_looks_that_were_struck_are_no_cache() -> None:
+    """Fifteen in a row, while what was measured and every second look went undisturbed."""
+    unlucky = Honest(3e5)
+    step, count = unlucky.step, iter(range(100))
+
+    def slow(inputs: Any) -> None:
+        step(inputs)
+        number = next(count)
+        unlucky.clock.advance(2e7 if number % 2 == 0 and number < 30 else 0)
+
+    unlucky.step = slow  # type: ignore[method-assign]
+    refuse_cached(unlucky, case_of(), 0, 3e5)  # type: ignore[arg-type]
+    assert next(count) == 32
 
 
 @pytest.mark.parametrize(
     "strikes",
     [
-        pytest.param([0] + [0, 50e6, 0] * 3 + [0, 0, 0], id="three tries in a row"),
-        pytest.param([0, 0, 50e6, 50e6], id="a machine that has become slower"),
-        pytest.param([0, 50e6, 50e6, 0], id="a machine that was slower"),
+        pytest.param([0] * 4 + [9e8, 0, 0, 0] * 14, id="fourteen tries in a row"),
+        pytest.param([0] * 4 + [9e8] * 60, id="a machine that has become slower"),
+        pytest.param([9e8] * 5 + [0] * 60, id="a machine that was slower"),
     ],
 )
 def test_what_disturbs_some_looks_accuses_nobody(strikes: list[float]) -> None:
-    """What noise does to some waits it does not do to each, and to none beside them."""
+    """What noise does to most waits it does not do to each, and to none beside them."""
     disturbed = Honest()
     outputs = disturbed.outputs
     left = iter(strikes)
 
-    def struck(inputs: Any) -> Mapping[str, Any]:
-        disturbed.clock.advance(next(left))
+    def late(inputs: Any) -> Mapping[str, Any]:
+        disturbed.clock.advance(next(left, 0))
         return outputs(inputs)
 
-    disturbed.outputs = struck  # type: ignore[method-assign]
-    refuse_unsynchronised(disturbed, case_of(), disturbed.clock)  # type: ignore[arg-type]
-    assert next(left, None) is None
+    disturbed.outputs = late  # type: ignore[method-assign]
+    refuse_unsynchronised(disturbed, case_of(), disturbed.clock, WORK_NS)  # type: ignore[arg-type]
+
+
+def at_batches(runtime: Honest, said_ns: Mapping[int, float]) -> list[int]:
+    """At which of the batches steps were run."""
+    watch, found = Watch(Device("cuda", "a card"), 0, runtime.clock), []
+    for batch, said in said_ns.items():
+        before = runtime.runs
+        watch.look(runtime, case_of(batch), said)  # type: ignore[arg-type]
+        found += [batch] if runtime.runs > before else []
+    return found
+
+
+def test_a_step_that_leaves_out_what_its_outputs_do_is_caught() -> None:
+    with pytest.raises(CaseError, match=r"from a batch of 1 to one of 32 .* from 5.05 to 160") as e:
+        at_batches(Skipping(), {1: WORK_NS, 32: WORK_NS})
+    assert e.value.reason == "work_skipped"
+
+
+def test_a_time_that_does_not_grow_is_none_of_a_liar_where_that_of_outputs_does_not() -> None:
+    """A device that is not full does eight items in the time of one."""
+    assert at_batches(Honest(), {1: WORK_NS, 128: WORK_NS}) == [1, 128]
+
+
+def test_outputs_may_take_long_to_fetch() -> None:
+    class Fetched(Honest):
+        def outputs(self, inputs: Any) -> Mapping[str, Any]:
+            super().outputs(inputs)
+            found = np.zeros((len(inputs), 100_000), np.float32)
+            self.clock.advance(found.nbytes)  # a gigabyte a second
+            return {"y": found}
+
+    assert at_batches(Fetched(3e5), {1: 3e5, 256: 3e5}) == [1, 256]
+
+
+def test_a_runtime_is_looked_at_again_where_the_batch_has_become_much_larger() -> None:
+    assert at_batches(Honest(), dict.fromkeys((1, 4, 8, 32, 64), WORK_NS)) == [1, 8, 64]
+    assert at_batches(Honest(), {1: WORK_NS, 8: 4e7}) == [1]  # not where it would take long
+
+
+def test_every_case_has_to_be_plausible() -> None:
+    watch, honest = Watch(CPU, 0, VirtualClock()), Honest()
+    watch.look(honest, case_of(64), WORK_NS)  # type: ignore[arg-type]
+    with pytest.raises(CaseError, match="operations a second"):
+        watch.look(honest, case_of(128), 100.0)  # type: ignore[arg-type]
 
 
 def test_more_operations_than_a_device_can_do_are_caught() -> None:
@@ -185,7 +326,7 @@ def test_what_takes_long_is_not_run_again() -> None:
         def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
             raise AssertionError("a long step was repeated")
 
-    looked_at(Untouchable(), median_ns=LONGEST_STEP_NS + 1)
+    looked_at(Untouchable(), LONGEST_STEP_NS + 1)
 
 
 @pytest.mark.parametrize("liar", [Constant, Early])
@@ -198,6 +339,6 @@ def test_a_silent_downgrade_is_caught() -> None:
     honest, liar = Honest(), Downgraded()
     inputs, others = honest.prepare(case_of(), 1), honest.prepare(case_of(), 2)
     right, other = (pick(honest.outputs(one), 0) for one in (inputs, others))
-    assert agree(pick(honest.outputs(inputs), 0), right, other, "fp32").ok
-    assert not agree(pick(liar.outputs(inputs), 0), right, other, "fp32").ok
-    assert agree(pick(liar.outputs(inputs), 0), right, other, "fp16").ok
+    assert agree(honest.outputs(inputs), right, other, "fp32").ok
+    assert not agree(liar.outputs(inputs), right, other, "fp32").ok
+    assert agree(liar.outputs(inputs), right, other, "fp16").ok

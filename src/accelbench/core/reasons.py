@@ -24,8 +24,8 @@ _OF: Mapping[Belongs, str] = {
         generation hardware host_random implausible killed_for_memory loss loss_not_finite mode
         no_cache no_cpu_to_hold_against no_outputs not_exported not_real nothing_quantised operator
         out_of_memory out_of_memory_estimated precision precision_changed precision_unknown
-        precision_upcast run_failed session_failed skipped smaller_batch_out_of_memory
-        unlike_the_cpu unsynchronised wrong_outputs
+        precision_upcast run_failed session_failed smaller_batch_out_of_memory unlike_the_cpu
+        unsynchronised work_skipped wrong_outputs
     """,
     Belongs.MACHINE: """
         artefact_lost builder_missing cache_unwritable device_absent disk_full
