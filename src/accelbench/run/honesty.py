@@ -10,10 +10,10 @@ They run after everything of a case is measured:
     work_skipped     with the batch, the time of outputs has grown, that of a step has not
 
 The first of every case. The others once a worker, and again where the batch has become
-several times as large. Each convicts only on what noise cannot do: it strikes some tries,
-and on a machine that others load most of them, but a lie is in every single one. So one try
+several times as large. Each convicts only on what noise hardly does: it strikes some tries,
+and on a machine that others load most of them, but a lie is in nearly every one. So one try
 that shows none acquits (of short waits two), and what a try is held against is a median,
-which one strike does not move.
+which one strike does not move. docs/measuring.md says what was caught and what was not.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _MOST_BYTES = 256e6
 #: up to a second; in 22 of 40 tries a first step took four times its successor, and then the
 #: shortest was a fraction of the usual all the same.
 _TRIES = 16
-#: At rest a first look at new inputs takes 1.0 to 1.1 times as long as the next ones with
-#: ONNX Runtime, OpenVINO and PyTorch, after an idle moment up to six times.
+#: A first look at new inputs takes 1.0 to 1.1 times as long as the next ones with ONNX Runtime,
+#: after an idle moment up to six times.
 _TIMES_FASTER, _SAVED_NS = 4.0, 0.1e6
 
 #: So much work is queued, if the steps are as long as was said, and at most so much, if as
@@ -56,7 +56,7 @@ _QUEUED_NS, _QUEUED_MOST_NS, _STEPS = 60e6, 250e6, (2, 1000)
 _PENDING_SHARE, _PENDING_NS = 0.5, 5e6
 #: Waits shorter than this are taken three at a time, and so many tries have to show nothing:
 #: a device that is not waited for gets its short work done while the process is kept waiting
-#: itself, as was seen in 1 try of 100.
+#: itself.
 _SHORT_NS, _CLEAR = 25e6, 2
 
 #: What outputs may grow by, with the batch: so many times the step, what it takes to fetch so
