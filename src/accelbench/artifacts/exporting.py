@@ -107,7 +107,9 @@ def _write(
     path: Path,
 ) -> None:
     graph = "graph_exporter" in recipe.workarounds
-    how: dict[str, Any] = {"dynamo": True, "external_data": True} if graph else {"dynamo": False}
+    how: dict[str, Any] = {"dynamo": False}
+    if graph:
+        how = {"dynamo": True, "external_data": True, "verbose": False}
     names = [*fed, *outputs.values()]
     if not recipe.static:
         if graph:

@@ -17,7 +17,7 @@ from accelbench.core.protocols import Job, Wanted
 from accelbench.hardware.environment import packages
 
 #: Raised whenever artefacts are made in another way.
-VERSION = 4
+VERSION = 5
 
 #: Whose versions decide what comes out, by format.
 _PACKAGES = {
