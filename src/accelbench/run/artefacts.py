@@ -43,8 +43,6 @@ _SPILLED = frozenset({"onnx", "ir"})
 #: A layer's values, and what an exporter holds besides, where the weights are on the disk.
 _WITHOUT_WEIGHTS = 4 * 2**30
 
-#: What the model is mapped to and what is written, or that and what it is converted to.
-_FILES = 2
 
 #: What no other way of exporting would change.
 _HOPELESS = frozenset(
@@ -142,6 +140,12 @@ class Artefacts:
                 self._renewed.add(key)
                 self._cache.discard(key)
 
+    def _files(self, recipe: Recipe) -> int:
+        """How often the weights are written at once: what the model is mapped to and what is
+        written, or that and what it becomes; once where only that is left to do.
+        """
+        return 1 if self._cache.find(recipe.of(BASE).key) else 2
+
     def _made(self, context: Context, recipe: Recipe) -> Kept:
         from accelbench.run.conversation import Conversation, TroubleError
 
@@ -149,7 +153,7 @@ class Artefacts:
         if exporter is None:
             raise TroubleError(_missing())
         try:
-            spill = _spill(context, recipe)
+            spill = _spill(context, recipe, self._files(recipe))
         except _TooLargeError as error:
             raise TroubleError(error.outcome) from error
         talk = Conversation(context)
@@ -214,7 +218,7 @@ class _TooLargeError(Exception):
         self.outcome = outcome
 
 
-def _spill(context: Context, recipe: Recipe) -> Path | None:
+def _spill(context: Context, recipe: Recipe, files: int) -> Path | None:
     """Where the weights of what is exported are kept, if the memory does not hold them."""
     heavy = weights_bytes(recipe.case)
     need = _EXPORT_SHARE * heavy
@@ -223,7 +227,7 @@ def _spill(context: Context, recipe: Recipe) -> Path | None:
         return None
     todo = ""
     if recipe.wanted.format in _SPILLED:
-        asked = (recipe.case, recipe.weights, heavy + _WITHOUT_WEIGHTS, room, _FILES)
+        asked = (recipe.case, recipe.weights, heavy + _WITHOUT_WEIGHTS, room, files)
         spill = spill_to(*asked)
         if spill is not None:
             return spill

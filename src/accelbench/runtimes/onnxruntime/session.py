@@ -72,6 +72,9 @@ class OnnxruntimeSession(ArraySession):
         if self._job.spill:
             # Weights packed for products would be a second copy of them, in memory.
             options.add_session_config_entry("session.disable_prepacking", "1")
+            # One block for all of them is asked for though nothing is put there; the kernel refuses
+            # one that is larger than the memory.
+            options.enable_mem_pattern = False
         return options
 
     def _new(self, options: Any) -> Any:
