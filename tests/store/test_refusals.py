@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -283,3 +284,21 @@ def test_sql_takes_parameters(tmp_path: Path) -> None:
     database.ensure()
     assert database.query("SELECT ? AS a, ? AS b", ["'; --", 2]) == (["a", "b"], [("'; --", 2)])
     assert database.query("") == ([], [])
+
+
+def test_a_file_that_is_being_written_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a reader met on a loaded machine: the header is there before the blocks are."""
+    path, looks = tmp_path / "a.duckdb", []
+    Database(path).ensure()
+    whole, real = path.read_bytes(), duckdb.connect
+
+    def met(*args: Any, **kwargs: Any) -> Any:
+        looks.append(args)
+        path.write_bytes(whole[:5000] if len(looks) < 3 else whole)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(duckdb, "connect", met)
+    assert Database(path).results() == []
+    assert len(looks) == 3
