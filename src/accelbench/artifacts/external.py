@@ -58,7 +58,6 @@ def gather(model: Any, path: Path, weights: str) -> None:
             else:
                 target.write(one.raw_data)
             length = target.tell() - offset
-            one.ClearField("raw_data")
             one.raw_data = b""  # what marks it as external wants the field to be there
             set_external_data(one, weights, offset, length)
             one.ClearField("raw_data")

@@ -1,8 +1,8 @@
 """Weights in a file that the memory is mapped to, for models that the memory does not hold.
 
 What is mapped is read when it is used and given up when room is needed: LLaMA-2-7B in fp32
-(25 GiB) runs in a process that needs 2. Each pass then reads every weight from the disk, so
-nothing is ever timed that way; a reference only has to be right.
+(25 GiB) runs in a process that has 0.4 of its own. Each pass then reads every weight from the
+disk, so nothing is ever timed that way; a reference only has to be right.
 
 Imports torch: import this module only where a model is built.
 """

@@ -64,19 +64,16 @@ class Yardsticks:
         asked = self._asked.setdefault(batchless(case), asked)
         precision = narrowed(case.precision)
         key = (asked.case_id, precision or "")
-        whole = asked.case_id not in self._kept
-        if not whole and (key in self._rounded or precision is None):
-            return
-        if not whole and self._kept[asked.case_id].folder is None:
+        kept = self._kept.get(asked.case_id)
+        if key in self._rounded or (kept and (precision is None or kept.folder is None)):
             return
         context.observer.progress(Progress("reference"))
-        folder = self._kept[asked.case_id].folder if not whole else None
-        folder = folder or context.workshop.new_folder("reference")
-        request = {**self._request(asked, folder), "whole": whole, "rounded": precision}
+        folder = (kept.folder if kept else None) or context.workshop.new_folder("reference")
+        request = {**self._request(asked, folder), "whole": kept is None, "rounded": precision}
         try:
             (answer,) = ask(context, asked, _STEPS + bool(precision), [request])
         except NoReferenceError as error:
-            if whole:
+            if kept is None:
                 self._kept[asked.case_id] = Yardstick(asked.shapes.batch, why=str(error))
             self._rounded[key] = None
         else:
