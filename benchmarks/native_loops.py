@@ -1,26 +1,37 @@
 """Engines beside PyTorch: is the reported median what a bare loop over the same file finds?
 
-`accelbench run` of one case against a plain loop in a process of its own (`bare_engine.py`),
-and against OpenVINO's own `benchmark_app`: each comparison interleaved, one thread.
+Each comparison interleaved, one thread:
 
-    python benchmarks/native_loops.py [--models bert-tiny,resnet-50] [--pairs 24]
+- in one process: blocks sampled by a session against a plain loop over what the session opened;
+- across processes: `accelbench run` of one case against a plain loop in a process of its own
+  (`bare_engine.py`), and against OpenVINO's own `benchmark_app`.
+
+    python benchmarks/native_loops.py [--models bert-tiny] [--pairs 48] [--process-pairs 24]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 from accelbench.artifacts.cache import Cache
+from accelbench.catalog.find import find
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.protocols import Device, Job
+from accelbench.core.words import Timing
+from bare_engine import Step
 from keeping import HERE, accelbench_median, bounded, interleaved, keep
 
 THREADS = "1"
-#: An engine of ours, and what it is held against.
+#: An engine of ours, and what it is held against across processes.
 COMPARED = (
     ("onnxruntime", "onnxruntime"),
     ("openvino", "openvino"),
@@ -58,10 +69,51 @@ def bare(other: str, folder: Path, *how: str) -> float:
     return float(done.stdout.strip().splitlines()[-1])
 
 
-def compared(model: str, engine: str, other: str, pairs: int) -> dict[str, Any]:
-    """One engine's figure by us and by another."""
-    steps, warmup = ("400", "100") if model.endswith("tiny") else ("30", "5")
-    folder = artefact(model, engine)
+def plain(engine: str, session: Any, inputs: Any) -> Step:
+    """A step on what a session of ours has opened, with nothing of ours around it."""
+    if engine == "onnxruntime":
+        return lambda: session._session.run(None, inputs)
+    return lambda: session._compiled.request.infer(share_outputs=True)
+
+
+def same_process(model: str, engine: str, folder: Path, pairs: int) -> dict[str, Any]:
+    """Sampled blocks against a bare loop, on one opened session."""
+    spec, (hardware, _, unit) = find(model), PLACES[engine].partition(":")
+    case = Case(
+        spec,
+        Target(engine, hardware, unit or None),
+        "fp32",
+        Shapes(1, spec.sequence, spec.image, new_tokens=0 if spec.new_tokens else None),
+    )
+    device = Device(hardware, hardware, unit=unit)
+    job = Job(case, device, threads=int(THREADS), artefact=str(folder))
+    session = load(registered(RUNTIMES)[engine]).open(job)
+    inputs = session.prepare(case)
+    first = session.sample(inputs, 25, Timing.EACH).phase_ns["step"]
+    steps = max(5, min(500, int(400e6 / statistics.median(first[-5:]))))
+    step = plain(engine, session, inputs)
+
+    def ours() -> float:
+        return statistics.median(session.sample(inputs, steps, Timing.EACH).phase_ns["step"]) / 1e6
+
+    def theirs() -> float:
+        times = []
+        for _ in range(steps):
+            start = time.perf_counter_ns()
+            step()
+            times.append(time.perf_counter_ns() - start)
+        return statistics.median(times) / 1e6
+
+    found = interleaved(ours, theirs, pairs)
+    session.close()
+    return found
+
+
+def across_processes(
+    model: str, engine: str, other: str, folder: Path, pairs: int
+) -> dict[str, Any]:
+    """One engine's figure by a whole `accelbench run`, and by another program."""
+    steps, warmup = ("2000", "200") if model.endswith("tiny") else ("30", "5")
     ours = [*case(model, engine), "--iterations", steps, "--warmup", warmup]
     theirs = (APP_SECONDS,) if other == "benchmark_app" else (steps, warmup)
     return interleaved(lambda: accelbench_median(ours), lambda: bare(other, folder, *theirs), pairs)
@@ -70,15 +122,24 @@ def compared(model: str, engine: str, other: str, pairs: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--models", default="bert-tiny,resnet-50")
-    parser.add_argument("--pairs", type=int, default=24)
+    parser.add_argument("--pairs", type=int, default=48)
+    parser.add_argument("--process-pairs", type=int, default=24)
     asked = parser.parse_args()
     for model in asked.models.split(","):
         figures: dict[str, Any] = {"model": model, "threads": int(THREADS)}
         reached = []
+        folders = {engine: artefact(model, engine) for engine in PLACES}
+        for engine, folder in folders.items():
+            name = f"{engine}, same process"
+            print(f"{model}, {name}: a bare, b ours")
+            figures[name] = same_process(model, engine, folder, asked.pairs)
+            reached.append(bounded(f"{model}, {name}", figures[name]))
         for engine, other in COMPARED:
-            name = f"{engine} against {'a bare loop' if other == engine else other}"
+            name = f"{engine} against {'a bare process' if other == engine else other}"
             print(f"{model}, {name}: a theirs, b ours")
-            figures[name] = compared(model, engine, other, asked.pairs)
+            figures[name] = across_processes(
+                model, engine, other, folders[engine], asked.process_pairs
+            )
             reached.append(bounded(f"{model}, {name}", figures[name]))
         keep(f"native-loops-{model}", {**figures, "reached": all(reached)})
 

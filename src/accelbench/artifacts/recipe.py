@@ -21,12 +21,12 @@ VERSION = 5
 
 #: Whose versions decide what comes out, by format.
 _PACKAGES = {
-    "onnx": ("torch", "transformers", "diffusers", "onnx"),
-    "onnx-fp16": ("torch", "transformers", "diffusers", "onnx", "onnxruntime"),
-    "onnx-int8": ("torch", "transformers", "diffusers", "onnx", "onnxruntime"),
-    "onnx-qnn-int8": ("torch", "transformers", "diffusers", "onnx", "onnxruntime"),
-    "ir": ("torch", "transformers", "diffusers", "onnx", "openvino"),
-    "ir-int8": ("torch", "transformers", "diffusers", "onnx", "openvino", "nncf"),
+    "onnx": ("torch", "transformers", "diffusers", "onnxscript", "onnx"),
+    "onnx-fp16": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
+    "onnx-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
+    "onnx-qnn-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
+    "ir": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino"),
+    "ir-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino", "nncf"),
 }
 FORMATS = tuple(_PACKAGES)
 

@@ -46,10 +46,8 @@ class Room:
                 f"batch {self._too_large} ran out of memory, so this larger one was not tried",
                 self.advice(planned),
             )
-        need = self._context.estimate(planned.case)
-        if need is None or self._free is None or need <= self._free:
-            return None
-        if self.spill(planned, files=1) is not None:
+        need = self._too_much(planned)
+        if need is None or self._free is None or self.spill(planned, files=1) is not None:
             return None
         return Outcome(
             Status.OUT_OF_MEMORY,
@@ -65,12 +63,19 @@ class Room:
         """
         settings, case = self._context.settings, planned.case
         runtime = self._context.runtimes.get(case.target.runtime)
-        need = self._context.estimate(case)
         if settings.verify != "only" or runtime is None or not runtime.info.spills:
             return None
-        if case.precision != "fp32" or need is None or self._free is None or need <= self._free:
+        need = self._too_much(planned)
+        if need is None or case.precision != "fp32":
             return None
         return spill_to(case, settings.weights, need, self._free, files)
+
+    def _too_much(self, planned: Planned) -> int | None:
+        """What a case needs by estimate, where that is more than is free."""
+        need = self._context.estimate(planned.case)
+        if need is None or self._free is None or need <= self._free:
+            return None
+        return need
 
     def advice(self, planned: Planned, estimate: bool = True) -> str:
         """The largest batch that fitted, and the small variant."""

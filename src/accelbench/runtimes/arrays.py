@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from accelbench.artifacts.manifest import Manifest, load
-from accelbench.catalog.data import Feed
 from accelbench.catalog.denoising import Schedule, denoised
-from accelbench.catalog.inputs import make_inputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Timing
+from accelbench.runtimes.inputs import Inputs
 from accelbench.runtimes.local import LocalSampler
 
 #: How many passes stand for an image where outputs are looked at; as in the pytorch runtime.
@@ -58,7 +57,7 @@ class ArraySession(ABC):
         self._folder = Path(job.artefact)
         self.manifest: Manifest = load(self._folder)
         self.timings: dict[str, int] = {}
-        self._feed = Feed(job.data, job.seed, job.weights, clock.now_ns) if job.data else None
+        self._inputs = Inputs(job, clock)
         self._output_facts: dict[str, Any] = {}
         self._schedule: Schedule | None = None
         start = clock.now_ns()
@@ -107,7 +106,7 @@ class ArraySession(ABC):
         self._schedule = None
         if case.procedure == "denoise":
             self._schedule = Schedule(case.shapes.steps or case.model.steps or 1)
-        arrays = self._arrays(case, self._job.seed if seed is None else seed)
+        arrays = self._inputs.arrays(case, seed)
         named = {
             one.file_name: np.ascontiguousarray(arrays[one.name]) for one in self.manifest.inputs
         }
@@ -115,14 +114,8 @@ class ArraySession(ABC):
             return self._bind(named)
         return named
 
-    def _arrays(self, case: Case, seed: int) -> Arrays:
-        """Real inputs where the job has them; those of another seed are drawn all the same."""
-        if self._feed is not None and seed == self._job.seed:
-            return self._feed.batch(case)
-        return make_inputs(case.model, case.shapes, seed, case.mode)
-
     def loaded(self) -> Mapping[str, Any]:
-        return {} if self._feed is None else self._feed.columns()
+        return self._inputs.columns()
 
     def compile(self, inputs: Any) -> int | None:
         return None
@@ -188,7 +181,7 @@ class ArraySession(ABC):
             },
             **({"quantiser": dict(made.quantiser)} if made.quantiser else {}),
             **self._output_facts,
-            **({} if self._feed is None else {"data": self._feed.details()}),
+            **self._inputs.details(),
         }
 
     def close(self) -> None:

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 
 from accelbench.catalog.build import Built, built
-from accelbench.catalog.data import Feed
-from accelbench.catalog.inputs import make_inputs, tensors
+from accelbench.catalog.inputs import tensors
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Mode, Timing
+from accelbench.runtimes.inputs import Inputs
 from accelbench.runtimes.jax.engine_errors import case_errors
 from accelbench.runtimes.jax.lowering import array
 from accelbench.runtimes.jax.platforms import Platform, name_of
@@ -62,7 +62,7 @@ class JaxSession:
             del made
         self._programs = Programs(clock, job.case.precision)
         self._opened = Opened(job, self._model, self._programs)
-        self._feed = Feed(job.data, job.seed, job.weights, clock.now_ns) if job.data else None
+        self._inputs = Inputs(job, clock)
         self._procedure: Procedure | None = None
         self._program: Program | None = None
         self._last: Any = None  # what the step before left on its way to the device
@@ -92,7 +92,7 @@ class JaxSession:
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, jax.Array]:
         with case_errors():
-            host = self._host_inputs(case, self._job.seed if seed is None else seed)
+            host = self._host_inputs(case, seed)
             rows = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.row}
             example = Example(
                 {name: torch.empty_like(t) for name, t in host.items() if name not in rows},
@@ -107,20 +107,15 @@ class JaxSession:
                 if name not in rows
             }
 
-    def _host_inputs(self, case: Case, seed: int) -> dict[str, torch.Tensor]:
-        """Real inputs where the job has them; those of another seed are drawn all the same."""
-        if self._feed is not None and seed == self._job.seed:
-            arrays: Mapping[str, Any] = self._feed.batch(case)
-        else:
-            arrays = make_inputs(case.model, case.shapes, seed, case.mode)
+    def _host_inputs(self, case: Case, seed: int | None) -> dict[str, torch.Tensor]:
         floats = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.dtype == "float"}
         return {
             name: torch.from_numpy(one).to(dtype=self._dtype if name in floats else None)
-            for name, one in arrays.items()
+            for name, one in self._inputs.arrays(case, seed).items()
         }
 
     def loaded(self) -> Mapping[str, Any]:
-        return {} if self._feed is None else self._feed.columns()
+        return self._inputs.columns()
 
     def compile(self, inputs: Any) -> int | None:
         """Nanoseconds of JAX's tracing and lowering and XLA's compiling; 0 where that was done.
@@ -224,7 +219,7 @@ class JaxSession:
                 "torch": torch.__version__,
                 **self._output_facts,
                 **self._compiled_facts(),
-                **({} if self._feed is None else {"data": self._feed.details()}),
+                **self._inputs.details(),
                 **(procedure.facts() if isinstance(procedure, Telling) else {}),
                 **self._platform.facts(),
             },

@@ -179,7 +179,7 @@ class OnnxruntimeSession(ArraySession):
             if self._schedule is not None:
                 fed = self._bind(inputs)
             elif self._memory:
-                fed = self._bind(dict(self._arrays(self._case, self._job.seed)))
+                fed = self._bind(dict(self._inputs.arrays(self._case)))
             for _ in range(_PROFILED_RUNS):
                 self._run(fed)
             return read(ended())

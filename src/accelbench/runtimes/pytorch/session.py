@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from accelbench.catalog.build import Built, built
-from accelbench.catalog.data import Feed
-from accelbench.catalog.inputs import make_inputs, tensors
+from accelbench.catalog.inputs import tensors
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import OutOfMemoryError
@@ -21,6 +20,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Mode, Timing
+from accelbench.runtimes.inputs import Inputs
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.places import Place, place_for
@@ -146,7 +146,7 @@ class PytorchSession:
         )
         self._use(make(case, self._opened))
         self._output_facts: dict[str, Any] = {}
-        self._feed = Feed(job.data, job.seed, job.weights, clock.now_ns) if job.data else None
+        self._inputs = Inputs(job, clock)
 
     def _use(self, procedure: Procedure) -> None:
         self._procedure = procedure
@@ -208,7 +208,7 @@ class PytorchSession:
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, torch.Tensor]:
         with memory_errors():
             self._use(make(case, self._opened))
-            arrays = self._arrays(case, self._job.seed if seed is None else seed)
+            arrays = self._inputs.arrays(case, seed)
             floats = {
                 i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"
             }
@@ -222,17 +222,8 @@ class PytorchSession:
                 self._procedure.settle(inputs)
             return inputs
 
-    def _arrays(self, case: Case, seed: int) -> Mapping[str, Any]:
-        """Real inputs where the job has them; those of another seed are drawn all the same.
-
-        They are asked for to see whether inputs matter, and a folder may hold no others.
-        """
-        if self._feed is not None and seed == self._job.seed:
-            return self._feed.batch(case)
-        return make_inputs(case.model, case.shapes, seed, case.mode)
-
     def loaded(self) -> Mapping[str, Any]:
-        return {} if self._feed is None else self._feed.columns()
+        return self._inputs.columns()
 
     def compile(self, inputs: Any) -> int | None:
         """torch.compile works at the first call; that call's block carries its time."""
@@ -338,7 +329,7 @@ class PytorchSession:
                 "autocast": None if self._narrow is None else str(self._narrow)[6:],
                 **self._output_facts,
                 **self._int8_facts(),
-                **({} if self._feed is None else {"data": self._feed.details()}),
+                **self._inputs.details(),
                 **(self._procedure.facts() if isinstance(self._procedure, Telling) else {}),
                 **self._place.facts(),
             },

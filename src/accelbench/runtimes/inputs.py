@@ -1,0 +1,39 @@
+"""What a session is fed with, the same for every engine: a folder's data or drawn inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.catalog.data import Feed
+from accelbench.catalog.inputs import make_inputs
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.protocols import Job
+
+
+class Inputs:
+    """The inputs of a job's cases, as arrays by name."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        self._seed = job.seed
+        self._feed = Feed(job.data, job.seed, job.weights, clock.now_ns) if job.data else None
+
+    def arrays(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
+        """Real inputs where the job has them; those of another seed are drawn all the same.
+
+        They are asked for to see whether inputs matter, and a folder may hold no others.
+        """
+        if seed is None:
+            seed = self._seed
+        if self._feed is not None and seed == self._seed:
+            return self._feed.batch(case)
+        return make_inputs(case.model, case.shapes, seed, case.mode)
+
+    def columns(self) -> Mapping[str, Any]:
+        """Columns of a result about the data that was read last."""
+        return {} if self._feed is None else self._feed.columns()
+
+    def details(self) -> dict[str, Any]:
+        """Evidence of it: what was read, skipped and drawn."""
+        return {} if self._feed is None else {"data": self._feed.details()}
