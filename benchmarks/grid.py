@@ -1,28 +1,37 @@
 """The grid: of all catalogue models, how many does each runtime get right, and what of the rest?
 
 Every model on every runtime that runs here, in one unattended run; what was refused, failed or
-was not verified counts as a miss and is listed with the command that shows it again.
+was not verified counts as a miss and is listed with the command that shows it again. Each part
+keeps its figures when it ends, so that a machine may be given them one after the other; shares
+are of all models, over the parts that are kept.
 
     python benchmarks/grid.py                        everything; many hours on two cores
     python benchmarks/grid.py --models bert-tiny,gpt2-tiny
-    python benchmarks/grid.py --parts fp32           of fp32, narrow, training
+    python benchmarks/grid.py --parts fp32           of fp32, narrow, training, large
     python benchmarks/grid.py --count --db FILE      count what a database holds already
+
+The part `large` is of what memory does not hold: its weights stay on the disk, and it is
+verified without being timed. It needs 80 GB of disk for a model of seven billion weights.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.find import every_model
 from accelbench.core.plugins import registered
 from accelbench.store.database import Database
-from keeping import keep
+from keeping import HERE, keep
 
 RUNTIMES = ("pytorch", "onnxruntime", "openvino", "jax")
 
@@ -59,21 +68,62 @@ PARTS = {
         Part(("qnn",), ("int8", "fp16"), small=True),
     ),
     "training": (Part(("pytorch", "jax"), ("fp32",), mode="training"),),
+    # The first makes the graph that the second starts from.
+    "large": (
+        Part(("onnxruntime",), ("fp32",)),
+        Part(("openvino",), ("bf16",)),
+        Part(("pytorch",), ("bf16",)),
+    ),
 }
 
 
-def command(part: Part, models: Sequence[str], db: Path) -> list[str]:
+def command(part: Part, models: Sequence[str], db: Path, *more: str) -> list[str]:
     """The command line of a part."""
-    chosen = [m for m in models if m in SMALL] if part.small else list(models)
     present = registered("accelbench.runtimes")
     return [
-        sys.executable, "-m", "accelbench", "run", *chosen,
+        sys.executable, "-m", "accelbench", "run", *models,
         "--framework", ",".join(r for r in part.runtimes if r in present), "--hardware", "all",
         "--precision", ",".join(part.precisions), "--mode", part.mode,
-        "--batch-sizes", "1", "--iterations", "5", "--warmup", "1", "--new-tokens", "8",
-        "--denoising-steps", "2", "--verify", "require", "--timeout", "60m",
-        "--db", str(db),
+        "--batch-sizes", "1", "--timeout", "60m", "--db", str(db), *more,
     ]  # fmt: skip
+
+
+def ran(line: Sequence[str], **more: Any) -> None:
+    """Run it. 1 is the answer "no" of some case, which is what this program counts."""
+    code = subprocess.run(line, check=False, **more).returncode
+    if code not in (0, 1):
+        raise SystemExit(f"accelbench run ended with {code}")
+
+
+def measured(name: str, models: Sequence[str], db: Path) -> None:
+    """A part whose cells are measured and verified."""
+    how = ("--iterations", "5", "--warmup", "1", "--new-tokens", "8", "--denoising-steps", "2")
+    for part in PARTS[name]:
+        chosen = [m for m in models if m in SMALL] if part.small else list(models)
+        if chosen:
+            ran(command(part, chosen, db, *how, "--verify", "require"))
+
+
+def verified(models: Sequence[str], db: Path) -> None:
+    """What memory does not hold: verified alone, a model after the other for the disk's sake."""
+    for model in too_large(models, cells(db)):
+        with tempfile.TemporaryDirectory(
+            prefix="accelbench-grid-", dir=db.resolve().parent
+        ) as kept:
+            for part in PARTS["large"]:
+                line = command(part, [model], db, "--verify-only", "--new-tokens", "0")
+                ran(line, env={**os.environ, "ACCELBENCH_CACHE": kept})
+
+
+def too_large(models: Sequence[str], found: Iterable[dict[str, Any]]) -> list[str]:
+    """The models that PyTorch had no room for in fp32."""
+    refused = {
+        cell["model"]
+        for cell in found
+        if (cell["runtime"], cell["precision"], cell["mode"]) == ("pytorch", "fp32", "inference")
+        and cell["status"] == "out_of_memory"
+    }
+    return [model for model in models if model in refused]
 
 
 def cells(db: Path) -> list[dict[str, Any]]:
@@ -89,48 +139,58 @@ def cells(db: Path) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def right(cell: dict[str, Any]) -> bool:
+def right(cell: dict[str, Any] | None) -> bool:
     """Whether a cell ran and was shown to compute what it should."""
-    return cell["status"] == "ok" and cell["verification"] in ("ok", "reference")
+    return (
+        cell is not None and cell["status"] == "ok" and cell["verification"] in ("ok", "reference")
+    )
 
 
-def again(cell: dict[str, Any]) -> str:
+def again(cell: dict[str, Any], part: str) -> str:
     """The command that shows a miss."""
     return (
         f"accelbench run {cell['model']} --framework {cell['runtime']}"
         f" --hardware {cell['hardware']} --precision {cell['precision']}"
-        f" --mode {cell['mode']} --batch-sizes 1 --verify require"
+        f" --mode {cell['mode']} --batch-sizes 1"
+        f" {'--verify-only --new-tokens 0' if part == 'large' else '--verify require'}"
     )
 
 
-def counted(found: Iterable[dict[str, Any]], models: Sequence[str]) -> list[dict[str, Any]]:
-    """For each runtime, precision and mode: how many models are right, and the misses."""
-    groups: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
-    for cell in found:
-        key = (cell["runtime"], cell["mode"], cell["precision"])
-        held = groups.setdefault(key, {})
-        if cell["model"] in models and not right(held.get(cell["model"], {"status": ""})):
-            held[cell["model"]] = cell
-    return [
-        {
-            "runtime": runtime,
-            "mode": mode,
-            "precision": precision,
-            "right": sorted(name for name, cell in held.items() if right(cell)),
-            "misses": [
+def counted(
+    name: str, found: Sequence[dict[str, Any]], models: Sequence[str]
+) -> list[dict[str, Any]]:
+    """For each runtime and precision of a part: how many models are right, and the misses."""
+    if name == "large":
+        models = too_large(models, found)
+    groups = []
+    for part in PARTS[name]:
+        for runtime, precision in product(part.runtimes, part.precisions):
+            asked = (runtime, precision, part.mode)
+            best: dict[str, dict[str, Any]] = {}
+            for cell in found:
+                same = (cell["runtime"], cell["precision"], cell["mode"]) == asked
+                if same and cell["model"] in models and not right(best.get(cell["model"])):
+                    best[cell["model"]] = cell
+            groups.append(
                 {
-                    "model": name,
-                    "status": cell["status"],
-                    "reason": cell["reason"] or cell["verification"],
-                    "message": cell["message"] or "",
-                    "again": again(cell),
+                    "runtime": runtime,
+                    "mode": part.mode,
+                    "precision": precision,
+                    "right": sorted(model for model, cell in best.items() if right(cell)),
+                    "misses": [
+                        {
+                            "model": model,
+                            "status": cell["status"],
+                            "reason": cell["reason"] or cell["verification"],
+                            "message": cell["message"] or "",
+                            "again": again(cell, name),
+                        }
+                        for model, cell in sorted(best.items())
+                        if not right(cell)
+                    ],
                 }
-                for name, cell in sorted(held.items())
-                if not right(cell)
-            ],
-        }
-        for (runtime, mode, precision), held in sorted(groups.items())
-    ]
+            )
+    return groups
 
 
 def shares(groups: Sequence[dict[str, Any]], models: Sequence[str]) -> list[dict[str, Any]]:
@@ -155,7 +215,13 @@ def shares(groups: Sequence[dict[str, Any]], models: Sequence[str]) -> list[dict
     return found
 
 
-def show(groups: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]]) -> None:
+def kept() -> list[dict[str, Any]]:
+    """The groups of every part that was kept, whichever machine it was measured on."""
+    files = sorted((HERE / "results").glob("grid-*.json"))
+    return [group for file in files for group in json.loads(file.read_text())["groups"]]
+
+
+def show(groups: Sequence[dict[str, Any]]) -> None:
     """Print what was found."""
     for one in groups:
         tried = len(one["right"]) + len(one["misses"])
@@ -166,7 +232,10 @@ def show(groups: Sequence[dict[str, Any]], totals: Sequence[dict[str, Any]]) -> 
         for miss in one["misses"]:
             print(f"    {miss['model']:22} {miss['reason']}: {miss['message'][:100]}")
             print(f"      {miss['again']}")
-    print()
+
+
+def show_shares(totals: Sequence[dict[str, Any]]) -> None:
+    """Print what it comes to."""
     for one in totals:
         print(
             f"{one['runtime']:12} {one['mode']:9} {one['any_precision']} of {one['of']}"
@@ -183,16 +252,14 @@ def main() -> None:
     parser.add_argument("--count", action="store_true", help="measure nothing")
     asked = parser.parse_args()
     models = asked.models.split(",")
-    for name in [] if asked.count else asked.parts.split(","):
-        for part in PARTS[name]:
-            # 1 is the answer "no" of some case, which is what this program counts.
-            code = subprocess.run(command(part, models, asked.db), check=False).returncode
-            if code not in (0, 1):
-                raise SystemExit(f"accelbench run ended with {code}")
-    groups = counted(cells(asked.db), models)
-    totals = shares(groups, models)
-    show(groups, totals)
-    keep("grid", {"models": models, "groups": groups, "shares": totals})
+    for name in asked.parts.split(","):
+        if not asked.count:
+            verified(models, asked.db) if name == "large" else measured(name, models, asked.db)
+        groups = counted(name, cells(asked.db), models)
+        show(groups)
+        keep(f"grid-{name}", {"models": models, "groups": groups})
+    everything = [model.id for model in every_model()]
+    show_shares(shares(kept(), everything))
 
 
 if __name__ == "__main__":

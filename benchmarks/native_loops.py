@@ -83,7 +83,7 @@ def same_process(model: str, engine: str, folder: Path, pairs: int) -> dict[str,
         spec,
         Target(engine, hardware, unit or None),
         "fp32",
-        Shapes(1, spec.sequence, spec.image, new_tokens=0 if spec.new_tokens else None),
+        Shapes(1, spec.sequence, spec.image),
     )
     device = Device(hardware, hardware, unit=unit)
     job = Job(case, device, threads=int(THREADS), artefact=str(folder))

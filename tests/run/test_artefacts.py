@@ -155,3 +155,19 @@ def test_no_workaround_is_tried_against_what_lies_around_the_model(
     assert artefacts.next_try(context_with(None), CASE, outcome, ()) is None
     failed = replace(outcome, reason="export_failed")
     assert artefacts.next_try(context_with(None), CASE, failed, ()) is not None
+
+
+def test_what_no_workaround_cured_is_told_with_its_first_cause(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def get(self: Artefacts, context: Any, planned: Planned, applied: Any) -> Artefact:
+        why = "no patch 4" if applied else "no operator Abc"
+        raise TroubleError(Outcome(Status.FAILED, "export_failed", why))
+
+    ways: list[tuple[str, ...] | None] = [("patch",), None]
+    monkeypatch.setattr(Artefacts, "get", get)
+    monkeypatch.setattr(Artefacts, "next_try", lambda self, *_: ways.pop(0))
+    scripted.runtimes["scripted"] = OneBatchEach(static=True)
+    (row,) = scripted.run(batches=[1])
+    assert row["message"] == "no patch 4; at first: no operator Abc"
+    assert row["workarounds"] == ["patch"]

@@ -77,7 +77,7 @@ class GroupLaunch:
             refused = self._known_wrong(planned)
             self._warm_up_template(planned)
         started_at = utc_now()
-        outcome = refused or self._tried(planned)
+        outcome = first = refused or self._tried(planned)
         while (more := self._another_way(planned, outcome)) is not None:
             self._workarounds = more
             self._gather(planned)
@@ -93,6 +93,9 @@ class GroupLaunch:
             outcome = replace(outcome, advice=f"{outcome.advice} {advice}".strip())
         if refused is None:
             outcome = replace(outcome, workarounds=self._workarounds)
+        if outcome.status is not Status.OK and first.message not in outcome.message:
+            # What the last workaround met is not why the first was tried.
+            outcome = replace(outcome, message=f"{outcome.message}; at first: {first.message}")
         self._record(planned, outcome, started_at)
         if outcome.status is Status.OK:
             self._measured_before += 1

@@ -1,0 +1,136 @@
+"""`accelbench doctor`: Python, clock, processes, load, store and cache of a made-up machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from doctor_world import (
+    QUIET,
+    Records,
+    answering,
+    installed,
+    only,
+    raising,
+)
+
+from accelbench.core.protocols import Absent
+from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
+from accelbench.hardware.doctor import machine
+from accelbench.hardware.doctor.checks import CHECKS, GROUPS, examine, well
+from accelbench.hardware.doctor.finding import Check, Health
+from accelbench.hardware.limits import Limits
+
+
+def test_a_machine_where_all_is_well_gets_a_yes(here):
+    found = examine(here)
+    assert well(found)
+    assert [one for _, one in found if one.health is Health.HINT] == []
+    groups = [group for group, _ in found]
+    assert groups == sorted(groups, key=GROUPS.index)
+    assert set(groups) == set(GROUPS)
+
+
+def test_every_finding_that_is_not_well_says_what_mends_it(here):
+    busy = replace(QUIET, load=(90.0, 1, 1), governor="powersave")
+    ill = replace(
+        installed(here, torch="1.0", ray="2.60", amdsmi="6.4"),
+        look=lambda: busy,
+        python=(3, 9, 0),
+        command=raising(ProbeFailedError("it died")),
+        importable=lambda module: True,
+        detect=lambda: {"cuda": [Absent("cuda", "no driver", "Install one.")]},
+    )
+    found = [one for _, one in examine(ill)]
+    assert {one.health for one in found} == set(Health)
+    assert not [one for one in found if one.health is not Health.OK and not one.remedy]
+
+
+def test_a_check_that_fails_itself_is_broken_and_the_others_go_on(here):
+    def die(world):
+        raise ValueError("in pieces")
+
+    found = examine(here, [Check("places", "a thing", die), *CHECKS])
+    (broken,) = [one for _, one in found if one.health is Health.BROKEN]
+    assert (broken.name, "in pieces" in broken.said) == ("a thing", True)
+    assert not well(found)
+    assert len(found) > len(CHECKS)
+
+
+# -- the machine
+
+
+def test_an_old_python_is_broken(here):
+    assert only(machine.python(here)).health is Health.OK
+    assert only(machine.python(replace(here, python=(3, 10, 9)))).health is Health.BROKEN
+
+
+def test_a_clock_with_coarse_steps_is_worth_knowing(here):
+    assert only(machine.clock(here)).details["tick_ns"] == 50
+    slow = iter(range(0, 10**12, 15_600_000))
+    found = only(machine.clock(replace(here, clock_ns=lambda: next(slow))))
+    assert (found.health, "15600 ms" in found.said) == (Health.HINT, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "health"),
+    [
+        ({"fork": True, "pidfd": True}, Health.OK),
+        ({"fork": True, "pidfd": False}, Health.OK),
+        ({"fork": False, "pidfd": False}, Health.HINT),
+    ],
+)
+def test_workers_that_cannot_be_forked_are_started_anew(here, answer, health):
+    found = only(machine.isolation(replace(here, command=answering(json.dumps(answer)))))
+    assert found.health is health
+
+
+def test_a_process_that_cannot_fork_its_child_is_broken(here):
+    gone = replace(here, command=raising(ProbeTimeoutError("no answer within 20 s")))
+    assert only(machine.isolation(gone)).health is Health.BROKEN
+
+
+def test_forking_is_really_tried():
+    done = subprocess.run(
+        [sys.executable, "-c", machine._FORKING], capture_output=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout)["fork"] is (sys.platform != "win32")
+
+
+def test_load_governor_and_turbo_are_hints_and_a_part_of_a_cpu_too(here):
+    noisy = replace(
+        here,
+        look=lambda: replace(QUIET, load=(9.0, 9.0, 9.0), governor="powersave"),
+        files=Records(no_turbo="0"),
+    )
+    found = machine.noise(noisy)
+    assert [one.name for one in found] == ["load", "governor", "turbo"]
+    assert {one.health for one in found} == {Health.HINT}
+    quota = replace(QUIET, limits=Limits(cpu_quota=1.5))
+    assert only(machine.limits(replace(here, look=lambda: quota))).health is Health.HINT
+    assert only(machine.limits(here)).said == "8 of 8 CPUs, all memory may be used"
+
+
+def test_a_store_is_made_kept_or_said_to_be_no_store(here):
+    assert only(machine.store(here)).health is Health.OK
+    here.store.write_bytes(bytes(8) + b"DUCK" + bytes(100))
+    assert only(machine.store(here)).health is Health.OK
+    here.store.write_text("a letter to a friend")
+    assert only(machine.store(here)).said.endswith("is not a DuckDB file")
+    assert only(machine.store(replace(here, store=here.store.parent))).health is Health.BROKEN
+    below = replace(here, store=here.store / "deeper" / "x.duckdb")
+    assert only(machine.store(below)).health is Health.BROKEN
+
+
+def test_the_cache_tells_its_size_and_a_disk_that_is_too_small(here):
+    here.cache.path.mkdir()
+    (here.cache.path / "model.onnx").write_bytes(bytes(1000))
+    assert only(machine.cache(here)).details["bytes"] == 1000
+    full = only(machine.cache(replace(here, free_bytes=lambda path: 10)))
+    assert (full.health, full.remedy) == (Health.HINT, "export X=FOLDER")
+    blocked = replace(here.cache, path=here.cache.path / "model.onnx" / "deeper")
+    assert only(machine.cache(replace(here, cache=blocked))).health is Health.BROKEN
+    assert [p.name for p in here.cache.path.iterdir()] == ["model.onnx"]  # nothing is left behind
