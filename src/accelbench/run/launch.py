@@ -93,9 +93,7 @@ class GroupLaunch:
             outcome = replace(outcome, advice=f"{outcome.advice} {advice}".strip())
         if refused is None:
             outcome = replace(outcome, workarounds=self._workarounds)
-        if outcome.status is not Status.OK and first.message not in outcome.message:
-            # What the last workaround met is not why the first was tried.
-            outcome = replace(outcome, message=f"{outcome.message}; at first: {first.message}")
+            outcome = _with_first_cause(outcome, first)
         self._record(planned, outcome, started_at)
         if outcome.status is Status.OK:
             self._measured_before += 1
@@ -338,3 +336,10 @@ class GroupLaunch:
 def _says_nothing(trouble: Outcome) -> bool:
     """Whether a pass that was to be compared ended for want of room or time alone."""
     return trouble.status is Status.OUT_OF_MEMORY or trouble.reason in _OUTSIDE
+
+
+def _with_first_cause(outcome: Outcome, first: Outcome) -> Outcome:
+    """What the last workaround met is not why the first was tried: both are told."""
+    if outcome.status is Status.OK or first.message in outcome.message:
+        return outcome
+    return replace(outcome, message=f"{outcome.message}; at first: {first.message}")
