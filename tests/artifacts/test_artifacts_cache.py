@@ -14,6 +14,7 @@ from accelbench.artifacts import cache as caches
 from accelbench.artifacts.cache import Cache, size_cap
 from accelbench.artifacts.manifest import FILE, Manifest, Tensor
 from accelbench.core.errors import UsageError
+from accelbench.store.folders import FOLDER_VARIABLE
 
 LONG_AGO = 2 * 3600
 
@@ -209,7 +210,7 @@ def test_the_cap_is_what_the_variable_says(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_folder_is_the_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(caches.FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     assert Cache().folder == tmp_path / "artifacts"
 
 

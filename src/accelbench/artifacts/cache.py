@@ -15,7 +15,6 @@ import json
 import math
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -29,28 +28,14 @@ from accelbench.artifacts.recipe import all_versions
 from accelbench.artifacts.trouble import of_the_folder
 from accelbench.artifacts.workarounds import WORKAROUNDS
 from accelbench.core.errors import UsageError
+from accelbench.store.folders import default_folder
 
-FOLDER_VARIABLE = "ACCELBENCH_CACHE"
 SIZE_VARIABLE = "ACCELBENCH_CACHE_GB"
 DEFAULT_GB = 20.0
 
 #: Whoever opened an artefact less than this ago may still be reading it.
 _IN_USE_SECONDS = 3600.0
 _HALF_MADE = ".making-"
-
-
-def default_folder() -> Path:
-    """Where this user's caches are."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    if named:
-        return Path(named).expanduser().absolute()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local"))
-    elif sys.platform == "darwin":
-        base = Path("~/Library/Caches")
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    return base.expanduser() / "accelbench"
 
 
 def size_cap() -> int:

@@ -46,6 +46,17 @@ class Schedule:
         found: Array = np.sqrt(then) * image + np.sqrt(1 - then) * noise
         return found.astype(sample.dtype, copy=False)
 
+    def factors(self, passes: int | None = None) -> list[tuple[int, float, float]]:
+        """For engines that do a step's arithmetic themselves, pass by pass.
+
+        A step is linear: its time, what the sample and what the noise are multiplied by.
+        """
+        one, none = np.ones(()), np.zeros(())
+        return [
+            (time, float(self.step(none, time, one)), float(self.step(one, time, none)))
+            for time in self.times[:passes]
+        ]
+
 
 def denoised(
     look: Callable[[Array, Array], Array], sample: Array, schedule: Schedule, passes: int

@@ -47,14 +47,10 @@ def doctor(
 
 def world(db: Path | None, timeout: float) -> World:
     """This machine, with what other rooms know of it."""
-    from accelbench.artifacts.cache import (
-        FOLDER_VARIABLE,
-        SIZE_VARIABLE,
-        default_folder,
-        size_cap,
-    )
+    from accelbench.artifacts.cache import SIZE_VARIABLE, size_cap
     from accelbench.hardware.doctor.world import Folder, World
     from accelbench.store.database import default_path
+    from accelbench.store.folders import FOLDER_VARIABLE, default_folder
 
     remedy = f"export {FOLDER_VARIABLE}=FOLDER for another place, {SIZE_VARIABLE}=5 for less of it"
     folder = Folder("artefact cache", default_folder(), size_cap(), remedy)

@@ -24,12 +24,14 @@ _OF: Mapping[Belongs, str] = {
         generation hardware host_random implausible killed_for_memory loss loss_not_finite mode
         no_cache no_cpu_to_hold_against no_outputs not_exported not_real nothing_quantised operator
         out_of_memory out_of_memory_estimated precision precision_changed precision_unknown
-        precision_upcast run_failed session_failed smaller_batch_out_of_memory unlike_the_cpu
-        unsynchronised work_skipped wrong_outputs
+        precision_upcast run_failed session_failed smaller_batch_out_of_memory tab_crashed
+        unlike_the_cpu unsynchronised work_skipped wrong_outputs
     """,
     Belongs.MACHINE: """
-        artefact_lost builder_missing cache_unwritable device_absent disk_full
-        engine_sees_no_device hardware_absent killed no_artefact no_runtime package_missing
+        artefact_lost browser_ended browser_hung browser_kind builder_missing cache_unwritable
+        device_absent device_lost disk_full
+        engine_sees_no_device hardware_absent killed no_artefact no_runtime not_isolated not_set_up
+        package_missing
         profile_failed provider_missing runtime_broken surroundings weights_unavailable
         worker_did_not_start wrong_build
     """,

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.common import HardwareError, run_command
+from accelbench.store.folders import default_folder
 
 #: A snap's wrapper takes seconds at its first start.
 _VERSION_SECONDS = 10.0
@@ -47,6 +48,11 @@ _WINDOWS = {
     "Microsoft/Edge/Application/msedge.exe": ("Microsoft Edge", _CHROMIUM),
     "Mozilla Firefox/firefox.exe": ("Firefox", _FIREFOX),
 }
+
+#: The one browser that is to be used, and no other.
+BROWSER_VARIABLE = "ACCELBENCH_BROWSER"
+#: As the browser that was fetched is called; what it is, is said in runtimes/browser/pins.py.
+FETCHED = "Chromium (fetched)"
 
 NOT_ASKED = "not known until a page asks this browser for one"
 
@@ -82,8 +88,12 @@ class InstalledPrograms:
         self._system = system
 
     def find(self) -> list[Browser]:
+        named = self._environment.get(BROWSER_VARIABLE)
+        if named:
+            path = Path(named).expanduser().absolute()
+            return [Browser(path.stem, str(path), _kind(path))] if path.is_file() else []
         found: dict[str, Browser] = {}
-        for path, (name, engine) in self._places():
+        for path, (name, engine) in [*self._places(), *self._fetched()]:
             # A later name of the same file (chromium-browser → chromium) is the same browser.
             if path.is_file() and os.access(path, os.X_OK):
                 found.setdefault(str(path.resolve()), Browser(name, str(path), engine))
@@ -106,11 +116,25 @@ class InstalledPrograms:
             places += [(root / inside, said) for inside, said in _WINDOWS.items() for root in roots]
         return places
 
+    def _fetched(self) -> list[tuple[Path, tuple[str, str]]]:
+        """What `accelbench setup browser` has put into the cache."""
+        folder = default_folder(self._environment) / "browser"
+        return [(path, (FETCHED, _CHROMIUM)) for path in folder.glob("chromium-*/chromium")]
+
     def version(self, browser: Browser) -> str:
         # On Windows asking for the version opens a window; Safari does not know the question.
         if self._system == "win32" or browser.engine == _WEBKIT:
             return ""
         return _version(browser.path)
+
+
+_OTHERS = {"firefox": _FIREFOX, "safari": _WEBKIT}
+
+
+def _kind(program: Path) -> str:
+    """The engine of a browser that somebody names."""
+    name = program.name.lower()
+    return next((kind for word, kind in _OTHERS.items() if word in name), _CHROMIUM)
 
 
 @lru_cache

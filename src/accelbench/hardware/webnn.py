@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.hardware.browsers import InstalledPrograms, Programs, browser_devices
+from accelbench.hardware.browsers import FETCHED, InstalledPrograms, Programs, browser_devices
 
 _REMEDY = "Install Google Chrome, Chromium or Microsoft Edge, and let PATH have it."
 
@@ -17,4 +17,6 @@ class WebnnDetector:
         self._programs = programs or InstalledPrograms()
 
     def detect(self) -> list[Device | Absent]:
-        return browser_devices(self.hardware, self._programs, ("chromium",), _REMEDY)
+        found = browser_devices(self.hardware, self._programs, ("chromium",), _REMEDY)
+        # The one that was fetched has a backend, which many others have not.
+        return sorted(found, key=lambda one: not (isinstance(one, Device) and one.name == FETCHED))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from accelbench.artifacts.cache import default_folder
 from accelbench.core.case import Case
 from accelbench.core.words import Mode
+from accelbench.store.folders import default_folder
 
 #: Drawn from a seed tensor by tensor; files of weights are read whole.
 _DRAWN = "random"

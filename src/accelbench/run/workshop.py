@@ -14,8 +14,8 @@ from typing import Any
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Runtime
 from accelbench.run.lifeline import Hold
-from accelbench.run.scratch import Scratch
 from accelbench.run.wire import ADDRESS_VARIABLE, TOKEN_VARIABLE, Channel, ClosedError, Switchboard
+from accelbench.store.scratch import Scratch
 
 _log = logging.getLogger(__name__)
 

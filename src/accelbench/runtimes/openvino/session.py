@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.artifacts.cache import default_folder
 from accelbench.artifacts.intermediate import told
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
@@ -48,6 +47,7 @@ from accelbench.runtimes.openvino.units import (
     properties,
 )
 from accelbench.runtimes.profiling import walls
+from accelbench.store.folders import default_folder
 
 _PROFILED_RUNS = 3
 _NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate", "not enough")

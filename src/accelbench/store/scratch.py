@@ -1,8 +1,8 @@
-"""The conductor's own folder, for its socket and its processes' logs.
+"""A process's own folder: for a conductor's socket and logs, for a worker's browser.
 
-A conductor that is killed cannot remove it. It held a lock on a file in there,
-which the kernel gave back when it died: the next run can take that lock, knows
-by it that nobody is left, and removes the folder.
+A process that is killed cannot remove it. It held a lock on a file in there,
+which the kernel gave back when it died: whoever makes or closes another one can take
+that lock, knows by it that nobody is left, and removes the folder.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _LONGEST_BASE = 70
 
 
 class Scratch:
-    """A folder that is gone after `close`, or after the next run on this machine."""
+    """A folder that is gone after `close`, or when another one is made or closed here."""
 
     def __init__(self, base: Path | None = None) -> None:
-        base = base or _base()
-        sweep(base)
-        self.folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+        self._base = base or _base()
+        sweep(self._base)
+        self.folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._base))
         # Locked before it gets the name that sweepers look for.
         starting = self.folder / "starting"
         self._lock = os.open(starting, os.O_RDWR | os.O_CREAT, 0o600)
@@ -35,9 +35,10 @@ class Scratch:
         starting.rename(self.folder / ALIVE)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Leave nothing behind, nor what a worker that was killed has left."""
         shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
+        sweep(self._base)
 
 
 def sweep(base: Path) -> list[Path]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.run import scratch
-from accelbench.run.scratch import ALIVE, Scratch, sweep
+from accelbench.store import scratch
+from accelbench.store.scratch import ALIVE, Scratch, sweep
 
 
 def test_closing_removes_it_with_everything_in_it(tmp_path: Path) -> None:

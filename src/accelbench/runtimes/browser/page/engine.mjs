@@ -1,0 +1,100 @@
+// One model in onnxruntime-web: opened, stepped, timed where it runs.
+
+// The smallest build that has the provider: what a site for it would load.
+const BUILDS = {
+  wasm: { script: "ort.wasm.min.mjs", core: "ort-wasm-simd-threaded" },
+  webgpu: { script: "ort.webgpu.min.mjs", core: "ort-wasm-simd-threaded.asyncify" },
+  webnn: { script: "ort.webgpu.min.mjs", core: "ort-wasm-simd-threaded.asyncify" },
+};
+
+const here = (name) => new URL(name, document.baseURI).href;
+
+export class Engine {
+  // The engine's script now, its core with the first session.
+  static async loaded(asked) {
+    const { script, core } = BUILDS[asked.provider];
+    const ort = await import(here(`ort/${script}`));
+    ort.env.wasm.wasmPaths = { mjs: here(`ort/${core}.mjs`), wasm: here(`ort/${core}.wasm`) };
+    if (asked.threads) ort.env.wasm.numThreads = asked.threads;
+    ort.env.logLevel = asked.verbose ? "verbose" : "error";
+    return new Engine(ort, asked);
+  }
+
+  constructor(ort, asked) {
+    this.ort = ort;
+    this.asked = asked;
+    this.session = null;
+    this.fed = {};
+    this.denoising = null;
+  }
+
+  // A session of the model; one that is open is given back first, or both would be held.
+  async open(fixed, more = {}) {
+    await this.release();
+    const { model, external, provider, device_type } = this.asked;
+    this.session = await this.ort.InferenceSession.create(here(`model/${model}`), {
+      executionProviders: [
+        provider === "webnn" ? { name: "webnn", deviceType: device_type } : provider,
+      ],
+      externalData: external.map((name) => ({ path: name, data: here(`model/${name}`) })),
+      ...(fixed ? { freeDimensionOverrides: fixed } : {}),
+      // What a provider cannot run would go to the CPU without a word.
+      ...(provider === "wasm"
+        ? {}
+        : { extra: { session: { disable_cpu_ep_fallback: "1" } } }),
+      ...more,
+    });
+  }
+
+  async release() {
+    const session = this.session;
+    this.session = null;
+    await session?.release();
+  }
+
+  // `denoising` names the sample's and the times' inputs and has what each pass multiplies by.
+  feed(arrays, denoising) {
+    const wanted = new Set(this.session.inputNames);
+    this.fed = {};
+    for (const [name, { dtype, shape, data }] of Object.entries(arrays)) {
+      if (wanted.has(name)) this.fed[name] = new this.ort.Tensor(dtype, data, shape);
+    }
+    this.denoising = denoising;
+  }
+
+  // When it is there, outputs have been read back: the device is done.
+  async step() {
+    return this.denoising ? this.#image(this.denoising) : this.session.run(this.fed);
+  }
+
+  async #image({ sample, times, passes }) {
+    let now = this.fed[sample];
+    const [batch] = now.dims;
+    for (const { time, kept, added } of passes) {
+      const when = new this.ort.Tensor("int64", new BigInt64Array(batch).fill(BigInt(time)), [batch]);
+      const found = await this.session.run({ ...this.fed, [sample]: now, [times]: when });
+      const noise = found[this.session.outputNames[0]];
+      const next = new Float32Array(now.data.length);
+      for (let i = 0; i < next.length; i++) next[i] = kept * now.data[i] + added * noise.data[i];
+      now = new this.ort.Tensor("float32", next, now.dims);
+    }
+    return { sample: now };
+  }
+
+  // Milliseconds: of each step, or of all of them together.
+  async sample(n, each) {
+    const times = [];
+    if (each) {
+      for (let i = 0; i < n; i++) {
+        const start = performance.now();
+        await this.step();
+        times.push(performance.now() - start);
+      }
+    } else {
+      const start = performance.now();
+      for (let i = 0; i < n; i++) await this.step();
+      times.push(performance.now() - start);
+    }
+    return times;
+  }
+}

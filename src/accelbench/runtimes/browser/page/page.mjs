@@ -1,0 +1,118 @@
+// Does what the worker asks, one thing after another.
+
+import { Engine } from "./engine.mjs";
+import { adapter, fetched, itself, webnn } from "./surroundings.mjs";
+import { packed, unpacked } from "./wire.mjs";
+
+const here = (name) => new URL(name, document.baseURI).href;
+let engine = null;
+
+const since = async (work) => {
+  const start = performance.now();
+  const found = await work();
+  return [found, performance.now() - start];
+};
+
+// What the engine prints: there it says which provider runs what. It takes hold of the console
+// when it is loaded, so the console listens from the start.
+let heard = null;
+for (const name of ["log", "info", "debug", "warn", "error"]) {
+  console[name] = (...words) => heard?.push(words.map(String).join(" "));
+}
+
+const actions = {
+  async surroundings({ device_type }) {
+    return [{ ...itself(), adapter: await adapter(), webnn: await webnn(device_type) }];
+  },
+
+  async open({ asked, fixed }) {
+    const [made, script_ms] = await since(() => Engine.loaded(asked));
+    engine = made;
+    const [, session_ms] = await since(() => engine.open(fixed));
+    return [
+      {
+        script_ms,
+        session_ms,
+        fetched: fetched(),
+        inputs: engine.session.inputNames,
+        outputs: engine.session.outputNames,
+        threads: engine.ort.env.wasm.numThreads,
+      },
+    ];
+  },
+
+  // The same model for other sizes, where each is another program.
+  async again({ fixed }) {
+    const [, session_ms] = await since(() => engine.open(fixed));
+    return [{ session_ms }];
+  },
+
+  async feed({ denoising }, arrays) {
+    engine.feed(arrays, denoising);
+    return [{}];
+  },
+
+  async sample({ n, each }) {
+    return [{ ms: await engine.sample(n, each) }];
+  },
+
+  async outputs() {
+    const found = await engine.step();
+    const arrays = {};
+    for (const [name, tensor] of Object.entries(found)) {
+      const data = await tensor.getData();
+      arrays[name] = { dtype: tensor.type, shape: tensor.dims, data };
+    }
+    return [{}, arrays];
+  },
+
+  // A second, identical session that says what it does; it takes the place of the first.
+  async traced({ fixed, runs }) {
+    const { fed } = engine;
+    heard = [];
+    try {
+      await engine.open(fixed, { enableProfiling: true, logSeverityLevel: 0 });
+      engine.fed = fed;
+      for (let i = 0; i < runs; i++) await engine.step();
+      engine.session.endProfiling();
+      return [{ lines: heard }];
+    } finally {
+      heard = null;
+    }
+  },
+
+  // Answered first: who leaves answers nothing any more.
+  async come_again() {
+    return [{ leaving: true }];
+  },
+};
+
+const described = (error) => ({
+  name: error?.name ?? typeof error,
+  message: String(error?.message ?? error),
+  stack: String(error?.stack ?? ""),
+});
+
+async function answer(command, arrays) {
+  try {
+    return await actions[command.do](command, arrays);
+  } catch (error) {
+    return [{ error: described(error) }];
+  }
+}
+
+// Held open for as long as the page lives: its end tells the worker that the page has gone.
+fetch(here("alive"), { cache: "no-store" }).then((response) => response.body.getReader().read());
+
+for (;;) {
+  const response = await fetch(here("next"), { cache: "no-store" });
+  if (response.status === 204) continue;
+  if (!response.ok) break; // the worker wants no more of this page
+  const { body, arrays } = unpacked(await response.arrayBuffer());
+  const [said, given] = await answer(body, arrays);
+  await fetch(here("answer"), { method: "POST", body: packed({ ...said, id: body.id }, given) });
+  if (said.leaving) {
+    location.replace(here(`index.html?visit=${performance.now()}`));
+    break;
+  }
+}

@@ -1,0 +1,134 @@
+"""The page as something that can be asked: one question, one answer, or why there is none."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import time
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.runtimes.browser.process import BrowserProcess
+from accelbench.runtimes.browser.server import Server
+from accelbench.runtimes.browser.wire import Arrays, packed, unpacked
+
+#: A browser's first start from a cold disk has been seen to take ten seconds.
+START_SECONDS = 60.0
+_LOOK_SECONDS = 0.25
+
+_NO_ROOM = ("out of memory", "bad_alloc", "allocation failed", "array buffer allocation")
+_NO_DEVICE = (
+    "device is lost",
+    "device lost",
+    "external instance reference",
+    "device was destroyed",
+)
+
+
+class Page:
+    """A browser with our page in it."""
+
+    def __init__(self, program: Path, engine: Path, provider: str, switches: str = "") -> None:
+        self.server = Server()
+        self._numbers = itertools.count(1)
+        for name in ("index.html", "page.mjs", "engine.mjs", "surroundings.mjs", "wire.mjs"):
+            self.server.give(name, Path(str(files(__package__) / "page" / name)))
+        for path in engine.iterdir():
+            self.server.give(f"ort/{path.name}", path)
+        self.browser = BrowserProcess(
+            program, provider, switches, f"{self.server.address}index.html"
+        )
+
+    def ask(
+        self,
+        what: str,
+        arrays: Arrays | None = None,
+        seconds: float | None = None,
+        **body: Any,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Have the page do something; what it says, and the arrays it gives.
+
+        Args:
+            what: the action's name in page.mjs.
+            arrays: what goes with it.
+            seconds: how long to wait; None leaves that to whoever watches this worker.
+            body: what else it is told.
+
+        Raises:
+            CaseError: it failed, or the page or the browser is gone.
+        """
+        number = next(self._numbers)
+        self.server.commands.put(packed({"do": what, "id": number, **body}, arrays))
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            data = self._answer(what, until)
+            said, given = unpacked(data)
+            if said.get("id") == number:  # one that came too late is passed over
+                break
+        if "error" in said:
+            raise understood(said["error"], what)
+        return said, given
+
+    def come_again(self) -> None:
+        """Leave the page and visit it again, in the same browser."""
+        self.server.leave()
+        self.ask("come_again")
+
+    def _answer(self, what: str, until: float | None) -> bytes:
+        while True:
+            try:
+                data = self.server.answers.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                data = None
+            if data is not None:
+                return data
+            self._still_there(what)
+            if until is not None and time.monotonic() > until:
+                raise CaseError(
+                    "browser_hung",
+                    f"the browser's page did not answer {what!r}: {self.browser.last_words()}",
+                    "Try another browser: --browser PATH",
+                )
+
+    def _still_there(self, what: str) -> None:
+        gone = self.server.gone.is_set()
+        if gone:
+            # The connection of a browser that ends breaks a moment before its process is gone.
+            self.browser.ended_within(1.0)
+        if self.browser.ended is not None:
+            words = self.browser.last_words()
+            raise CaseError(
+                "browser_ended",
+                f"the browser ended ({self.browser.ended}) at {what!r}: {words}",
+                "Start it by hand to see what is wrong with it, or use another: --browser PATH",
+            )
+        if gone:
+            raise CaseError(
+                "tab_crashed",
+                f"the browser's tab crashed at {what!r}",
+                "It may have run out of memory: use a smaller model or batch.",
+            )
+
+    def close(self) -> None:
+        """Leave no process and no file behind."""
+        self.browser.close()
+        self.server.close()
+
+
+def understood(error: Mapping[str, str], what: str) -> CaseError:
+    """A page's error as a case's."""
+    message = " ".join(error["message"].split())[:500]
+    text = message.lower()
+    if any(words in text for words in _NO_ROOM):
+        return OutOfMemoryError(f"the browser's tab has no memory left: {message}")
+    if any(words in text for words in _NO_DEVICE):
+        return CaseError(
+            "device_lost",
+            f"the browser lost its GPU at {what!r}: {message}",
+            "Its GPU process crashed or the driver was reset; the next case gets a fresh browser.",
+        )
+    reason = "session_failed" if what in ("open", "again", "traced") else "run_failed"
+    return CaseError(reason, f"{error['name']}: {message}", "")

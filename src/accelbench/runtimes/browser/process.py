@@ -1,0 +1,139 @@
+"""A browser process: started for one worker, measured from outside, gone with the worker.
+
+It lives in the worker's process group, so whoever ends the worker ends it; on Linux the kernel
+ends it as well when the worker is killed. Its profile is a scratch folder, which the end of a
+run or the next run removes where the worker could not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from accelbench.store.scratch import Scratch
+
+#: Of every browser: no first-run pages, no calls home, no slowing of what is not looked at.
+_ALWAYS = (
+    "--headless=new",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-background-networking",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    "--disable-breakpad",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-extensions",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--mute-audio",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    # Nothing is looked up, so nothing is asked of anybody but this machine.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+_WEBNN = "WebMachineLearningNeuralNetwork"
+#: What a provider needs switched on where it is not on by default.
+SWITCHES = {
+    "wasm": (),
+    "webgpu": ("--enable-unsafe-webgpu", "--ignore-gpu-blocklist"),
+    "webnn": (f"--enable-features={_WEBNN}",),
+}
+#: Sets the parent's death as this process's own, and becomes the browser.
+_TIED = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0);"
+    " os.getppid() == int(sys.argv[1]) or os._exit(0); os.execv(sys.argv[2], sys.argv[2:])"
+)
+_NO_SANDBOX = "--no-sandbox"
+_PATIENCE = 5.0
+
+
+@dataclass(frozen=True)
+class Started:
+    """How a browser was started."""
+
+    program: str
+    switches: Sequence[str]
+    sandboxed: bool
+
+
+class BrowserProcess:
+    """One running browser."""
+
+    def __init__(self, program: Path, provider: str, extra: str, address: str) -> None:
+        self._scratch = Scratch()
+        self._log = self._scratch.folder / "browser.log"
+        # The kernel refuses Chromium's sandbox to root.
+        rootless = not hasattr(os, "geteuid") or os.geteuid() != 0
+        own = [*SWITCHES[provider], *shlex.split(extra)]
+        switches = [*_ALWAYS, *own, *([] if rootless else [_NO_SANDBOX])]
+        self.started = Started(str(program), tuple(own), _NO_SANDBOX not in switches)
+        command = [str(program), *switches, f"--user-data-dir={self._scratch.folder / 'profile'}"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*_tie(), *command, address],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment(program),
+            )
+
+    @property
+    def ended(self) -> int | None:
+        """How it ended, if it did."""
+        return self._process.poll()
+
+    def ended_within(self, seconds: float) -> bool:
+        """Whether it ends by itself in that time."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self.ended is not None
+
+    def last_words(self, lines: int = 3) -> str:
+        """The end of what it printed."""
+        text = self._log.read_text(errors="replace").strip().splitlines()
+        return " | ".join(line.strip() for line in text[-lines:])
+
+    def processes(self) -> list[psutil.Process]:
+        """The browser and what it has started."""
+        try:
+            first = psutil.Process(self._process.pid)
+            return [first, *first.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def close(self) -> None:
+        """End every process of it and remove its profile."""
+        all_of_it = self.processes()
+        for one in all_of_it:
+            with contextlib.suppress(psutil.Error):
+                one.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
+        psutil.wait_procs(all_of_it, timeout=_PATIENCE)
+        self._scratch.close()
+
+
+def _tie() -> list[str]:
+    if sys.platform != "linux":
+        return []
+    return [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid())]
+
+
+def _environment(program: Path) -> dict[str, str]:
+    """With the libraries that were fetched beside it; a system may have none of them."""
+    environment = dict(os.environ)
+    if (program.parent / "libnss3.so").exists():
+        there = [str(program.parent), environment.get("LD_LIBRARY_PATH", "")]
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, there))
+    return environment

@@ -1,0 +1,108 @@
+"""The browser runtime's card: readable without starting a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.options import RuntimeOption
+from accelbench.core.protocols import (
+    SUPPORTED,
+    Absent,
+    Device,
+    Job,
+    RuntimeInfo,
+    Session,
+    Support,
+    Wanted,
+)
+from accelbench.runtimes.browser.assets import COMMAND, engine_folder
+from accelbench.runtimes.browser.process import SWITCHES
+from accelbench.runtimes.refusals import beyond_forward, missing, no, not_listed
+
+_OWN = (
+    RuntimeOption(
+        "device_type", "what WebNN is asked for", choices=("cpu", "gpu", "npu"), default="cpu"
+    ),
+    RuntimeOption("switches", "more switches for the browser"),
+)
+_OPTIONS = frozenset({"threads", *(one.name for one in _OWN)})
+_FORMATS = {"fp32": "onnx", "fp16": "onnx-fp16", "int8": "onnx-int8"}
+
+
+class PageClock(MonotonicClock):
+    """Blocks are timed by the page's clock, which is coarser than the worker's own."""
+
+    def __init__(self, tick_ns: float) -> None:
+        super().__init__()
+        self._tick_ns = tick_ns
+
+    def tick_ns(self) -> float:
+        return self._tick_ns
+
+
+class BrowserRuntime:
+    """Runs ONNX graphs by onnxruntime-web in a page of a real browser."""
+
+    info = RuntimeInfo(
+        name="browser",
+        hardware=tuple(SWITCHES),
+        default_for=tuple(SWITCHES),
+        package="accelbench",  # what it needs beside is no Python package: accelbench setup browser
+        extra="browser",
+        precisions=("fp32", "fp16", "int8"),
+        isolation="fork",
+        consumes="onnx",
+        preload=("accelbench.runtimes.browser.session",),
+        options=_OWN,
+        generates=False,
+    )
+
+    def __init__(self) -> None:
+        # As coarse as isolated pages are shown time; a page that is open says what it sees.
+        self._tick_ns = 5_000.0
+
+    def probe(self) -> list[Device | Absent]:
+        """What could be started; whether a page has WebGPU or WebNN, only a page can say."""
+        from accelbench.hardware.wasm import WasmDetector
+
+        return WasmDetector().detect()
+
+    def supports(self, case: Case, device: Device) -> Support:
+        name = self.info.name
+        return (
+            missing(name, ("onnx",), "onnx")
+            or beyond_forward(name, case, _OPTIONS, "its graphs are optimised anyway")
+            or not_listed(name, case, self.info.precisions)
+            or _set_up(name)
+            or SUPPORTED
+        )
+
+    def wants(self, case: Case) -> Wanted:
+        return Wanted(_FORMATS[case.precision])
+
+    def clock(self) -> Clock:
+        return PageClock(self._tick_ns)
+
+    def open(self, job: Job) -> Session:
+        from accelbench.runtimes.browser.session import BrowserSession
+
+        engine = engine_folder()
+        if engine is None:
+            raise SurroundingsError("onnxruntime-web is not here.", f"Fetch it with: {COMMAND}")
+        program = Path(str(job.device.details["path"]))
+        session = BrowserSession(job, self.clock(), program, engine)
+        self._tick_ns = session.tick_ns
+        return session
+
+
+def _set_up(name: str) -> Support | None:
+    if engine_folder() is not None:
+        return None
+    return no(
+        "not_set_up",
+        f"the {name} runtime's engine, onnxruntime-web, has not been fetched",
+        f"Fetch it with: {COMMAND}",
+    )

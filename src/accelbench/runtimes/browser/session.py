@@ -1,0 +1,217 @@
+"""One model in a browser's page: opened, stepped and timed there, its evidence read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError, UnsupportedError
+from accelbench.core.protocols import Block, Evidence, Job
+from accelbench.core.words import Timing
+from accelbench.runtimes.arrays import SHORT, Arrays, ArraySession, hold_precision
+from accelbench.runtimes.browser.page_link import START_SECONDS, Page
+from accelbench.runtimes.browser.pins import ENGINE
+from accelbench.runtimes.browser.proof import Proof, understood
+
+_RUNS = 3  # of the session that says what it does; the first warms up
+_NS = 1e6  # in a millisecond
+
+
+class BrowserSession(ArraySession):
+    """One model in one tab.
+
+    It is opened twice: as a first visit, with nothing fetched and nothing compiled, and as a
+    repeat visit in the same browser, in which everything is measured. What each took is kept.
+    """
+
+    def __init__(self, job: Job, clock: Clock, program: Path, engine: Path) -> None:
+        self._provider = job.case.target.hardware
+        self._device_type = str(job.case.options.get("device_type", "cpu"))
+        self._batch = job.case.shapes.batch
+        self._fed: tuple[int, int | None] | None = None
+        self._inputs_kept: Any = None  # as long as their identity names them
+        self._looked_with: Any = None
+        self._proof: Proof | None = None
+        self._visits: dict[str, Mapping[str, Any]] = {}
+        self._page = Page(
+            program, engine, self._provider, str(job.case.options.get("switches", ""))
+        )
+        try:
+            super().__init__(job, clock)
+        except BaseException:
+            self._page.close()
+            raise
+
+    # -- opening
+
+    def _open(self) -> None:
+        self.surroundings = self._there()
+        for path in self._folder.iterdir():
+            self._page.server.give(f"model/{path.name}", path)
+        first = self._visited()
+        inputs = self.prepare(self._job.case)
+        (first_ms,) = self.sample(inputs, 1, Timing.EACH).phase_ns["step"]
+        self._visits["first"] = {**first, "first_inference_ms": first_ms / _NS}
+        self._page.come_again()
+        self._fed = None
+        self._there()
+        self._visits["repeat"] = self._visited()
+
+    def _there(self) -> dict[str, Any]:
+        """What the page says of where it is; refuses what this browser has not."""
+        found, _ = self._page.ask(
+            "surroundings", seconds=START_SECONDS, device_type=self._device_type
+        )
+        if not found["isolated"]:
+            raise CaseError(
+                "not_isolated",
+                "the browser does not isolate the page: its clock is coarse, and it has no threads",
+                "Use another browser: --browser PATH",
+            )
+        door = {"webgpu": "adapter", "webnn": "webnn"}.get(self._provider)
+        why = found[door].get("why") if door else None
+        if why:
+            raise UnsupportedError(
+                "engine_sees_no_device",
+                f"{why}: {_short(found['agent'])}",
+                "Use another browser: --browser PATH, or what accelbench setup browser fetches.",
+            )
+        return found
+
+    def _visited(self) -> dict[str, Any]:
+        """Open the model in the page that is there; what that took, part by part."""
+        around = {self.manifest.file, "manifest.json"}
+        asked = {
+            "provider": self._provider,
+            "model": self.manifest.file,
+            "external": sorted(p.name for p in self._folder.iterdir() if p.name not in around),
+            "device_type": self._device_type,
+            "threads": self._job.threads,
+        }
+        said, _ = self._page.ask("open", asked=asked, fixed=self._fixed())
+        self._threads = said["threads"]
+        self._takes = set(said["inputs"])
+        return {key: said[key] for key in ("script_ms", "session_ms", "fetched")}
+
+    def _fixed(self) -> dict[str, int] | None:
+        """WebNN takes no sizes that may vary: each batch is another program."""
+        return {"batch": self._batch} if self._provider == "webnn" else None
+
+    def compile(self, inputs: Any) -> int | None:
+        """WebNN's programs; what WebGPU compiles is compiled by the first step."""
+        if self._provider != "webnn" or self._batch == self._case.shapes.batch:
+            return None
+        self._batch, self._fed = self._case.shapes.batch, None
+        said, _ = self._page.ask("again", fixed=self._fixed())
+        return int(said["session_ms"] * _NS)
+
+    # -- running
+
+    def _bind(self, arrays: Arrays) -> Arrays:
+        return {name: array for name, array in arrays.items() if name in self._takes}
+
+    def _feed(self, inputs: Arrays, passes: int | None = None) -> None:
+        """Have the page hold these inputs, if it does not."""
+        if self._fed == (id(inputs), passes):
+            return
+        if self._provider == "webnn" and self._batch != self._case.shapes.batch:
+            self.compile(inputs)
+        self._page.ask("feed", self._bind(inputs), denoising=self._denoising(passes))
+        self._fed, self._inputs_kept = (id(inputs), passes), inputs
+
+    def _denoising(self, passes: int | None) -> dict[str, Any] | None:
+        if self._schedule is None:
+            return None
+        names = {one.name: one.file_name for one in self.manifest.inputs}
+        return {
+            "sample": names["sample"],
+            "times": names["timestep"],
+            "passes": [
+                {"time": time, "kept": kept, "added": added}
+                for time, kept, added in self._schedule.factors(passes)
+            ],
+        }
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        if timing not in (Timing.EACH, Timing.WHOLE):
+            raise ValueError(f"a page does not time {timing}")
+        self._feed(inputs)
+        said, _ = self._page.ask("sample", n=n, each=timing is Timing.EACH)
+        return Block(n, timing, {"step": [round(ms * _NS) for ms in said["ms"]]})
+
+    def _seen(self, inputs: Any) -> dict[str, Any]:
+        self._looked_with = inputs
+        self._feed(inputs, SHORT if self._schedule is not None else None)
+        _, found = self._page.ask("outputs")
+        if self._schedule is not None:
+            return found
+        return {one.name: found[one.file_name] for one in self.manifest.outputs}
+
+    def _run(self, bound: Any) -> Any:
+        raise NotImplementedError("a page's steps are run by sample() and outputs()")
+
+    def _read(self, result: Any) -> list[Any]:
+        raise NotImplementedError("a page's outputs come by name")
+
+    def _step(self, inputs: Any) -> Any:
+        raise NotImplementedError("a page times its steps itself")
+
+    # -- evidence
+
+    def evidence(self) -> Evidence:
+        if self._proof is None and self._looked_with is not None:
+            self._proof = self._traced(self._looked_with)
+        device = str(self._job.device)
+        adapter = self.surroundings["adapter"]
+        software = self._provider == "webgpu" and bool(adapter.get("fallback"))
+        details: dict[str, Any] = {
+            "browser": {
+                "agent": self.surroundings["agent"],
+                "switches": list(self._page.browser.started.switches),
+                "sandboxed": self._page.browser.started.sandboxed,
+            },
+            "clock_tick_us": round(self.surroundings["tick_ms"] * 1e3, 3),
+            "isolated": self.surroundings["isolated"],
+            "threads": self._threads,
+            "visits": self._visits,
+            **self.details(),
+        }
+        if self._provider == "webgpu":
+            details["adapter"] = adapter
+        if self._provider == "webnn":
+            # A type that is asked for is given whatever there is: it is no evidence of anything.
+            details["device_type_asked"] = self._device_type
+        shares: dict[str, float] = {}
+        if self._proof is not None:
+            hold_precision(self._case.precision, self._proof.computed_in)
+            details |= self._proof.details
+            shares = self._proof.shares(device)
+        return Evidence(
+            devices=tuple(shares) or (device,),
+            requested=device,
+            engine=f"{ENGINE.name} {ENGINE.version} in {_short(self.surroundings['agent'])}",
+            emulated=software,
+            shares=shares,
+            details=details,
+        )
+
+    def _traced(self, inputs: Any) -> Proof:
+        """What a second session of the same file says of a few runs."""
+        self._feed(inputs, SHORT if self._schedule is not None else None)
+        said, _ = self._page.ask("traced", fixed=self._fixed(), runs=_RUNS)
+        return understood(said["lines"], self._provider)
+
+    @property
+    def tick_ns(self) -> float:
+        """The page's clock's."""
+        return float(self.surroundings["tick_ms"]) * _NS
+
+    def close(self) -> None:
+        self._page.close()
+
+
+def _short(agent: str) -> str:
+    """The browser and its version out of what it calls itself."""
+    return next((word for word in agent.split() if "Chrome/" in word or "Firefox/" in word), agent)
