@@ -1,6 +1,6 @@
 """Making an artefact, stage by stage, each kept in the cache; in a process of its own.
 
-torch → onnx → onnx-int8, onnx-qnn-int8, onnx-fp16
+torch → onnx → onnx-folded, onnx-int8, onnx-qnn-int8, onnx-fp16
              → ir, ir-int8
 """
 
@@ -20,8 +20,6 @@ from accelbench.catalog.weights import fetched
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
 
-BASE = "onnx"
-
 
 def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
     """The artefact of a recipe, made if it is not there; weights that are too many `spill`.
@@ -37,7 +35,7 @@ def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
     found = cache.find(key)
     if found is not None:
         return found
-    base = None if recipe.wanted.format == BASE else make(recipe.of(BASE), cache, spill)
+    base = None if recipe.base is recipe else make(recipe.base, cache, spill)
     with cache.making(key) as folder:
         began = time.monotonic()
         fields = _export(recipe, folder, spill) if base is None else _convert(recipe, base, folder)
@@ -87,13 +85,15 @@ def _convert(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
 
 
 def _converted(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
-    from accelbench.artifacts import intermediate, quantising
+    from accelbench.artifacts import intermediate, quantising, settling
 
     wanted, manifest = recipe.wanted.format, base.manifest
     if wanted == "ir":
         return intermediate.convert(base.folder, manifest, folder)
     if wanted == "ir-int8":
         return intermediate.quantise(recipe, base.folder, manifest, folder)
+    if wanted == "onnx-folded":
+        return settling.settle(base.folder, manifest, folder, recipe.case.shapes.batch)
     if wanted == "onnx-fp16":
         return quantising.halve(base.folder, manifest, folder)
     return quantising.quantise(recipe, base.folder, manifest, folder)

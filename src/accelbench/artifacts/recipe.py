@@ -19,9 +19,13 @@ from accelbench.hardware.environment import packages
 #: Raised whenever artefacts are made in another way.
 VERSION = 5
 
+#: What all are made from, and what holds for one batch though its base is for any.
+BASE, SETTLED = "onnx", "onnx-folded"
+
 #: Whose versions decide what comes out, by format.
 _PACKAGES = {
     "onnx": ("torch", "transformers", "diffusers", "onnxscript", "onnx"),
+    "onnx-folded": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
     "onnx-fp16": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
     "onnx-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
     "onnx-qnn-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
@@ -72,6 +76,15 @@ class Recipe:
             },
             24,
         )
+
+    @property
+    def base(self) -> Recipe:
+        """What it is made from; itself where it is made from the model."""
+        if self.wanted.format == BASE:
+            return self
+        # Whatever batch a graph is settled for, it is settled from the same one.
+        static = self.wanted.static and self.wanted.format != SETTLED
+        return replace(self, wanted=replace(self.wanted, format=BASE, static=static))
 
     def of(self, format: str) -> Recipe:  # noqa: A002 - the word of the manifest
         """The same in another format: what this one is made from."""

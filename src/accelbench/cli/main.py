@@ -26,6 +26,7 @@ COMMANDS = {
     "matrix": ("accelbench.cli.matrix", "Show what each platform is worth for each model."),
     "models": ("accelbench.cli.models", "List what can be measured by name."),
     "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
+    "setup": ("accelbench.cli.setup", "Fetch what a runtime needs beside its packages."),
     "db": ("accelbench.cli.db", "Make, look into, export and merge databases."),
 }
 

@@ -296,6 +296,16 @@ class Fed(Protocol):
         ...
 
 
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A session whose work is done by other processes than the worker, and who counts theirs."""
+
+    @property
+    def host_memory(self) -> Any:
+        """A `HostMemory` of those processes."""
+        ...
+
+
 @dataclass(frozen=True)
 class RuntimeInfo:
     """A runtime's card: readable without importing its engine."""

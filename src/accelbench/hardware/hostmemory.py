@@ -26,7 +26,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import psutil
 
 #: Time between two samples: 200 a second see every phase of a step that matters, and
 #: cost about 10 µs each of the worker's time (6 of them reading).
@@ -197,6 +200,55 @@ class _PsutilMemory(HostMemory):
 
     def meter(self) -> Callable[[], int]:
         return self.current_bytes
+
+
+class ProcessesMemory(HostMemory):
+    """Memory that other processes have for themselves, since now: a browser's, say.
+
+    There is no counter of a peak that several processes share: it is the highest sample.
+    """
+
+    def __init__(self, processes: Callable[[], Iterable[psutil.Process]], whose: str) -> None:
+        self._processes = processes
+        self._highest = 0
+        super().__init__(
+            self._private(),
+            f"private memory of {whose}, sampled, less what they had before the model",
+        )
+
+    def _private(self) -> int:
+        return sum(filter(None, map(private_bytes, self._processes())))
+
+    def reset_peak(self) -> None:
+        self._highest = 0
+
+    def peak_bytes(self) -> int | None:
+        return max(self._highest, self.current_bytes())
+
+    def current_bytes(self) -> int:
+        now = max(0, self._private() - self._baseline)
+        self._highest = max(self._highest, now)
+        return now
+
+    def meter(self) -> Callable[[], int]:
+        return self.current_bytes
+
+
+def private_bytes(process: psutil.Process) -> int | None:
+    """What a process shares with no other; None where it is gone or is another's."""
+    try:
+        with Path(f"/proc/{process.pid}/smaps_rollup").open() as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
+    except FileNotFoundError:
+        pass  # another system, or it has ended: psutil knows
+    except OSError:
+        return None
+    import psutil
+
+    try:
+        return int(process.memory_full_info().uss)
+    except psutil.Error:
+        return None
 
 
 class MemorySampler:

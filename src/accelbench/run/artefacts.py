@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.artifacts.cache import Cache, Kept
-from accelbench.artifacts.make import BASE
 from accelbench.artifacts.recipe import Recipe
 from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
 from accelbench.core.case import Case
@@ -131,7 +130,7 @@ class Artefacts:
 
     def _renew(self, recipe: Recipe, digest_: str) -> None:
         """Throw away what was made of other weights than the reference has."""
-        for key in (recipe.key, recipe.of(BASE).key):
+        for key in (recipe.key, recipe.base.key):
             kept = self._cache.find(key)
             if kept is None or digest_ in ("", kept.manifest.weights_digest):
                 continue
@@ -144,7 +143,7 @@ class Artefacts:
         """How often the weights are written at once: what the model is mapped to and what is
         written, or that and what it becomes; once where only that is left to do.
         """
-        return 1 if self._cache.find(recipe.of(BASE).key) else 2
+        return 1 if self._cache.find(recipe.base.key) else 2
 
     def _made(self, context: Context, recipe: Recipe) -> Kept:
         from accelbench.run.conversation import Conversation, TroubleError

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accelbench.core.protocols import DeviceMemory, Session
+from accelbench.core.protocols import DeviceMemory, Elsewhere, Session
 from accelbench.core.words import MIB
 from accelbench.hardware.hostmemory import HostMemory, MemorySampler
 
@@ -21,6 +21,8 @@ class WorkerMeter:
     def watch(self, session: Session) -> None:
         """The session whose device memory is counted from now on."""
         self._session = session
+        if isinstance(session, Elsewhere):
+            self._host = session.host_memory
 
     def reset(self) -> None:
         self._host.reset_peak()

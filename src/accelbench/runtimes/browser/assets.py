@@ -12,19 +12,24 @@ import base64
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
-import tempfile
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path, PureWindowsPath
+from typing import IO
 
-from accelbench.core.errors import SurroundingsError
+from accelbench.core.errors import MissingExtraError, SurroundingsError
 from accelbench.runtimes.browser.pins import CHROMIUM, ENGINE, Package, chromium_runs_here
-from accelbench.store.folders import default_folder
+from accelbench.store.folders import FOLDER_VARIABLE, default_folder
+from accelbench.store.scratch import Scratch
 
 COMMAND = "accelbench setup browser"
 _NPM_SECONDS = 600.0
+#: What npm puts before each line of an error, and the lines that only number it.
+_NPM_PREFIX = re.compile(r"npm (?:error|ERR!) ?(?:(?:code|syscall|errno|path|dest)\b.*)?")
 
 Pack = Callable[[Package, Path], Path]
 
@@ -66,19 +71,33 @@ def fetch(package: Package, base: Path | None = None, pack: Pack | None = None) 
     folder = folder_of(package, base)
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as made:
-        archive = (pack or npm_pack)(package, Path(made))
-        _hold(package, archive)
-        into = Path(made) / "files"
-        into.mkdir()
-        _unpack(package, archive, into)
+    _refuse_what_cannot_be_unpacked(package)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Scratch(folder.parent)  # removes what one that was killed has left, too
         try:
-            into.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process was faster, and has the same
-                raise
+            _make(package, folder, scratch.folder, pack or npm_pack)
+        finally:
+            scratch.close()
+    except OSError as error:
+        raise SurroundingsError(
+            f"{package} could not be written into {folder}: {error.strerror or error}.",
+            f"Make room there, or name another place: export {FOLDER_VARIABLE}=FOLDER",
+        ) from error
     return folder
+
+
+def _make(package: Package, folder: Path, made: Path, pack: Pack) -> None:
+    archive = pack(package, made)
+    _hold(package, archive)
+    into = made / "files"
+    into.mkdir()
+    _unpack(package, archive, into)
+    try:
+        into.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # another process was faster, and has the same
+            raise
 
 
 def npm_pack(package: Package, into: Path) -> Path:
@@ -91,7 +110,8 @@ def npm_pack(package: Package, into: Path) -> Path:
         )
     try:
         done = subprocess.run(
-            [npm, "pack", "--silent", "--pack-destination", str(into), str(package)],
+            # Not --silent: then npm does not say either why it failed.
+            [npm, "pack", "--loglevel=error", "--pack-destination", str(into), str(package)],
             capture_output=True,
             text=True,
             timeout=_NPM_SECONDS,
@@ -100,13 +120,21 @@ def npm_pack(package: Package, into: Path) -> Path:
             stdin=subprocess.DEVNULL,
             env={**os.environ, "NO_UPDATE_NOTIFIER": "1"},
         )
+    except OSError as error:
+        raise _not_fetched(package, f"npm cannot be started: {error.strerror or error}") from error
     except subprocess.TimeoutExpired as error:
         raise _not_fetched(package, f"npm took more than {_NPM_SECONDS:g} s") from error
     found = sorted(into.glob("*.tgz"))
     if done.returncode or not found:
-        said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-        raise _not_fetched(package, said[0] if said else f"npm ended with {done.returncode}")
+        raise _not_fetched(package, _why(done.stderr) or f"npm ended with {done.returncode}")
     return found[0]
+
+
+def _why(said: str) -> str:
+    """The one line of npm's many that tells what was wrong."""
+    lines = [_NPM_PREFIX.sub("", line, count=1).strip().rstrip(".") for line in said.splitlines()]
+    told = [line for line in lines if line]
+    return next((line for line in told if "failed" in line or "reason:" in line), "".join(told[:1]))
 
 
 def _not_fetched(package: Package, why: str) -> SurroundingsError:
@@ -131,10 +159,7 @@ def _hold(package: Package, archive: Path) -> None:
 def _unpack(package: Package, archive: Path, into: Path) -> None:
     with tarfile.open(archive, "r:gz") as held:
         for inside, name in package.files.items():
-            file = held.extractfile(inside)
-            assert file is not None, inside
-            with file:
-                _put(name, file.read(), into)
+            _put(name, _read(held, inside), into)
 
 
 def _put(name: str, data: bytes, into: Path) -> None:
@@ -144,16 +169,25 @@ def _put(name: str, data: bytes, into: Path) -> None:
     if name.endswith(".tar"):
         with tarfile.open(fileobj=io.BytesIO(data)) as held:
             # In one folder: the libraries are looked for beside the program.
-            for member in _files(held):
-                file = held.extractfile(member)
-                assert file is not None
-                _write(into / Path(member.name).name, file.read(), member.mode)
+            for member, last in _files(held):
+                _write(into / last, _read(held, member), member.mode)
         return
     _write(into / name, data, 0o755 if "." not in name else 0o644)
 
 
-def _files(held: tarfile.TarFile) -> Iterable[tarfile.TarInfo]:
-    return (member for member in held.getmembers() if member.isfile())
+def _files(held: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
+    """Each file and the last part of its name, which leads out of no folder."""
+    for member in held.getmembers():
+        last = PureWindowsPath(member.name).name  # parts at either system's strokes
+        if member.isfile() and last not in ("", "..", "."):
+            yield member, last
+
+
+def _read(held: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
+    file: IO[bytes] | None = held.extractfile(member)
+    assert file is not None, member
+    with file:
+        return file.read()
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
@@ -161,13 +195,18 @@ def _write(path: Path, data: bytes, mode: int) -> None:
     path.chmod(0o755 if mode & 0o100 else 0o644)
 
 
+def _refuse_what_cannot_be_unpacked(package: Package) -> None:
+    """Before it is fetched: it is large."""
+    if any(name.endswith(".br") for name in package.files.values()) and not _has_brotli():
+        raise MissingExtraError("brotli", "browser", f"Unpacking {package}")
+
+
+def _has_brotli() -> bool:
+    return find_spec("brotli") is not None
+
+
 def _decompressed(data: bytes) -> bytes:
-    try:
-        import brotli
-    except ImportError as error:
-        raise SurroundingsError(
-            "The package brotli is not installed, and the browser comes compressed with it.",
-            "Install it with: pip install 'accelbench[browser]'",
-        ) from error
+    import brotli
+
     found: bytes = brotli.decompress(data)
     return found

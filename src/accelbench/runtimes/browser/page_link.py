@@ -130,5 +130,5 @@ def understood(error: Mapping[str, str], what: str) -> CaseError:
             f"the browser lost its GPU at {what!r}: {message}",
             "Its GPU process crashed or the driver was reset; the next case gets a fresh browser.",
         )
-    reason = "session_failed" if what in ("open", "again", "traced") else "run_failed"
+    reason = "session_failed" if what in ("open", "traced") else "run_failed"
     return CaseError(reason, f"{error['name']}: {message}", "")

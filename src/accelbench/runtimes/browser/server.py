@@ -9,15 +9,18 @@ from elsewhere could reach it by a name of its own that points here.
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import re
 import secrets
+import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 #: Without the first two a page has no shared memory, hence no threads, and a clock of 100 µs.
@@ -38,7 +41,8 @@ _TYPES = {
 _BINARY = "application/octet-stream"
 #: What a page has fetched once it keeps, as it would of a real site.
 _KEEP = "public, max-age=31536000, immutable"
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+#: No file is longer than eighteen digits can say, and a number of thousands of them is an attack.
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 #: How long a page waits for a command before it asks again: proxies and browsers cut idle requests.
 POLL_SECONDS = 20.0
 
@@ -53,6 +57,7 @@ class Server:
         self.commands: queue.Queue[bytes] = queue.Queue()
         self.answers: queue.Queue[bytes] = queue.Queue()
         self.gone = threading.Event()
+        self.closed = threading.Event()
         self._visit = 0
         self._http = _Http(self)
         self._thread = threading.Thread(
@@ -94,7 +99,11 @@ class Server:
 
     def named(self, target: str) -> str | None:
         """The name that a request's path stands for; None where the token is wrong."""
-        _, token, name = [*urlsplit(target).path.split("/", 2), "", ""][:3]
+        try:
+            path = urlsplit(target).path
+        except ValueError:  # it looks like an address, and is none
+            return None
+        _, token, name = [*path.split("/", 2), "", ""][:3]
         if not secrets.compare_digest(token.encode(), self._token.encode()):
             return None
         return unquote(name)
@@ -105,9 +114,13 @@ class Server:
             return self._files.get(name)
 
     def close(self) -> None:
-        """Serve nothing more."""
+        """Serve nothing more, to those that are connected already neither."""
+        if self.closed.is_set():
+            return
+        self.closed.set()
         self._http.shutdown()
         self._http.server_close()
+        self._http.hang_up()
 
 
 class _Http(ThreadingHTTPServer):
@@ -116,10 +129,37 @@ class _Http(ThreadingHTTPServer):
     daemon_threads = True
     # A page that has gone must not hold up the end.
     block_on_close = False
+    # The port is new each time. On Windows another program could listen on one that is shared.
+    allow_reuse_address = False
+    allow_reuse_port = False
 
     def __init__(self, owner: Server) -> None:
         self.owner = owner
+        self._connected: set[Any] = set()
+        self._lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), _Handler)
+
+    def server_bind(self) -> None:
+        # The base would ask for this address's name, which takes seconds where nobody answers.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._connected.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._connected.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Connections outlive the listening: browsers keep them for their next request."""
+        with self._lock:
+            for connection in self._connected:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that broke is a page that went: nothing to print."""
@@ -129,6 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
     """One request."""
 
     protocol_version = "HTTP/1.1"
+    # An answer goes out as a head and a body: without this the second waits for the page's
+    # acknowledgement of the first, up to 40 ms.
+    disable_nagle_algorithm = True
     server: _Http
     server_version = "accelbench"
     sys_version = ""
@@ -159,8 +202,14 @@ class _Handler(BaseHTTPRequestHandler):
         if name != "answer":
             self._refuse(HTTPStatus.NOT_FOUND)
             return
-        length = int(self.headers.get("Content-Length") or 0)
-        data = self.rfile.read(length)
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit() and len(length) <= 18):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED)
+            return
+        data = self.rfile.read(int(length))
+        if len(data) < int(length):  # the page went in the middle of it
+            self.close_connection = True
+            return
         self._say(HTTPStatus.NO_CONTENT, {})
         self.server.owner.answers.put(data)
 
@@ -187,46 +236,53 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _alive(self) -> None:
         """Never answered to its end: when the page goes, its browser hangs up."""
+        visit = self.server.owner.visit  # before the page knows: it may be told to leave then
         self._say(HTTPStatus.OK, {"Content-Type": _BINARY, "Cache-Control": "no-store"}, True)
-        self.wfile.flush()
-        visit = self.server.owner.visit
         with contextlib.suppress(OSError):
             while self.connection.recv(1):
                 continue
         self.close_connection = True
-        if visit == self.server.owner.visit:
+        if visit == self.server.owner.visit and not self.server.owner.closed.is_set():
             self.server.owner.gone.set()
 
     def _file(self, name: str) -> None:
         path = self.server.owner.file(name)
-        if path is None:
+        try:
+            file = path.open("rb") if path else None
+        except OSError:  # it was removed since
+            file = None
+        if path is None or file is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            part = _part(self.headers.get("Range"), size)
-            if part is None:
+        with file:
+            # Ranges are for what is fetched, not for what is only asked about.
+            asked = self.headers.get("Range") if self.command == "GET" else None
+            size = os.fstat(file.fileno()).st_size
+            part = _part(asked, size)
+            if part is not None and not part:
                 self._refuse(
                     HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
                     {"Content-Range": f"bytes */{size}"},
                 )
                 return
-            start, end = part
+            taken = range(size) if part is None else part
             headers = {
                 "Content-Type": _TYPES.get(path.suffix, _BINARY),
-                "Content-Length": str(end - start),
+                "Content-Length": str(taken.stop - taken.start),
                 "Accept-Ranges": "bytes",
                 "Cache-Control": _KEEP,
             }
-            code = HTTPStatus.OK
-            if self.headers.get("Range") and (start, end) != (0, size):
-                code = HTTPStatus.PARTIAL_CONTENT
-                headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-            self._say(code, headers)
+            if part is not None:
+                headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
+            self._say(HTTPStatus.OK if part is None else HTTPStatus.PARTIAL_CONTENT, headers)
             if self.command == "HEAD":
                 return
-            for piece in _pieces(file, start, end):
+            left = len(taken)
+            for piece in _pieces(file, taken):
                 self.wfile.write(piece)
+                left -= len(piece)
+            # A file that has become shorter: the page must not wait for what never comes.
+            self.close_connection = self.close_connection or left > 0
 
     # -- answers
 
@@ -242,21 +298,23 @@ class _Handler(BaseHTTPRequestHandler):
         self._say(code, {"Content-Length": "0", **(headers or {})}, True)
 
 
-def _part(asked: str | None, size: int) -> tuple[int, int] | None:
-    """Which bytes a Range header asks for; everything without one, None where there are none."""
+def _part(asked: str | None, size: int) -> range | None:
+    """Which bytes a Range header asks for; None without one, an empty range where it has none.
+
+    What it is not, several parts or another unit, may be passed over: then everything is given.
+    """
     found = _RANGE.fullmatch(asked.strip()) if asked else None
     if found is None or not any(found.groups()):
-        return 0, size
+        return None
     first, last = found.groups()
     if not first:
-        start, end = max(0, size - int(last)), size
-    else:
-        start, end = int(first), min(size, int(last) + 1 if last else size)
-    return (start, end) if start < end else None
+        return range(max(0, size - int(last)), size)
+    return range(int(first), min(size, int(last) + 1 if last else size))
 
 
-def _pieces(file: Any, start: int, end: int, size: int = 1 << 20) -> Iterator[bytes]:
-    file.seek(start)
-    while start < end and (piece := file.read(min(size, end - start))):
-        start += len(piece)
+def _pieces(file: BinaryIO, taken: range, size: int = 1 << 20) -> Iterator[bytes]:
+    file.seek(taken.start)
+    left = taken.stop - taken.start
+    while left > 0 and (piece := file.read(min(size, left))):
+        left -= len(piece)
         yield piece

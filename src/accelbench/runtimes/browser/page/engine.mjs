@@ -29,19 +29,16 @@ export class Engine {
   }
 
   // A session of the model; one that is open is given back first, or both would be held.
-  async open(fixed, more = {}) {
+  async open(more = {}) {
     await this.release();
-    const { model, external, provider, device_type } = this.asked;
+    const { model, external, provider, device_type, strict } = this.asked;
     this.session = await this.ort.InferenceSession.create(here(`model/${model}`), {
       executionProviders: [
         provider === "webnn" ? { name: "webnn", deviceType: device_type } : provider,
       ],
       externalData: external.map((name) => ({ path: name, data: here(`model/${name}`) })),
-      ...(fixed ? { freeDimensionOverrides: fixed } : {}),
       // What a provider cannot run would go to the CPU without a word.
-      ...(provider === "wasm"
-        ? {}
-        : { extra: { session: { disable_cpu_ep_fallback: "1" } } }),
+      ...(strict ? { extra: { session: { disable_cpu_ep_fallback: "1" } } } : {}),
       ...more,
     });
   }

@@ -25,10 +25,10 @@ const actions = {
     return [{ ...itself(), adapter: await adapter(), webnn: await webnn(device_type) }];
   },
 
-  async open({ asked, fixed }) {
+  async open({ asked }) {
     const [made, script_ms] = await since(() => Engine.loaded(asked));
     engine = made;
-    const [, session_ms] = await since(() => engine.open(fixed));
+    const [, session_ms] = await since(() => engine.open());
     return [
       {
         script_ms,
@@ -39,12 +39,6 @@ const actions = {
         threads: engine.ort.env.wasm.numThreads,
       },
     ];
-  },
-
-  // The same model for other sizes, where each is another program.
-  async again({ fixed }) {
-    const [, session_ms] = await since(() => engine.open(fixed));
-    return [{ session_ms }];
   },
 
   async feed({ denoising }, arrays) {
@@ -67,11 +61,11 @@ const actions = {
   },
 
   // A second, identical session that says what it does; it takes the place of the first.
-  async traced({ fixed, runs }) {
+  async traced({ runs }) {
     const { fed } = engine;
     heard = [];
     try {
-      await engine.open(fixed, { enableProfiling: true, logSeverityLevel: 0 });
+      await engine.open({ enableProfiling: true, logSeverityLevel: 0 });
       engine.fed = fed;
       for (let i = 0; i < runs; i++) await engine.step();
       engine.session.endProfiling();
