@@ -43,6 +43,7 @@ _BINARY = "application/octet-stream"
 _KEEP = "public, max-age=31536000, immutable"
 #: No file is longer than eighteen digits can say, and a number of thousands of them is an attack.
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+_WAKING_SECONDS = 5.0
 #: How long a page waits for a command before it asks again: proxies and browsers cut idle requests.
 POLL_SECONDS = 20.0
 
@@ -60,9 +61,7 @@ class Server:
         self.closed = threading.Event()
         self._visit = 0
         self._http = _Http(self)
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, name="page-server", daemon=True
-        )
+        self._thread = threading.Thread(target=self._http.serve, name="page-server", daemon=True)
         self._thread.start()
 
     @property
@@ -118,7 +117,9 @@ class Server:
         if self.closed.is_set():
             return
         self.closed.set()
-        self._http.shutdown()
+        with contextlib.suppress(OSError):  # to be woken, it must be called
+            socket.create_connection(("127.0.0.1", self.port), _WAKING_SECONDS).close()
+            self._thread.join(_WAKING_SECONDS)
         self._http.server_close()
         self._http.hang_up()
 
@@ -143,6 +144,11 @@ class _Http(ThreadingHTTPServer):
         # The base would ask for this address's name, which takes seconds where nobody answers.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
+
+    def serve(self) -> None:
+        """Until the owner closes; the base's own loop would wake twice a second meanwhile."""
+        while not self.owner.closed.is_set():
+            self.handle_request()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
