@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -386,7 +387,15 @@ def test_npm_is_asked_for_one_version_and_nothing_around_it(
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
     into = tmp_path / "into"
     into.mkdir()
-    assert npm_pack(ENGINE, into).read_bytes() == b"archive"
+    (tmp_path / "typed").write_text("yes")
+    own = os.dup(0)
+    try:
+        with (tmp_path / "typed").open() as typed:
+            os.dup2(typed.fileno(), 0)
+        assert npm_pack(ENGINE, into).read_bytes() == b"archive"
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
     seen = json.loads((tmp_path / "seen").read_text())
     assert seen["words"][0] == "pack"
     assert seen["words"][-1] == f"{ENGINE.name}@{ENGINE.version}"

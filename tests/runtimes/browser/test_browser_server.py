@@ -248,6 +248,7 @@ def test_a_file_that_became_shorter_ends_the_answer(
         "model",
         "model/",
         "MODEL/model.onnx",
+        "model.onnx",
         "model/model.onnx/",
         "model//model.onnx",
         "model/beside.onnx",
