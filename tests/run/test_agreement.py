@@ -134,3 +134,14 @@ def test_what_no_rounding_explains_is_wrong_in_int8_too(wrong: Any) -> None:
     right, other = pick({"y": RIGHT}, 0), pick({"y": OTHER}, 0)
     assert not agree({"y": wrong}, right, other, "int8", allowed=allowed).ok
     assert agree({"y": RIGHT + 0.05 * OTHER}, right, other, "int8", allowed=allowed).ok
+
+
+def test_one_value_is_measured_by_what_several_draws_move_it() -> None:
+    """One other draw may lie near the first by chance: then no engine would agree."""
+    right = pick({"y": np.float32([5.0])}, 0)
+    near = pick({"y": np.float32([5.0 + 1e-3])}, 0)
+    far = [pick({"y": np.float32([value])}, 0) for value in (3.0, 4.5, 7.0)]
+    off = {"y": np.float32([5.0 + 1e-5])}
+    assert not agree(off, right, near, "fp32").ok
+    assert agree(off, right, [near, *far], "fp32").ok
+    assert not agree({"y": np.float32([5.1])}, right, [near, *far], "fp32").ok

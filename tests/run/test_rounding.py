@@ -68,6 +68,14 @@ def test_what_the_references_own_rounding_explains_agrees(monkeypatch: pytest.Mo
     assert asked.held.known(asked.context, Planned(case_of(), CPU)) == verdict
 
 
+def test_no_rounding_explains_what_might_be_another_precision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch, rounding=0.2)
+    assert asked.verdict(9e-3).tolerance == pytest.approx(0.01)
+    assert asked.verdict(1.1e-2).word == FAILED
+
+
 @pytest.mark.parametrize("rounding", [1e-7, None])
 def test_what_it_does_not_explain_stays_wrong(
     monkeypatch: pytest.MonkeyPatch, rounding: float | None

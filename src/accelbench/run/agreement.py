@@ -14,7 +14,7 @@ an untrained detector, which are all near one half.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,7 @@ class Agreement:
 def agree(
     outputs: Mapping[str, Any],
     reference: Outputs,
-    other: Outputs,
+    other: Outputs | Sequence[Outputs],
     precision: str,
     *,
     allowed: float | None = None,
@@ -99,12 +99,13 @@ def agree(
     Args:
         outputs: what a runtime gave for some inputs.
         reference: what the reference gave for them.
-        other: what it gives for other inputs.
+        other: what it gives for other inputs; of several, what they move on the whole.
         precision: what the runtime was asked to compute in.
         allowed: the error that is allowed; None is the most that the precision may cost.
         batches: how many items they are of; a larger batch repeats the reference's.
         draw: which values of large outputs are compared.
     """
+    others = [other] if isinstance(other, Mapping) else other
     costs = tolerance_of(precision)
     most = costs.most if allowed is None else allowed
     for name in reference:
@@ -117,7 +118,7 @@ def agree(
     errors, telling = {}, False
     for name in judged:
         right = reference[name].values
-        moved = _moved(reference[name], other.get(name))
+        moved = _moved(reference[name], [one.get(name) for one in others])
         rounding = _PLACES * costs.last_places * _rms(right[np.isfinite(right)])
         # Divided by the scale, what rounding may cost is just the tolerance.
         scale = moved + rounding / most
@@ -150,13 +151,16 @@ def _worst(held: Pairs) -> float:
     return float(np.sqrt((sums[counts > 0] / counts[counts > 0]).max()))
 
 
-def _moved(one: Kept, other: Kept | None) -> float:
+def _moved(one: Kept, others: Sequence[Kept | None]) -> float:
     """What other inputs change; an output whose very shape depends on them is moved as a whole."""
-    values = one.values
-    if other is not None and one.shape == other.shape:
-        with np.errstate(invalid="ignore", over="ignore"):
-            values = np.subtract(values, other.values, dtype=np.float64)
-    return _rms(values[np.isfinite(values)])
+    found = []
+    for other in others:
+        values = one.values
+        if other is not None and one.shape == other.shape:
+            with np.errstate(invalid="ignore", over="ignore"):
+                values = np.subtract(values, other.values, dtype=np.float64)
+        found.append(_rms(values[np.isfinite(values)]))
+    return _rms(np.asarray(found))
 
 
 def _apart(one: Array, other: Array) -> Array:

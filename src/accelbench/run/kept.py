@@ -40,8 +40,8 @@ class Kept:
 
 Outputs = Mapping[str, Kept]
 
-#: A reference's files: its outputs, and those for other inputs.
-RIGHT, OTHER = "right.npz", "other.npz"
+#: A reference's files: its outputs, and those for other inputs, of one draw or several.
+RIGHT, OTHERS = "right.npz", "other-{}.npz"
 
 
 def pick(outputs: Mapping[str, Any], draw: int, most: int = MOST_VALUES) -> dict[str, Kept]:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 #: two is no cause for doubt; TF32, bf16 and fp16 round thousands of times as much.
 _OWN_ROUNDINGS = 4.0
 
-#: What is further off than so many tolerances is not asked about: no rounding explains it.
+#: What is further off than so many tolerances is not asked about: no rounding of fp32 explains it,
+#: and TF32's or fp16's might. X-CLIP comes near: its attention has all but ties, which another
+#: rounding decides the other way, and of five draws one is 4e-3 from itself in fp64, four 5e-6.
 _WORTH_ASKING = 50.0
 
 
@@ -93,9 +95,11 @@ class Verifications:
         error, tolerance = verdict.error, verdict.tolerance
         if verdict.word != FAILED or error is None or tolerance is None:
             return verdict
-        if planned.case.precision != "fp32" or error > _WORTH_ASKING * tolerance:
+        most = _WORTH_ASKING * tolerance
+        if planned.case.precision != "fp32" or error > most:
             return verdict
-        allowed = _OWN_ROUNDINGS * self.yardsticks.fp64(context, planned.case)
+        own = _OWN_ROUNDINGS * self.yardsticks.fp64(context, planned.case)
+        allowed = min(own, most)
         if error > allowed:
             return verdict
         self.forget(planned)
