@@ -31,6 +31,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.words import Mode
+from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
@@ -266,6 +267,22 @@ QNN = [
         ("llama-tiny", "int8"),
     )
 ]
+#: In software WebGPU compiles a model's shaders for seconds: one model, and no first visit of it.
+BROWSER = [
+    dataclasses.replace(
+        array_subject(BrowserRuntime, hardware, model, "fp32"),
+        freed=None,
+        options={"first_visit": False} if hardware == "webgpu" else {},
+    )
+    for hardware, model in (
+        ("wasm", "resnet-tiny"),
+        ("wasm", "bert-tiny"),
+        ("wasm", "unet-tiny"),
+        ("webnn", "resnet-tiny"),
+        ("webnn", "bert-tiny"),
+        ("webgpu", "resnet-tiny"),
+    )
+]
 JAX = [
     Subject(
         runtime=JaxRuntime,
@@ -339,5 +356,14 @@ COMPILED_CUDA = [
 
 
 #: Run by default, and behind the markers of pyproject.toml.
-SUBJECTS: list[Subject] = [*SCRIPTED, *PYTORCH_CPU, *JAX, *ONNXRUNTIME, *OPENVINO, *QNN, *PLUGIN]
+SUBJECTS: list[Subject] = [
+    *SCRIPTED,
+    *PYTORCH_CPU,
+    *JAX,
+    *ONNXRUNTIME,
+    *OPENVINO,
+    *QNN,
+    *BROWSER,
+    *PLUGIN,
+]
 CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA

@@ -7,6 +7,7 @@ import gc
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 import weakref
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, EXAMPLE, SUBJECTS, Subject
+from suite import BROWSER, COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, EXAMPLE, SUBJECTS, Subject
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.precision import PRECISIONS
@@ -33,6 +34,7 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.words import Mode, Timing
+from accelbench.runtimes.browser.assets import engine_folder
 
 ENGINES = {"torch", "transformers", "jax", "onnx", "onnxruntime", "openvino"}
 DTYPES = {
@@ -70,7 +72,17 @@ print(json.dumps([dataclasses.asdict(info), answers, loaded], default=list))
 
 
 def parameters(subjects: list[Subject], *marks: Any) -> list[Any]:
-    return [pytest.param(subject, id=str(subject), marks=marks) for subject in subjects]
+    return [
+        pytest.param(subject, id=str(subject), marks=[*marks, *absent(subject)])
+        for subject in subjects
+    ]
+
+
+def absent(subject: Subject) -> list[Any]:
+    """A browser is fetched by npm, which is not everywhere."""
+    if subject not in BROWSER or engine_folder() is not None or shutil.which("npm"):
+        return []
+    return [pytest.mark.skip(reason="npm is not here to fetch onnxruntime-web and a browser")]
 
 
 EVERYONE = [*parameters(SUBJECTS), *parameters(CUDA_SUBJECTS, pytest.mark.cuda)]
@@ -277,7 +289,9 @@ class TestSession:
             session.sample(session.prepare(case), 1, Timing.EACH)
             memory = session.device_memory()
         # Of an NPU nobody tells; what emulates one counts in the host's memory.
-        hosted = {"cpu", "qnn"} & {subject.hardware, subject.device().unit}
+        # A browser's are counted with its processes.
+        places = {"cpu", "qnn", "wasm", "webnn", "webgpu"}
+        hosted = places & {subject.hardware, subject.device().unit}
         assert (memory is None) == bool(hosted)
         if isinstance(memory, DeviceMemory):
             assert memory.source

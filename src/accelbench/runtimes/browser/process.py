@@ -12,6 +12,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,7 @@ class BrowserProcess:
     """One running browser."""
 
     def __init__(self, program: Path, provider: str, extra: str, address: str) -> None:
+        self._closed = False
         self._scratch = Scratch()
         self._log = self._scratch.folder / "browser.log"
         # The kernel refuses Chromium's sandbox to root.
@@ -113,15 +115,28 @@ class BrowserProcess:
             return []
 
     def close(self) -> None:
-        """End every process of it and remove its profile."""
+        """End every process of it and remove its profile; a second time there is nothing to do."""
+        if self._closed:
+            return
+        self._closed = True
         all_of_it = self.processes()
         for one in all_of_it:
             with contextlib.suppress(psutil.Error):
                 one.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
-        psutil.wait_procs(all_of_it, timeout=_PATIENCE)
+        until = time.monotonic() + _PATIENCE
+        while any(map(_alive, all_of_it)) and time.monotonic() < until:
+            time.sleep(0.005)
         self._scratch.close()
+
+
+def _alive(process: psutil.Process) -> bool:
+    """Whether it still does something: one that only waits to be reaped has let go of all."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _tie() -> list[str]:

@@ -26,6 +26,12 @@ _OWN = (
     RuntimeOption(
         "device_type", "what WebNN is asked for", choices=("cpu", "gpu", "npu"), default="cpu"
     ),
+    RuntimeOption(
+        "first_visit",
+        "also measure a first visit, with nothing fetched and compiled",
+        kind="truth",
+        default=True,
+    ),
     RuntimeOption("switches", "more switches for the browser"),
 )
 _OPTIONS = frozenset({"threads", *(one.name for one in _OWN)})
@@ -67,8 +73,11 @@ class BrowserRuntime:
     def probe(self) -> list[Device | Absent]:
         """What could be started; whether a page has WebGPU or WebNN, only a page can say."""
         from accelbench.hardware.wasm import WasmDetector
+        from accelbench.hardware.webgpu import WebgpuDetector
+        from accelbench.hardware.webnn import WebnnDetector
 
-        return WasmDetector().detect()
+        found = (one.detect() for one in (WasmDetector(), WebgpuDetector(), WebnnDetector()))
+        return [device for devices in found for device in devices]
 
     def supports(self, case: Case, device: Device) -> Support:
         name = self.info.name
