@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 EXTRAS ?= torch$(if $(shell command -v nvidia-smi 2>/dev/null),$(comma)cuda)
 comma := ,
 # Every engine that runs here is tested; QNN's emulator is for Linux on x86-64.
-ENGINES := int8,onnx,openvino,jax$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(comma)qnn)
+ENGINES := int8,onnx,openvino,jax,browser$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(comma)qnn)
 
 DEMO := demo
 DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
@@ -24,7 +24,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-long test-cuda check format bench costs constraints clean
+.PHONY: help demo install test test-long test-cuda browser check format bench costs constraints clean
 
 help:
 	@echo 'make demo         install, show the hardware, measure four small models (minutes)'
@@ -88,8 +88,13 @@ format: $(INSTALLED_DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: check
+test: check browser
 	$(BIN)/python -m pytest -m 'not long and not cuda'
+
+# The engine and a browser for the tests, where npm can fetch them; checked against pinned sums.
+browser: $(INSTALLED_DEV)
+	@if command -v npm >/dev/null 2>&1; then $(BIN)/accelbench setup browser --with-chromium; \
+	 else echo 'npm is not here: tests in a browser are skipped.'; fi
 
 test-long: $(INSTALLED_DEV)
 	$(BIN)/python -m pytest -m 'long and not cuda' --timeout 3600
@@ -116,7 +121,7 @@ constraints:
 	rm -rf build/pins
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip --disable-pip-version-check install \
-	  'torch==$(TORCH_VERSION)' '.[torch,int8,onnx,openvino,jax,qnn,cuda,dev]'
+	  'torch==$(TORCH_VERSION)' '.[torch,int8,onnx,openvino,jax,qnn,browser,cuda,dev]'
 	{ sed -n '/^#/p;/^[^#]/q' constraints.txt; \
 	  build/pins/bin/python -m pip freeze --exclude accelbench | sed -E 's/\+[a-z0-9.]+$$//' | \
 	  grep -vE '^(nvidia-(cu|nc|nv)|cuda-|triton)' | LC_ALL=C sort -f; } > build/constraints.txt
