@@ -97,7 +97,7 @@ def compose(
         "quality": outcome.quality or measured.get("quality"),
         "warnings": [*measured.get("warnings", ()), *outcome.warnings],
         "evidence": evidence,
-        "emulated": device.emulated if device else None,
+        "emulated": _emulated(device, evidence),
         "verification": "not_done",
         **measured.get("metrics", {}),
         **_opened(outcome.opened),
@@ -118,6 +118,13 @@ def compose(
         body["sampling"] = measured["sampling"]
     body["nulls"] = why_null(body, outcome.null_reasons)
     return body
+
+
+def _emulated(device: Device | None, evidence: Mapping[str, Any] | None) -> bool | None:
+    """Known of some devices before, of a browser's adapter only when a page has asked for it."""
+    if device is None:
+        return None
+    return device.emulated or bool((evidence or {}).get("emulated"))
 
 
 def _self_check(outcome: Outcome) -> dict[str, Any]:

@@ -91,6 +91,11 @@ class BrowserProcess:
             )
 
     @property
+    def folder(self) -> Path:
+        """Where its profile is."""
+        return self._scratch.folder
+
+    @property
     def ended(self) -> int | None:
         """How it ended, if it did."""
         return self._process.poll()

@@ -1,0 +1,156 @@
+"""A real browser with our page in it: asked, crashed, hung, killed; nothing of it stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from browsers_here import needs_browser, program
+
+from accelbench.core.errors import CaseError
+from accelbench.runtimes.browser.assets import engine_folder
+from accelbench.runtimes.browser.page_link import Page, understood
+from accelbench.store.scratch import Scratch
+
+pytestmark = needs_browser
+
+
+def made(provider: str = "wasm") -> Page:
+    engine = engine_folder()
+    assert engine is not None
+    return Page(program(), engine, provider)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    one = made()
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def surroundings(page: Page) -> dict[str, object]:
+    said, _ = page.ask("surroundings", seconds=60, device_type="cpu")
+    return said
+
+
+def until(what: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Whether it becomes so; processes take their time to end."""
+    end = time.monotonic() + seconds
+    while not what() and time.monotonic() < end:
+        time.sleep(0.02)
+    return what()
+
+
+def over(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return True
+
+
+def renderers(page: Page) -> list[psutil.Process]:
+    return [one for one in page.browser.processes() if "--type=renderer" in one.cmdline()]
+
+
+def test_a_page_is_isolated_and_its_clock_is_measured(page: Page) -> None:
+    said = surroundings(page)
+    assert said["isolated"] is True
+    assert 0 < float(str(said["tick_ms"])) <= 0.1
+
+
+def test_visiting_again_is_no_crash(page: Page) -> None:
+    before = surroundings(page)
+    page.come_again()
+    assert surroundings(page)["agent"] == before["agent"]
+
+
+def test_a_tab_that_crashes_is_told_from_a_browser_that_ends(page: Page) -> None:
+    surroundings(page)
+    for one in renderers(page):
+        one.kill()
+    with pytest.raises(CaseError) as caught:
+        surroundings(page)
+    assert caught.value.reason == "tab_crashed"
+
+
+def test_a_browser_that_ends_says_how(page: Page) -> None:
+    surroundings(page)
+    page.browser.processes()[0].kill()
+    with pytest.raises(CaseError) as caught:
+        surroundings(page)
+    assert caught.value.reason == "browser_ended"
+    assert "-9" in caught.value.message
+
+
+def test_a_page_that_does_not_answer_is_given_up(page: Page) -> None:
+    surroundings(page)
+    for one in page.browser.processes():
+        one.suspend()
+    with pytest.raises(CaseError) as caught:
+        page.ask("surroundings", seconds=0.5, device_type="cpu")
+    assert caught.value.reason == "browser_hung"
+
+
+def test_closing_leaves_neither_process_nor_file() -> None:
+    page = made()
+    surroundings(page)
+    processes, folder = page.browser.processes(), page.browser.folder
+    assert len(processes) > 1
+    assert folder.is_dir()
+    page.close()
+    page.close()
+    assert all(map(over, processes))
+    assert not folder.exists()
+
+
+WORKER = """
+import sys, time
+from accelbench.runtimes.browser.assets import engine_folder
+from accelbench.runtimes.browser.page_link import Page
+from pathlib import Path
+page = Page(Path(sys.argv[1]), engine_folder(), "wasm")
+page.ask("surroundings", seconds=60, device_type="cpu")
+print(page.browser.folder, *(one.pid for one in page.browser.processes()), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux ends it with its parent")
+def test_a_worker_that_is_killed_leaves_no_browser_and_the_next_one_removes_its_profile() -> None:
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(program())], stdout=subprocess.PIPE, text=True
+    )
+    assert worker.stdout is not None
+    folder, *pids = worker.stdout.readline().split()
+    processes = [psutil.Process(int(pid)) for pid in pids]
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait()
+    worker.stdout.close()
+    assert until(lambda: all(map(over, processes)))
+    assert Path(folder).exists()
+    Scratch().close()
+    assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("std::bad_alloc", "out_of_memory"),
+        ("Array buffer allocation failed", "out_of_memory"),
+        ("A valid external Instance reference no longer exists.", "device_lost"),
+        ("[WebGPU] Device is lost", "device_lost"),
+        ("Can't create a session. ERROR_CODE: 9", "session_failed"),
+    ],
+)
+def test_what_a_page_says_becomes_a_reason(message: str, reason: str) -> None:
+    found = understood({"name": "Error", "message": message, "stack": ""}, "open")
+    assert found.reason == reason
