@@ -9,7 +9,7 @@ import pytest
 from hardware_records import RecordedFiles
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.hardware.browsers import NOT_ASKED, Browser, InstalledPrograms
+from accelbench.hardware.browsers import FETCHED, NOT_ASKED, Browser, InstalledPrograms
 from accelbench.hardware.common import ProbeFailedError
 from accelbench.hardware.directml import DirectmlDetector
 from accelbench.hardware.openvino import OpenvinoDetector
@@ -145,6 +145,8 @@ class RecordedPrograms:
         return f"{browser.name} 150"
 
 
+#: No browser that was fetched for this user.
+NO_CACHE = {"ACCELBENCH_CACHE": "/nowhere"}
 FIREFOX = Browser("Firefox", "/usr/bin/firefox", "firefox")
 CHROME = Browser("Google Chrome", "/usr/bin/google-chrome", "chromium")
 
@@ -181,7 +183,7 @@ def test_programs_on_path_are_found_once_and_tell_their_version(tmp_path):
     program.chmod(0o755)
     (tmp_path / "chromium-browser").symlink_to(program)
     (tmp_path / "firefox").write_text("not a program")
-    programs = InstalledPrograms({"PATH": str(tmp_path)}, "linux")
+    programs = InstalledPrograms({"PATH": str(tmp_path), **NO_CACHE}, "linux")
     (browser,) = programs.find()
     assert browser == Browser("Chromium", str(program), "chromium")
     assert programs.version(browser) == "Chromium 150.0.7"
@@ -191,7 +193,7 @@ def test_windows_browsers_are_found_by_folder_and_not_started(tmp_path):
     edge = tmp_path / "Microsoft" / "Edge" / "Application" / "msedge.exe"
     edge.parent.mkdir(parents=True)
     edge.touch(0o755)
-    programs = InstalledPrograms({"PROGRAMFILES": str(tmp_path)}, "win32")
+    programs = InstalledPrograms({"PROGRAMFILES": str(tmp_path), **NO_CACHE}, "win32")
     (browser,) = programs.find()
     assert browser.name == "Microsoft Edge"
     assert programs.version(browser) == ""
@@ -221,3 +223,29 @@ def test_why_directml_is_absent():
     assert "pip install onnxruntime-directml" in none.remedy
     (none,) = directml("Microsoft Basic Display Adapter")
     assert "no driver of a graphics card" in none.reason
+
+
+def test_the_browser_that_was_fetched_is_one_and_webnn_asks_it_first(tmp_path):
+    fetched = tmp_path / "browser" / "chromium-153.0.0" / "chromium"
+    fetched.parent.mkdir(parents=True)
+    fetched.touch(0o755)
+    own = tmp_path / "google-chrome"
+    own.touch(0o755)
+    environment = {"PATH": str(tmp_path), "ACCELBENCH_CACHE": str(tmp_path)}
+    programs = InstalledPrograms(environment, "win32" if sys.platform == "win32" else "linux")
+    programs.version = lambda browser: ""
+    assert [one.name for one in programs.find()] == ["Google Chrome", FETCHED]
+    assert WebgpuDetector(programs).detect()[0].name == "Google Chrome"
+    assert WebnnDetector(programs).detect()[0].name == FETCHED
+
+
+def test_a_browser_that_is_named_is_the_only_one(tmp_path):
+    (tmp_path / "chromium").touch(0o755)
+    mine = tmp_path / "my-browser"
+    mine.touch(0o755)
+    environment = {"PATH": str(tmp_path), **NO_CACHE, "ACCELBENCH_BROWSER": str(mine)}
+    assert InstalledPrograms(environment, "linux").find() == [
+        Browser("my-browser", str(mine), "chromium")
+    ]
+    environment["ACCELBENCH_BROWSER"] = str(tmp_path / "firefox-nightly")
+    assert InstalledPrograms(environment, "linux").find() == []

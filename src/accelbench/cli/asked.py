@@ -15,6 +15,7 @@ from accelbench.core.options import meant, written
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.words import Mode
+from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.detect import known
 
 
@@ -37,6 +38,15 @@ def models_for(
         all_models=every or (nothing and hardware_named),
         models_file=models_file,
     )
+
+
+def use_browser(program: Path | None) -> None:
+    """Whatever runs in a browser runs in this one: detectors and workers read it from here."""
+    if program is None:
+        return
+    if not program.expanduser().is_file():
+        raise UsageError(f"There is no browser at {str(program)!r}.", "Give the program's path.")
+    os.environ[BROWSER_VARIABLE] = str(program.expanduser().absolute())
 
 
 def platforms(names: Sequence[str]) -> tuple[str, ...]:

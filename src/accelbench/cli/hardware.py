@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -40,12 +41,18 @@ def hardware(
     ),
     as_json: bool = typer.Option(False, "--json", help="One JSON document, for machines."),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Every detail of each device."),
+    browser: Path | None = typer.Option(
+        None, "--browser", help="Of browsers, only the one that this program is."
+    ),
 ) -> None:
     """Show every platform, present or absent, and why.
 
     A device can be present while no runtime serves it yet: the last column tells.
     """
+    from accelbench.cli.asked import use_browser
     from accelbench.hardware.detect import detect, detect_all
+
+    use_browser(browser)
 
     wanted = [part for name in names or () for part in name.split(",") if part]
     found = {name: detect(name) for name in wanted} if wanted else detect_all()

@@ -44,6 +44,9 @@ def run(
     hardware: list[str] | None = typer.Option(
         None, "--hardware", help="Platforms, such as cpu, cuda or cuda:1; all present by default."
     ),
+    browser: Path | None = typer.Option(
+        None, "--browser", help="The browser that webgpu, webnn and wasm run in: its program."
+    ),
     framework: list[str] | None = typer.Option(
         None,
         "--framework",
@@ -192,6 +195,7 @@ def run(
 
     _refuse_contradictions(ctx)
     asked.refuse_pure_autocast(pure, words(precision))
+    asked.use_browser(browser)
     stream = sys.stderr if as_json else sys.stdout
     places = running.Places(
         database=None if no_database else (db or db_path),

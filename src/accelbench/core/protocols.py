@@ -351,6 +351,15 @@ class Runtime(Protocol):
         ...
 
 
+@runtime_checkable
+class SetUp(Protocol):
+    """A runtime that needs more than its package: something that a command fetches."""
+
+    def ready(self) -> Support:
+        """Whether that is there. Where it is not, only who names its platforms hears of it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What a runtime opens instead of a torch module."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.case import Target
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Absent, Device, Runtime, SetUp, Support
 from accelbench.core.words import Status
 from accelbench.run.plan import Refusal, Request
 
@@ -44,6 +44,10 @@ def places(
             else:
                 notes.append(f"{name} is present, but {text}; left out.")
             continue
+        waiting = [] if named or request.runtimes else _not_set_up(serving, runtimes)
+        if waiting:
+            notes += [f"{name} is present, but {one.message}; left out." for one in waiting]
+            continue
         device, refusal_or_none = _device(name, rest, found.get(name, ()))
         chosen += [
             Place(Target(runtime, name, _named(device, rest)), device, refusal_or_none)
@@ -66,6 +70,13 @@ def _serving(
     if wanted:
         return tuple(r for r in wanted if hardware in runtimes[r].info.hardware)
     return tuple(n for n, runtime in runtimes.items() if hardware in runtime.info.default_for)
+
+
+def _not_set_up(serving: Sequence[str], runtimes: Mapping[str, Runtime]) -> list[Support]:
+    """What is missing of those that serve a platform, where none of them can."""
+    found = [one.ready() for one in map(runtimes.__getitem__, serving) if isinstance(one, SetUp)]
+    missing = [one for one in found if not one.ok]
+    return missing if len(missing) == len(serving) else []
 
 
 def _unserved(hardware: str, wanted: Sequence[str]) -> str:

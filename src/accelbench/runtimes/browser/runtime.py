@@ -85,8 +85,18 @@ class BrowserRuntime:
             missing(name, ("onnx",), "onnx")
             or beyond_forward(name, case, _OPTIONS, "its graphs are optimised anyway")
             or not_listed(name, case, self.info.precisions)
-            or _set_up(name)
+            or _refused(self.ready())
+            or _refused(_drivable(device))
             or SUPPORTED
+        )
+
+    def ready(self) -> Support:
+        if engine_folder() is not None:
+            return SUPPORTED
+        return no(
+            "not_set_up",
+            "the browser runtime's engine, onnxruntime-web, has not been fetched",
+            f"Fetch it with: {COMMAND}",
         )
 
     def wants(self, case: Case) -> Wanted:
@@ -111,11 +121,16 @@ class BrowserRuntime:
         return session
 
 
-def _set_up(name: str) -> Support | None:
-    if engine_folder() is not None:
-        return None
+def _refused(support: Support) -> Support | None:
+    return None if support.ok else support
+
+
+def _drivable(device: Device) -> Support:
+    """Browsers of Chromium's kind alone: others are started and told what to do in other ways."""
+    if device.details.get("engine", "chromium") == "chromium":
+        return SUPPORTED
     return no(
-        "not_set_up",
-        f"the {name} runtime's engine, onnxruntime-web, has not been fetched",
-        f"Fetch it with: {COMMAND}",
+        "browser_kind",
+        f"{device.name} is no browser of Chromium's kind, and is not driven",
+        "Use Chrome, Edge or Chromium: --browser PATH, or the one of accelbench setup browser.",
     )
