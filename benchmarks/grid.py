@@ -2,8 +2,8 @@
 
 Every model on every runtime that runs here, in one unattended run; what was refused, failed or
 was not verified counts as a miss and is listed with the command that shows it again. Each part
-keeps its figures when it ends, so that a machine may be given them one after the other; shares
-are of all models, over the parts that are kept.
+keeps its figures when it ends, beside what was kept of other models, so that a machine may be
+given parts and models one after the other; shares are of all models, over what is kept.
 
     python benchmarks/grid.py                        everything; many hours on two cores
     python benchmarks/grid.py --models bert-tiny,gpt2-tiny
@@ -22,8 +22,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -216,10 +217,39 @@ def shares(groups: Sequence[dict[str, Any]], models: Sequence[str]) -> list[dict
     return found
 
 
-def kept() -> list[dict[str, Any]]:
-    """The groups of every part that was kept, whichever machine it was measured on."""
-    files = sorted((HERE / "results").glob("grid-*.json"))
-    return [group for file in files for group in json.loads(file.read_text())["groups"]]
+def files_of(name: str) -> list[Path]:
+    """What was kept of a part, whichever machine it was measured on."""
+    return sorted((HERE / "results").glob(f"grid-{name}-*.json"))
+
+
+def groups_in(file: Path) -> list[dict[str, Any]]:
+    """The groups that were kept in a file."""
+    groups: list[dict[str, Any]] = json.loads(file.read_text())["groups"]
+    return groups
+
+
+def merged(
+    before: Iterable[dict[str, Any]], now: Iterable[dict[str, Any]], models: Collection[str]
+) -> list[dict[str, Any]]:
+    """What is known now; of models that were not asked now, what was known before."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for group in [*map(partial(without, models), before), *now]:
+        key = (group["runtime"], group["mode"], group["precision"])
+        other = found.setdefault(key, {**group, "right": [], "misses": []})
+        other["right"] = sorted({*other["right"], *group["right"]})
+        other["misses"] = sorted(
+            [*other["misses"], *group["misses"]], key=lambda miss: str(miss["model"])
+        )
+    return list(found.values())
+
+
+def without(models: Collection[str], group: dict[str, Any]) -> dict[str, Any]:
+    """A group, these models left out."""
+    return {
+        **group,
+        "right": [name for name in group["right"] if name not in models],
+        "misses": [miss for miss in group["misses"] if miss["model"] not in models],
+    }
 
 
 def show(groups: Sequence[dict[str, Any]]) -> None:
@@ -258,9 +288,11 @@ def main() -> None:
             verified(models, asked.db) if name == "large" else measured(name, models, asked.db)
         groups = counted(name, cells(asked.db), models)
         show(groups)
-        keep(f"grid-{name}", {"models": models, "groups": groups})
+        before = [group for file in files_of(name) for group in groups_in(file)]
+        keep(f"grid-{name}", {"groups": merged(before, groups, models)})
     everything = [model.id for model in every_model()]
-    show_shares(shares(kept(), everything))
+    kept = [group for file in files_of("*") for group in groups_in(file)]
+    show_shares(shares(kept, everything))
 
 
 if __name__ == "__main__":
