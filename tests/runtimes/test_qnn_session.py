@@ -17,6 +17,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Job
 from accelbench.core.words import Timing
 from accelbench.runtimes.qnn import QnnRuntime
+from accelbench.runtimes.qnn.session import distances
 
 pytest.importorskip("onnxruntime_qnn")
 
@@ -172,3 +173,14 @@ def test_an_output_that_is_no_number_is_unlike_the_cpu() -> None:
             assert "the output b" in raised.value.message
         session._against_cpu = {"a": 0.1, "b": 0.2}
         session._hold_to_cpu()
+
+
+def test_a_few_values_are_judged_only_where_there_is_nothing_else() -> None:
+    many = np.linspace(-1, 1, 64, dtype=np.float32)
+    one = np.float32([[0.006]])
+    found = distances({"logit": (one + 0.1, one), "embeds": (many + 0.01, many)})
+    assert set(found) == {"embeds"}
+    assert 0 < found["embeds"] < 0.1
+    alone = distances({"logit": (np.float32([[2.2]]), np.float32([[2.0]]))})
+    assert alone["logit"] == pytest.approx(0.1, rel=0.05)
+    assert distances({"ids": (np.int64([1]), np.int64([2]))}) == {}

@@ -32,6 +32,7 @@ _TRACE = "trace.csv"
 #: norm written out (a workaround).
 _MOST_APART = 0.35
 _ROUNDING = 4 * 2.0**-10
+_FEW = 16  # values
 
 #: What a provider's shares are said as.
 _CPU = "cpu:0"
@@ -203,17 +204,30 @@ class QnnSession(ArraySession):
             right = cpu.run(self._names, fed)
         except Exception as error:
             raise understood(error, "no_cpu_to_hold_against") from error
-        found = {}
-        pairs = zip(self._run(fed), right, strict=True)
-        for one, (here, there) in zip(self.manifest.outputs, pairs, strict=True):
-            if there.dtype.kind == "f":
-                apart = float(np.sqrt(np.mean(np.square(here - there, dtype=np.float64))))
-                size = float(np.sqrt(np.mean(np.square(there, dtype=np.float64))))
-                # Rounding alone moves values that are nearly all the same, such as the boxes of
-                # an untrained detector: four last places of fp16 are to be within what is allowed.
-                scale = float(np.std(there, dtype=np.float64)) + _ROUNDING / _MOST_APART * size
-                found[one.name] = round(apart / (scale or 1.0), 6)
-        return found
+        found = zip(self._run(fed), right, strict=True)
+        names = [one.name for one in self.manifest.outputs]
+        return distances(dict(zip(names, found, strict=True)))
 
     def close(self) -> None:
         self._session = self._looked_with = None
+
+
+def distances(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, float]:
+    """How far outputs are from others, each in its own spread.
+
+    A few values have no spread that says anything: CLIP's one logit may lie near nought. They
+    are judged where the model is verified, by what other inputs move them, and here only if there
+    is nothing else.
+    """
+    floats = {name: pair for name, pair in pairs.items() if pair[1].dtype.kind == "f"}
+    many = {name: pair for name, pair in floats.items() if pair[1].size >= _FEW}
+    return {name: round(_apart(*pair), 6) for name, pair in (many or floats).items()}
+
+
+def _apart(here: Any, there: Any) -> float:
+    apart = float(np.sqrt(np.mean(np.square(here - there, dtype=np.float64))))
+    size = float(np.sqrt(np.mean(np.square(there, dtype=np.float64))))
+    # Rounding alone moves values that are nearly all the same, such as the boxes of an untrained
+    # detector: four last places of fp16 are to be within what is allowed.
+    spread = float(np.std(there, dtype=np.float64)) if there.size >= _FEW else size
+    return apart / ((spread + _ROUNDING / _MOST_APART * size) or 1.0)
