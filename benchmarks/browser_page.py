@@ -1,7 +1,6 @@
 """The browser runtime: is the reported median what a page written by hand finds?
 
-`accelbench run` of one case against `bare_page.py`, a fresh browser each, interleaved; and what a
-case costs beyond what is measured of it, with one browser for a model's cases.
+`accelbench run` of one case against `bare_page.py`, a fresh browser each, interleaved.
 
     python benchmarks/browser_page.py [--models resnet-tiny,bert-tiny] [--pairs 24]
 """
@@ -9,16 +8,10 @@ case costs beyond what is measured of it, with one browser for a model's cases.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
-import tempfile
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.cache import Cache
-from keeping import HERE, accelbench_median, bounded, interleaved, keep
+from keeping import accelbench_median, artefact, bare_median, bounded, interleaved, keep
 
 PROVIDERS = ("wasm", "webnn")
 THREADS = "1"
@@ -34,27 +27,6 @@ def case(model: str, provider: str) -> list[str]:
     ]  # fmt: skip
 
 
-def artefact(model: str, provider: str) -> Path:
-    """The folder of what the page opens; exported now, so that no measurement is beside it."""
-    command = [sys.executable, "-m", "accelbench", "run", *case(model, provider)]
-    command += ["--iterations", "1", "--warmup", "0", "--json", "--quiet", "--no-database"]
-    with tempfile.TemporaryDirectory(prefix="accelbench-benchmark-") as folder:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
-    (row,) = json.loads(done.stdout)["results"]
-    key: str = row["evidence"]["details"]["artefact"]["key"]
-    return Cache().folder / key
-
-
-def by_hand(provider: str, folder: Path) -> float:
-    """The median that the page finds."""
-    command = [sys.executable, str(HERE / "bare_page.py"), provider, str(folder)]
-    command += [THREADS, STEPS, WARMUP]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr.strip()[-2000:]}")
-    return float(done.stdout.strip().splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--models", default="resnet-tiny,bert-tiny")
@@ -64,11 +36,14 @@ def main() -> None:
         figures: dict[str, Any] = {"model": model, "threads": int(THREADS)}
         reached = []
         for provider in PROVIDERS:
-            folder = artefact(model, provider)
+            folder = artefact(case(model, provider))
             ours = [*case(model, provider), "--iterations", STEPS, "--warmup", WARMUP]
+            page = [provider, str(folder), THREADS, STEPS, WARMUP]
             print(f"{model}, {provider}: a by hand, b ours")
             figures[provider] = interleaved(
-                partial(accelbench_median, ours), partial(by_hand, provider, folder), asked.pairs
+                partial(accelbench_median, ours),
+                partial(bare_median, page, program="bare_page.py"),
+                asked.pairs,
             )
             reached.append(bounded(f"{model}, {provider}", figures[provider], LIMIT))
         keep(f"browser-page-{model}", {**figures, "reached": all(reached)})

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from accelbench.artifacts.cache import Cache
 from accelbench.hardware.environment import environment
 from accelbench.measure.launches import abba, paired_interval
 
@@ -54,10 +55,23 @@ def accelbench_median(arguments: list[str], cpu: int | None = None) -> float:
     return float(row["latency_p50_ms"])
 
 
-def bare_median(arguments: list[str], cpu: int | None = None) -> float:
-    """The median that the bare process prints."""
-    command = [sys.executable, str(HERE / "bare.py"), *arguments]
-    done = subprocess.run(pinned(command, cpu), capture_output=True, text=True, check=True)
+def artefact(arguments: list[str]) -> Path:
+    """The folder of what a case opens; exported now, so that no measurement is beside it."""
+    command = [sys.executable, "-m", "accelbench", "run", *arguments]
+    command += ["--iterations", "1", "--warmup", "0", "--json", "--quiet", "--no-database"]
+    with tempfile.TemporaryDirectory(prefix="accelbench-benchmark-") as folder:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    (row,) = json.loads(done.stdout)["results"]
+    key: str = row["evidence"]["details"]["artefact"]["key"]
+    return Cache().folder / key
+
+
+def bare_median(arguments: list[str], cpu: int | None = None, program: str = "bare.py") -> float:
+    """The median that a program beside this one prints, in a process of its own."""
+    command = [sys.executable, str(HERE / program), *arguments]
+    done = subprocess.run(pinned(command, cpu), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr.strip()[-2000:]}")
     return float(done.stdout.strip().splitlines()[-1])
 
 

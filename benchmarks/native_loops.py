@@ -12,23 +12,18 @@ Each comparison interleaved, one thread:
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.cache import Cache
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.protocols import Device, Job
 from accelbench.core.words import Timing
-from bare_engine import Step
-from keeping import HERE, accelbench_median, bounded, interleaved, keep
+from bare_engine import Step, looped
+from keeping import accelbench_median, artefact, bare_median, bounded, interleaved, keep
 
 THREADS = "1"
 #: An engine of ours, and what it is held against across processes.
@@ -48,25 +43,6 @@ def case(model: str, engine: str) -> list[str]:
         model, "--framework", engine, "--hardware", PLACES[engine], "--batch-sizes", "1",
         "--new-tokens", "0", "--threads", THREADS, "--benchmark-only",
     ]  # fmt: skip
-
-
-def artefact(model: str, engine: str) -> Path:
-    """The folder of what a runtime opens; exported now, so that no measurement is beside it."""
-    command = [sys.executable, "-m", "accelbench", "run", *case(model, engine)]
-    command += ["--iterations", "1", "--warmup", "0", "--json", "--quiet", "--no-database"]
-    with tempfile.TemporaryDirectory(prefix="accelbench-benchmark-") as folder:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
-    (row,) = json.loads(done.stdout)["results"]
-    return Cache().folder / row["evidence"]["details"]["artefact"]["key"]
-
-
-def bare(other: str, folder: Path, *how: str) -> float:
-    """The median that a process of its own prints."""
-    command = [sys.executable, str(HERE / "bare_engine.py"), other, str(folder), THREADS, *how]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr.strip()[-2000:]}")
-    return float(done.stdout.strip().splitlines()[-1])
 
 
 def plain(engine: str, session: Any, inputs: Any) -> Step:
@@ -97,12 +73,8 @@ def same_process(model: str, engine: str, folder: Path, pairs: int) -> dict[str,
         return statistics.median(session.sample(inputs, steps, Timing.EACH).phase_ns["step"]) / 1e6
 
     def theirs() -> float:
-        times = []
-        for _ in range(steps):
-            start = time.perf_counter_ns()
-            step()
-            times.append(time.perf_counter_ns() - start)
-        return statistics.median(times) / 1e6
+        median: float = looped(step, steps, 0)
+        return median
 
     found = interleaved(ours, theirs, pairs)
     session.close()
@@ -116,7 +88,12 @@ def across_processes(
     steps, warmup = ("2000", "200") if model.endswith("tiny") else ("30", "5")
     ours = [*case(model, engine), "--iterations", steps, "--warmup", warmup]
     theirs = (APP_SECONDS,) if other == "benchmark_app" else (steps, warmup)
-    return interleaved(lambda: accelbench_median(ours), lambda: bare(other, folder, *theirs), pairs)
+    loop = [other, str(folder), THREADS, *theirs]
+    return interleaved(
+        partial(accelbench_median, ours),
+        partial(bare_median, loop, program="bare_engine.py"),
+        pairs,
+    )
 
 
 def main() -> None:
@@ -128,7 +105,7 @@ def main() -> None:
     for model in asked.models.split(","):
         figures: dict[str, Any] = {"model": model, "threads": int(THREADS)}
         reached = []
-        folders = {engine: artefact(model, engine) for engine in PLACES}
+        folders = {engine: artefact(case(model, engine)) for engine in PLACES}
         for engine, folder in folders.items():
             name = f"{engine}, same process"
             print(f"{model}, {name}: a bare, b ours")

@@ -16,7 +16,7 @@ export class Engine {
     const ort = await import(here(`ort/${script}`));
     ort.env.wasm.wasmPaths = { mjs: here(`ort/${core}.mjs`), wasm: here(`ort/${core}.wasm`) };
     if (asked.threads) ort.env.wasm.numThreads = asked.threads;
-    ort.env.logLevel = asked.verbose ? "verbose" : "error";
+    ort.env.logLevel = "error";
     return new Engine(ort, asked);
   }
 

@@ -35,7 +35,6 @@ const actions = {
         session_ms,
         fetched: fetched(),
         inputs: engine.session.inputNames,
-        outputs: engine.session.outputNames,
         threads: engine.ort.env.wasm.numThreads,
       },
     ];
