@@ -70,11 +70,11 @@ def same_process(model: str, engine: str, folder: Path, pairs: int) -> dict[str,
     step = plain(engine, session, inputs)
 
     def ours() -> float:
-        return statistics.median(session.sample(inputs, steps, Timing.EACH).phase_ns["step"]) / 1e6
+        times = session.sample(inputs, steps, Timing.EACH).phase_ns["step"]
+        return float(statistics.median(times)) / 1e6
 
     def theirs() -> float:
-        median: float = looped(step, steps, 0)
-        return median
+        return looped(step, steps, 0)
 
     found = interleaved(ours, theirs, pairs)
     session.close()
