@@ -46,6 +46,7 @@ class Machine:
         monkeypatch.setattr(assets, "npm_pack", self.pack)
         monkeypatch.setattr(browsers, "InstalledPrograms", lambda: self)
         monkeypatch.setenv("ACCELBENCH_CACHE", str(cache))
+        monkeypatch.delenv(browsers.BROWSER_VARIABLE, raising=False)
 
     def _made(self, name: str, version: str, file: str, content: bytes, licence: str) -> Package:
         made = io.BytesIO()
@@ -62,6 +63,10 @@ class Machine:
         path = into / "archive.tgz"
         path.write_bytes(self._archives[package.name])
         return path
+
+    def named_in_vain(self) -> str:
+        """Nobody names one, unless a test takes the real look for programs."""
+        return ""
 
     def find(self) -> list[Browser]:
         """As the look for programs: what is installed, then what was fetched."""
@@ -80,6 +85,18 @@ def setup(command: Callable[..., Command]) -> Command:
     return command("setup")
 
 
+@pytest.fixture
+def naming(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Names the one browser that is to be used."""
+
+    def name(program: Path) -> None:
+        monkeypatch.setattr(browsers, "InstalledPrograms", LOOK)
+        monkeypatch.setenv(browsers.BROWSER_VARIABLE, str(program))
+
+    return name
+
+
+LOOK = browsers.InstalledPrograms
 ENGINE, CHROMIUM = "onnxruntime-web", "@some/chromium"
 
 
@@ -90,10 +107,11 @@ def test_without_a_browser_both_are_fetched_and_told(machine: Machine, setup: Co
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "Fetching onnxruntime-web 1.2.3 (MIT) …",
-        f"It lies in {engine}",
+        f"  It lies in {engine}",
         "Fetching @some/chromium 4.5.6 (BSD-3) …",
-        f"It lies in {chromium}",
-        f"Pages can run in {browsers.FETCHED}: {chromium / 'chromium'}",
+        f"  It lies in {chromium}",
+        f"Pages can run in {browsers.FETCHED}:",
+        f"  {chromium / 'chromium'}",
     ]
     assert (engine / "engine.mjs").read_bytes() == b"engine"
     assert (chromium / "chromium").read_bytes() == b"program"
@@ -104,12 +122,13 @@ def test_what_is_there_is_said_to_be_and_not_fetched(machine: Machine, setup: Co
     code, out, _ = setup("browser")
     assert code == 0
     assert machine.asked == [ENGINE, CHROMIUM]
-    assert out.splitlines()[0] == (
-        "onnxruntime-web 1.2.3 (MIT) is there already:"
-        f" {machine.cache / 'browser' / 'onnxruntime-web-1.2.3'}"
-    )
+    engine = machine.cache / "browser" / "onnxruntime-web-1.2.3"
     # The browser that was fetched is none of the user's own: it goes on being looked after.
-    assert "@some/chromium 4.5.6 (BSD-3) is there already" in out
+    assert out.splitlines()[:3] == [
+        "onnxruntime-web 1.2.3 (MIT)",
+        f"  is there already: {engine}",
+        "@some/chromium 4.5.6 (BSD-3)",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,12 +160,15 @@ def test_where_the_browser_does_not_run_it_is_not_fetched(machine: Machine, setu
     machine.runs_here = False
     code, out, _ = setup("browser")
     assert (code, machine.asked) == (0, [ENGINE])
-    assert out.splitlines()[-1] == (
-        "No browser is here that pages could run in. Install Chrome, Edge or Chromium, or name"
-        " one: export ACCELBENCH_BROWSER=PATH"
-    )
+    assert out.splitlines()[-2:] == [
+        "No browser is here that pages could run in.",
+        "Install Chrome, Edge or Chromium, or name one: export ACCELBENCH_BROWSER=PATH",
+    ]
     machine.installed = [CHROME]
-    assert setup("browser")[1].splitlines()[-1] == "Pages can run in Google Chrome: /opt/chrome"
+    assert setup("browser")[1].splitlines()[-2:] == [
+        "Pages can run in Google Chrome:",
+        "  /opt/chrome",
+    ]
 
 
 def test_a_browser_that_would_not_run_is_refused(machine: Machine, setup: Command) -> None:
@@ -156,6 +178,52 @@ def test_a_browser_that_would_not_run_is_refused(machine: Machine, setup: Comman
     assert err.startswith("accelbench: The Chromium that can be fetched runs on Linux on x86-64")
     assert "ACCELBENCH_BROWSER" in err
     assert (machine.asked, machine.cache.exists()) == ([], False)
+
+
+def test_a_name_that_leads_nowhere_is_said_before_anything_is_fetched(
+    machine: Machine, setup: Command, naming: Callable[[Path], None], tmp_path: Path
+) -> None:
+    naming(tmp_path / "gone")
+    for words in ((), ("--with-chromium",), ("--json",)):
+        code, out, err = setup("browser", *words)
+        assert (code, out) == (EXIT_ENVIRONMENT, "")
+        assert err == (
+            f"accelbench: There is no program at {tmp_path / 'gone'}, which ACCELBENCH_BROWSER or"
+            " --browser names. Name a browser's program, or none: unset ACCELBENCH_BROWSER\n"
+        )
+    assert (machine.asked, machine.cache.exists()) == ([], False)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("firefox", 0o755), ("chrome", 0o644)])
+def test_what_is_named_and_would_not_run_pages_is_refused(
+    machine: Machine,
+    setup: Command,
+    naming: Callable[[Path], None],
+    tmp_path: Path,
+    name: str,
+    mode: int,
+) -> None:
+    program = tmp_path / name
+    program.touch(mode)
+    naming(program)
+    code, out, err = setup("browser")
+    assert (code, out, machine.asked) == (EXIT_ENVIRONMENT, "", [])
+    assert str(program) in err
+    assert "unset ACCELBENCH_BROWSER" in err
+
+
+def test_an_option_names_a_browser_too(
+    machine: Machine, setup: Command, naming: Callable[[Path], None], tmp_path: Path
+) -> None:
+    mine, gone = tmp_path / "mine", tmp_path / "gone"
+    mine.touch(0o755)
+    naming(gone)  # the option goes before what the environment says
+    code, out, err = setup("browser", "--browser", str(gone))
+    assert (code, out, machine.asked) == (EXIT_USAGE, "", [])
+    assert err == f"accelbench: There is no browser at '{gone}'. Give the program's path.\n"
+    code, out, _ = setup("browser", "--browser", str(mine))
+    assert (code, machine.asked) == (0, [ENGINE])
+    assert out.splitlines()[-2:] == ["Pages can run in mine:", f"  {mine}"]
 
 
 def test_json_is_one_document(machine: Machine, setup: Command) -> None:

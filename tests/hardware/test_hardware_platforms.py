@@ -138,6 +138,9 @@ class RecordedPrograms:
     def __init__(self, *browsers):
         self.browsers = browsers
 
+    def named_in_vain(self):
+        return ""
+
     def find(self):
         return list(self.browsers)
 
@@ -158,7 +161,8 @@ CHROME = Browser("Google Chrome", "/usr/bin/google-chrome", "chromium")
 def test_no_browser_is_a_reason(detector, hardware):
     (none,) = detector(RecordedPrograms()).detect()
     assert (none.hardware, none.reason) == (hardware, "no browser found")
-    assert "Install Google Chrome" in none.remedy
+    assert "install Google Chrome" in none.remedy
+    assert "accelbench setup browser" in none.remedy
 
 
 def test_a_browser_is_not_yet_an_adapter():
@@ -247,5 +251,42 @@ def test_a_browser_that_is_named_is_the_only_one(tmp_path):
     assert InstalledPrograms(environment, "linux").find() == [
         Browser("my-browser", str(mine), "chromium")
     ]
-    environment["ACCELBENCH_BROWSER"] = str(tmp_path / "firefox-nightly")
-    assert InstalledPrograms(environment, "linux").find() == []
+    assert InstalledPrograms(environment, "linux").named_in_vain() == ""
+
+
+@pytest.mark.parametrize("detector", [WebnnDetector, WebgpuDetector, WasmDetector])
+def test_a_browser_that_is_named_and_not_there_is_not_replaced(tmp_path, detector):
+    (tmp_path / "chromium").touch(0o755)
+    gone = tmp_path / "gone"
+    environment = {"PATH": str(tmp_path), **NO_CACHE, "ACCELBENCH_BROWSER": str(gone)}
+    programs = InstalledPrograms(environment, "linux")
+    assert programs.find() == []
+    (none,) = detector(programs).detect()
+    assert none.reason == (
+        f"there is no program at {gone}, which ACCELBENCH_BROWSER or --browser names"
+    )
+    assert none.remedy == "Name a browser's program, or none: unset ACCELBENCH_BROWSER"
+    gone.mkdir()  # a folder is no program either
+    assert programs.named_in_vain()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there every file may be started")
+def test_a_file_that_cannot_be_started_is_no_browser(tmp_path):
+    mine = tmp_path / "mine"
+    mine.touch(0o644)
+    programs = InstalledPrograms({**NO_CACHE, "ACCELBENCH_BROWSER": str(mine)}, "linux")
+    assert (programs.find(), bool(programs.named_in_vain())) == ([], True)
+
+
+def test_a_firefox_does_not_hide_the_browser_that_was_fetched(tmp_path):
+    (tmp_path / "firefox").touch(0o755)
+    for version in ("99.0.0", "153.0.0", "100.0.0"):
+        program = tmp_path / "browser" / f"chromium-{version}" / "chromium"
+        program.parent.mkdir(parents=True)
+        program.touch(0o755)
+    environment = {"PATH": str(tmp_path), "ACCELBENCH_CACHE": str(tmp_path)}
+    programs = InstalledPrograms(environment, "linux")
+    programs.version = lambda browser: ""
+    first, *_, last = WasmDetector(programs).detect()
+    assert (first.name, first.ordinal, last.name) == (FETCHED, 0, "Firefox")
+    assert "chromium-153.0.0" in first.details["path"]  # of several, the newest

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from accelbench.hardware.doctor.checks import Examined
     from accelbench.hardware.doctor.world import World
 
+_FETCH_A_BROWSER = "accelbench setup browser --with-chromium"
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -49,12 +51,18 @@ def world(db: Path | None, timeout: float) -> World:
     """This machine, with what other rooms know of it."""
     from accelbench.artifacts.cache import SIZE_VARIABLE, size_cap
     from accelbench.hardware.doctor.world import Folder, World
+    from accelbench.runtimes.browser.pins import chromium_runs_here
     from accelbench.store.database import default_path
     from accelbench.store.folders import FOLDER_VARIABLE, default_folder
 
     remedy = f"export {FOLDER_VARIABLE}=FOLDER for another place, {SIZE_VARIABLE}=5 for less of it"
     folder = Folder("artefact cache", default_folder(), size_cap(), remedy)
-    return World(store=default_path(db), cache=folder, engine_seconds=timeout)
+    return World(
+        store=default_path(db),
+        cache=folder,
+        engine_seconds=timeout,
+        browser_remedy=_FETCH_A_BROWSER if chromium_runs_here() else "",
+    )
 
 
 def document(found: Examined) -> dict[str, Any]:

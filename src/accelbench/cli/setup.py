@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import typer
@@ -35,6 +37,9 @@ def browser(
         help="Fetch the Chromium too, whatever is installed, or in no case.",
         show_default="where no suitable browser is installed",
     ),
+    program: Path | None = typer.Option(
+        None, "--browser", metavar="PATH", help="The browser that is to be used: its program."
+    ),
     as_json: bool = typer.Option(
         False, "--json", help="One JSON document on standard output, progress on standard error."
     ),
@@ -48,10 +53,13 @@ def browser(
     A Chrome, Edge or Chromium of your own serves as well, and has your GPU. WebNN, however, works
     in few installed browsers: for hardware webnn take --with-chromium.
     """
+    from accelbench.cli.asked import use_browser
     from accelbench.cli.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
     from accelbench.runtimes.browser import assets, pins
 
+    use_browser(program)
+    _refuse_a_wrong_name()
     if chromium and not pins.chromium_runs_here():
         raise SurroundingsError(
             "The Chromium that can be fetched runs on Linux on x86-64 alone.", _other_browsers()
@@ -67,9 +75,25 @@ def browser(
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
         return
     for one in usable:
-        stream.write(f"Pages can run in {one['name']}: {one['path']}\n")
+        stream.write(f"Pages can run in {one['name']}:\n  {one['path']}\n")
     if not usable:
-        stream.write(f"No browser is here that pages could run in. {_other_browsers()}\n")
+        stream.write(f"No browser is here that pages could run in.\n{_other_browsers()}\n")
+
+
+def _refuse_a_wrong_name() -> None:
+    """Before anything is fetched: with that browser, all of it would be in vain."""
+    from accelbench.core.errors import SurroundingsError
+    from accelbench.hardware.browsers import BROWSER_VARIABLE, NAME_ANOTHER, InstalledPrograms
+
+    programs = InstalledPrograms()
+    if vain := programs.named_in_vain():
+        raise SurroundingsError(f"{vain[0].upper()}{vain[1:]}.", NAME_ANOTHER)
+    found = programs.find()
+    if os.environ.get(BROWSER_VARIABLE) and not any(one.engine == _CHROMIUM for one in found):
+        raise SurroundingsError(
+            f"Pages run in browsers of Chromium's kind alone, and {found[0].path} is none.",
+            NAME_ANOTHER,
+        )
 
 
 def _usable() -> list[dict[str, Any]]:
@@ -91,12 +115,12 @@ def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
     there = folder.is_dir()
     called = f"{package.name} {package.version} ({package.licence})"
     if there:
-        stream.write(f"{called} is there already: {folder}\n")
+        stream.write(f"{called}\n  is there already: {folder}\n")
     else:
         stream.write(f"Fetching {called} …\n")
         stream.flush()
         assets.fetch(package)
-        stream.write(f"It lies in {folder}\n")
+        stream.write(f"  It lies in {folder}\n")
     stream.flush()
     return {
         "name": package.name,

@@ -7,6 +7,7 @@ has an adapter, and whether that is a GPU or software, only a page can ask.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,6 +55,14 @@ BROWSER_VARIABLE = "ACCELBENCH_BROWSER"
 #: As the browser that was fetched is called; what it is, is said in runtimes/browser/pins.py.
 FETCHED = "Chromium (fetched)"
 
+#: What to do where the browser that was named is not there.
+NAME_ANOTHER = f"Name a browser's program, or none: unset {BROWSER_VARIABLE}"
+#: What to do where there is none; the command itself says where it can fetch one.
+HAVE_ONE = (
+    "Run: accelbench setup browser (fetches one on Linux on x86-64), or install Google Chrome,"
+    " Chromium or Microsoft Edge."
+)
+
 NOT_ASKED = "not known until a page asks this browser for one"
 
 
@@ -73,6 +82,10 @@ class Programs(Protocol):
         """Every known browser, the best supported first."""
         ...
 
+    def named_in_vain(self) -> str:
+        """What is wrong with the browser that somebody named; empty where nothing is."""
+        ...
+
     def version(self, browser: Browser) -> str:
         """Its version, empty where it does not tell."""
         ...
@@ -88,16 +101,26 @@ class InstalledPrograms:
         self._system = system
 
     def find(self) -> list[Browser]:
-        named = self._environment.get(BROWSER_VARIABLE)
-        if named:
-            path = Path(named).expanduser().absolute()
-            return [Browser(path.stem, str(path), _kind(path))] if path.is_file() else []
+        path = self._named()
+        if path is not None:
+            return [Browser(path.stem, str(path), _kind(path))] if _can_start(path) else []
         found: dict[str, Browser] = {}
         for path, (name, engine) in [*self._places(), *self._fetched()]:
             # A later name of the same file (chromium-browser → chromium) is the same browser.
-            if path.is_file() and os.access(path, os.X_OK):
+            if _can_start(path):
                 found.setdefault(str(path.resolve()), Browser(name, str(path), engine))
-        return list(found.values())
+        # Who names none gets the first: an installed Firefox must not hide one that was fetched.
+        return sorted(found.values(), key=lambda one: one.engine != _CHROMIUM)
+
+    def named_in_vain(self) -> str:
+        path = self._named()
+        if path is None or _can_start(path):
+            return ""
+        return f"there is no program at {path}, which {BROWSER_VARIABLE} or --browser names"
+
+    def _named(self) -> Path | None:
+        named = self._environment.get(BROWSER_VARIABLE)
+        return Path(named).expanduser().absolute() if named else None
 
     def _places(self) -> list[tuple[Path, tuple[str, str]]]:
         folders = [Path(p) for p in self._environment.get("PATH", "").split(os.pathsep) if p]
@@ -119,13 +142,24 @@ class InstalledPrograms:
     def _fetched(self) -> list[tuple[Path, tuple[str, str]]]:
         """What `accelbench setup browser` has put into the cache."""
         folder = default_folder(self._environment) / "browser"
-        return [(path, (FETCHED, _CHROMIUM)) for path in folder.glob("chromium-*/chromium")]
+        found = folder.glob("chromium-*/chromium")
+        # Those that earlier releases fetched stay in the cache, and are not the one that is meant.
+        newest_first = sorted(found, key=lambda path: _numbers(path.parent.name), reverse=True)
+        return [(path, (FETCHED, _CHROMIUM)) for path in newest_first]
 
     def version(self, browser: Browser) -> str:
         # On Windows asking for the version opens a window; Safari does not know the question.
         if self._system == "win32" or browser.engine == _WEBKIT:
             return ""
         return _version(browser.path)
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall("[0-9]+", name)]
+
+
+def _can_start(program: Path) -> bool:
+    return program.is_file() and os.access(program, os.X_OK)
 
 
 _OTHERS = {"firefox": _FIREFOX, "safari": _WEBKIT}
@@ -147,15 +181,17 @@ def _version(path: str) -> str:
 
 
 def browser_devices(
-    hardware: str, programs: Programs, engines: tuple[str, ...], remedy: str
+    hardware: str, programs: Programs, engines: tuple[str, ...]
 ) -> list[Device | Absent]:
     """One device a suitable browser, or why there is none."""
+    if vain := programs.named_in_vain():
+        return [Absent(hardware, vain, NAME_ANOTHER)]
     browsers = programs.find()
     suitable = [browser for browser in browsers if browser.engine in engines]
     if not suitable:
         unsuitable = ", ".join(browser.name for browser in browsers)
         reason = f"no suitable browser found, only {unsuitable}" if browsers else "no browser found"
-        return [Absent(hardware, reason, remedy)]
+        return [Absent(hardware, reason, HAVE_ONE)]
     return [
         Device(
             hardware=hardware,

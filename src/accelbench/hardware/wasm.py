@@ -7,8 +7,6 @@ from dataclasses import replace
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import InstalledPrograms, Programs, browser_devices
 
-_REMEDY = "Install Google Chrome, Chromium, Microsoft Edge or Firefox, and let PATH have it."
-
 
 class WasmDetector:
     """Finds browsers: every one of today has WebAssembly with SIMD."""
@@ -20,7 +18,7 @@ class WasmDetector:
 
     def detect(self) -> list[Device | Absent]:
         engines = ("chromium", "firefox", "webkit")
-        found = browser_devices(self.hardware, self._programs, engines, _REMEDY)
+        found = browser_devices(self.hardware, self._programs, engines)
         return [_without_adapter(one) if isinstance(one, Device) else one for one in found]
 
 

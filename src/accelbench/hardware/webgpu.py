@@ -5,8 +5,6 @@ from __future__ import annotations
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import InstalledPrograms, Programs, browser_devices
 
-_REMEDY = "Install Google Chrome, Chromium or Microsoft Edge, and let PATH have it."
-
 
 class WebgpuDetector:
     """Finds browsers that may have WebGPU; without a GPU they answer with a software adapter."""
@@ -18,4 +16,4 @@ class WebgpuDetector:
 
     def detect(self) -> list[Device | Absent]:
         engines = ("chromium", "firefox", "webkit")
-        return browser_devices(self.hardware, self._programs, engines, _REMEDY)
+        return browser_devices(self.hardware, self._programs, engines)

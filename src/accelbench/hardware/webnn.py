@@ -5,8 +5,6 @@ from __future__ import annotations
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import FETCHED, InstalledPrograms, Programs, browser_devices
 
-_REMEDY = "Install Google Chrome, Chromium or Microsoft Edge, and let PATH have it."
-
 
 class WebnnDetector:
     """Finds browsers that may have WebNN; many builds of Chromium have no backend for it."""
@@ -17,6 +15,6 @@ class WebnnDetector:
         self._programs = programs or InstalledPrograms()
 
     def detect(self) -> list[Device | Absent]:
-        found = browser_devices(self.hardware, self._programs, ("chromium",), _REMEDY)
+        found = browser_devices(self.hardware, self._programs, ("chromium",))
         # The one that was fetched has a backend, which many others have not.
         return sorted(found, key=lambda one: not (isinstance(one, Device) and one.name == FETCHED))

@@ -38,6 +38,9 @@ class NoPrograms:
     def find(self):
         return []
 
+    def named_in_vain(self):
+        return ""
+
     def version(self, browser):
         return ""
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import pytest
 from doctor_world import (
     FakeRuntime,
     NoPrograms,
@@ -16,13 +17,15 @@ from doctor_world import (
     raising,
 )
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.cli.doctor import world
+from accelbench.core.protocols import Absent, Device, Support
 from accelbench.core.words import Provenance
 from accelbench.hardware.browsers import Browser
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor.checks import browser, examine, platforms
 from accelbench.hardware.doctor.engines import engine
-from accelbench.hardware.doctor.finding import Health
+from accelbench.hardware.doctor.finding import Finding, Health
+from accelbench.runtimes.browser import BrowserRuntime, pins
 
 
 def test_an_engine_is_missing_well_or_broken(here):
@@ -107,19 +110,66 @@ def test_an_absent_platform_is_missing_and_a_failing_detector_is_broken(here):
     assert found[3].said == "MI300 and 1 more"
 
 
+class Browsers(NoPrograms):
+    def __init__(self, *browsers, vain=""):
+        self.browsers, self.vain = browsers, vain
+
+    def find(self):
+        return list(self.browsers)
+
+    def named_in_vain(self):
+        return self.vain
+
+
+FIREFOX = Browser("Firefox", "/usr/bin/firefox", "firefox")
+
+
 def test_a_browser_is_optional_and_must_be_of_chromiums_kind(here):
     assert {one.health for one in browser(here)} == {Health.MISSING}
+    chromium = Browser("Chromium", "/usr/bin/chromium", "chromium")
+    there = replace(here, programs=Browsers(FIREFOX, chromium), which=lambda name: f"/bin/{name}")
+    assert [one.said for one in browser(there)] == ["Chromium at /usr/bin/chromium", "/bin/npm"]
+    (found, _) = browser(replace(here, programs=Browsers(FIREFOX)))
+    assert found.health is Health.MISSING
+    assert found.said == "no browser of Chromium's kind found, only Firefox"
 
-    class Programs(NoPrograms):
-        def find(self):
-            return [
-                Browser("Firefox", "/usr/bin/firefox", "firefox"),
-                Browser("Chromium", "/usr/bin/chromium", "chromium"),
-            ]
 
-    found = browser(replace(here, programs=Programs(), which=lambda name: f"/usr/bin/{name}"))
-    assert [one.said for one in found] == [
-        "Chromium at /usr/bin/chromium",
-        "/usr/bin/node",
-        "/usr/bin/npm",
-    ]
+def test_a_missing_browser_is_fetched_where_one_can_be_and_else_installed(here):
+    fetched, npm = browser(replace(here, browser_remedy="accelbench setup browser --with-chromium"))
+    assert fetched.remedy == "accelbench setup browser --with-chromium"
+    assert "Install Node.js with npm" in npm.remedy
+    installed, _ = browser(here)
+    assert installed.remedy == "Install Chrome, Edge or Chromium."
+
+
+@pytest.mark.parametrize(
+    ("fetchable", "remedy"), [(True, "accelbench setup browser --with-chromium"), (False, "")]
+)
+def test_the_command_knows_whether_a_browser_can_be_fetched(monkeypatch, fetchable, remedy):
+    monkeypatch.setattr(pins, "chromium_runs_here", lambda: fetchable)
+    assert world(None, 60.0).browser_remedy == remedy
+
+
+def test_a_browser_that_is_named_in_vain_is_to_be_mended(here):
+    found, _ = browser(replace(here, programs=Browsers(vain="there is no program at /x")))
+    assert (found.health, found.said) == (Health.BROKEN, "there is no program at /x")
+    assert "unset ACCELBENCH_BROWSER" in found.remedy
+
+
+def test_a_runtime_that_is_not_set_up_is_missing_and_not_asked_further(here):
+    class NotSetUp(FakeRuntime):
+        def ready(self):
+            return Support(False, "not_set_up", "its engine has not been fetched", "fetch it")
+
+    there = replace(here, importable=lambda module: True, command=raising(AssertionError()))
+    found = engine(there, "fake", NotSetUp())
+    assert found == Finding("fake", Health.MISSING, "its engine has not been fetched", "fetch it")
+
+
+def test_the_browser_runtime_names_the_command_that_sets_it_up(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path))
+    found = engine(replace(here, importable=lambda module: True), "browser", BrowserRuntime())
+    assert (found.health, found.remedy) == (
+        Health.MISSING,
+        "Fetch it with: accelbench setup browser",
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from accelbench.core.protocols import Absent
+from accelbench.hardware.browsers import NAME_ANOTHER
 from accelbench.hardware.common import log
 from accelbench.hardware.doctor import machine, packages
 from accelbench.hardware.doctor.engines import engine_checks
@@ -37,22 +38,31 @@ def _platform(name: str, first: object, count: int) -> Finding:
 
 def browser(world: World) -> list[Finding]:
     """What pages are run with, and what fetches the files they need."""
-    fit = [one for one in world.programs.find() if one.engine == _CHROMIUM]
-    install = "Install Chromium or Chrome, e.g.: sudo apt install chromium"
-    found = [
-        Finding("browser", Health.OK, f"{fit[0].name} at {fit[0].path}")
-        if fit
-        else Finding("browser", Health.MISSING, "no Chromium-like browser found", install)
+    npm = world.which("npm")
+    return [
+        _pages_run_in(world),
+        Finding("npm", Health.OK, npm)
+        if npm
+        else Finding(
+            "npm",
+            Health.MISSING,
+            "not found in PATH; accelbench setup browser fetches with it",
+            "Install Node.js with npm: https://nodejs.org, or: sudo apt install npm",
+        ),
     ]
-    for program in ("node", "npm"):
-        path = world.which(program)
-        remedy = "Only for fetching onnxruntime-web: sudo apt install npm"
-        found.append(
-            Finding(program, Health.OK, path)
-            if path
-            else Finding(program, Health.MISSING, "not found in PATH", remedy)
-        )
-    return found
+
+
+def _pages_run_in(world: World) -> Finding:
+    if vain := world.programs.named_in_vain():
+        return Finding("browser", Health.BROKEN, vain, NAME_ANOTHER)
+    found = world.programs.find()
+    fit = [one for one in found if one.engine == _CHROMIUM]
+    if fit:
+        return Finding("browser", Health.OK, f"{fit[0].name} at {fit[0].path}")
+    others = ", ".join(one.name for one in found)
+    said = "no browser of Chromium's kind found" + (f", only {others}" if others else "")
+    remedy = world.browser_remedy or "Install Chrome, Edge or Chromium."
+    return Finding("browser", Health.MISSING, said, remedy)
 
 
 #: The order is that of the page. Runtimes have a check each and come after these two groups.

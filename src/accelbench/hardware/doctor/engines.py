@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from accelbench.core.protocols import Runtime
+from accelbench.core.protocols import Runtime, SetUp
 from accelbench.core.words import Provenance
 from accelbench.hardware.common import HardwareError, ProbeTimeoutError
 from accelbench.hardware.doctor.finding import Check, Finding, Health
@@ -37,6 +37,8 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
     install = f"pip install 'accelbench[{info.extra}]'" if info.extra else _alone(info.package)
     if info.package and not world.importable(info.package):
         return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
+    if isinstance(runtime, SetUp) and not (there := runtime.ready()).ok:
+        return Finding(name, Health.MISSING, there.message, there.advice)
     try:
         text = world.command([sys.executable, "-P", "-m", _MODULE, name], world.engine_seconds)
         found = json.loads(text.strip().splitlines()[-1])

@@ -66,6 +66,7 @@ class World:
     files: Files = field(default_factory=SystemFiles)
     command: Command = run_command
     programs: Programs = field(default_factory=InstalledPrograms)
+    browser_remedy: str = ""  # the command that fetches one, where one is made for this machine
     which: Callable[[str], str | None] = shutil.which
     look: Callable[[], MachineSnapshot] = snapshot
     clock_ns: Callable[[], int] = time.perf_counter_ns
