@@ -27,7 +27,6 @@ from accelbench.store.database import Database
         (["bert-tiny", "--mode", "dreaming"], "inference, training"),
         (["bert-tiny", "--hardware", "abacus"], "cpu"),
         (["bert-tiny", "--framework", "abacus"], "pytorch"),
-        (["bert-tiny", "--framework", "browser"], "browser comes with a later piece of work"),
         (["bert-tiny", "--precision", "fp7"], "int8"),
         (["bert-tiny", "--verify", "never"], "--verify auto or require"),
         (["bert-tiny", "--verify-only", "--benchmark-only"], "contradict each other"),

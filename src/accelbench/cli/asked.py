@@ -61,8 +61,6 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-#: Runtimes that later pieces of work bring: known words, though not yet known runtimes.
-_DUE = ("browser",)
 #: What the guide means by both, and how people call others.
 BOTH = ("pytorch", "jax")
 _ALIASES = {"onnx": "onnxruntime", "ort": "onnxruntime", "torch": "pytorch"}
@@ -82,8 +80,6 @@ def runtimes(names: Sequence[str]) -> tuple[str, ...]:
         if name not in valid:
             shown = sorted(n for n in valid if n != _SCRIPTED or os.environ.get(_SCRIPT))
             advice = f"Runtimes installed here: {', '.join(shown)}."
-            if name.lower() in _DUE:
-                advice += f" {name} comes with a later piece of work: docs/from-the-guides.md."
             raise UsageError(f"There is no runtime named {name!r}.", advice)
     return tuple(dict.fromkeys(meant))
 

@@ -156,6 +156,16 @@ COLUMNS: tuple[Column, ...] = (
         "higher",
     ),
     _ms("first_inference_ms", "the first step at this shape, before any warm-up", "first ms"),
+    _ms(
+        "first_visit_ms",
+        "in a browser with nothing fetched: engine and model are loaded, up to the first answer",
+        "visit ms",
+    ),
+    _ms(
+        "repeat_visit_ms",
+        "the same when the browser has kept what it fetched and compiled",
+        "again ms",
+    ),
     _ms("build_ms", "making the model from its config, or reading its weights", "build ms"),
     _ms("load_ms", "placing the built model on the device in its precision", "load ms"),
     _ms("compile_ms", "compilation, apart from the step it happened in", "compile ms"),

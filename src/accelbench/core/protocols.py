@@ -305,6 +305,24 @@ class Elsewhere(Protocol):
         """A `HostMemory` of those processes."""
         ...
 
+    def cpu_seconds(self) -> float:
+        """Processor time of those processes so far."""
+        ...
+
+
+@runtime_checkable
+class Visited(Protocol):
+    """A session that users wait for each time they come to it, as they do for a page's."""
+
+    def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
+        """What the visits to this case came to: columns; none for a case that was not come to.
+
+        Args:
+            case: the case.
+            first_inference_ms: the first step of the visit in which it was measured.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class RuntimeInfo:
@@ -325,6 +343,7 @@ class RuntimeInfo:
     compiles: bool = False  # always, asked or not: the column `compiled` is true of its results
     options: tuple[RuntimeOption, ...] = ()  # of its own, beside --threads and --compile
     generates: bool = True  # token by token; else a forward pass is what is measured by default
+    reopens: bool = False  # what is dear to start serves one model after another in a worker
     spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
 
 

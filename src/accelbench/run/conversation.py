@@ -48,8 +48,8 @@ class Conversation:
 
     @property
     def begun(self) -> bool:
-        """Whether a worker is there."""
-        return self._worker is not None
+        """Whether a worker is there that has a model open."""
+        return self._worker is not None and bool(self.opened)
 
     def start(self, runtime: Runtime) -> None:
         """A fresh worker of a runtime; raises TroubleError."""
@@ -65,11 +65,16 @@ class Conversation:
     def open(
         self, planned: Planned, artefact: str | None = None, spill: Path | None = None
     ) -> None:
-        """A fresh worker that has the case's model open; raises TroubleError."""
+        """A worker that has the case's model open, a fresh one but where one was kept.
+
+        Raises:
+            TroubleError: it could not be opened.
+        """
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if runtime is None:
             raise TroubleError(_no_runtime(planned.case.target.runtime))
-        self.start(runtime)
+        if self._worker is None:
+            self.start(runtime)
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
@@ -129,6 +134,10 @@ class Conversation:
             + (f"; it said: {words}" if words else ""),
             "A fresh worker went on with the next case. Run again with --debug for its log.",
         )
+
+    def keep(self) -> None:
+        """What is open has served; the worker stays for what is opened next."""
+        self.opened = {}
 
     def drop(self) -> None:
         """End the worker, if there is one."""

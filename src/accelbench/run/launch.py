@@ -98,7 +98,7 @@ class GroupLaunch:
         if outcome.status is Status.OK:
             self._measured_before += 1
         if self._static:
-            self._drop_worker()  # what it has open is for this batch alone
+            self._leave(planned)  # what is open is for this batch alone
 
     def _gather(self, planned: Planned) -> None:
         """Have what a case will be held against, and know where each batch is another graph."""
@@ -327,6 +327,13 @@ class GroupLaunch:
                 f"Leave out {asked}, or choose what can be verified here.",
             )
         return None
+
+    def _leave(self, planned: Planned) -> None:
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        if runtime is not None and runtime.info.reopens:
+            self._talk.keep()
+        else:
+            self._drop_worker()
 
     def _drop_worker(self) -> None:
         self._talk.drop()

@@ -91,6 +91,7 @@ def unexplained(nulls: Mapping[str, str]) -> Iterable[str]:
     return [name for name, why in nulls.items() if why == _UNKNOWN]
 
 
+_VISITS = frozenset({"first_visit_ms", "repeat_visit_ms"})
 _UNKNOWN = "not known"
 
 
@@ -102,6 +103,8 @@ def _why(column: Column, body: Mapping[str, Any]) -> str:
     name = column.name
     if body.get("status") != Status.OK and column.role not in ("identity", "case"):
         return f"the case is {body.get('status')}: there is no figure"
+    if name in _VISITS:
+        return _visit(name, body)
     return _kind_of_case(name, body) or _sampling(name, body) or _ALWAYS.get(name, _UNKNOWN)
 
 
@@ -133,6 +136,15 @@ def _of_training(name: str, body: Mapping[str, Any]) -> str:
     if name in _PARTS and (details.get("training") or {}).get("one_program"):
         return "forward, loss, backward and optimizer are fused into one program"
     return "the runtime does not tell it"
+
+
+def _visit(name: str, body: Mapping[str, Any]) -> str:
+    details = (body.get("evidence") or {}).get("details") or {}
+    if "visits" not in details:
+        return "it is no page that users come to"
+    if name == "repeat_visit_ms" and "repeat" not in details["visits"]:
+        return "the page was visited once: browser.first_visit=false"
+    return "the page was visited for another batch size, and stayed"
 
 
 def _sampling(name: str, body: Mapping[str, Any]) -> str | None:

@@ -24,11 +24,13 @@ from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import (
+    Elsewhere,
     Fed,
     Job,
     Runtime,
     Session,
     Undroppable,
+    Visited,
     Wanted,
 )
 from accelbench.core.serial import case_from_json, device_from_json
@@ -128,6 +130,14 @@ def with_inputs(session: Session, found: Measurement) -> Measurement:
     )
 
 
+def with_visits(session: Session, case: Case, found: Measurement) -> Measurement:
+    """Add how long a user waits who comes for the first time, and again."""
+    if not isinstance(session, Visited):
+        return found
+    columns = session.visits(case, found.metrics["first_inference_ms"])
+    return replace(found, metrics={**found.metrics, **columns})
+
+
 def skipped(found: Measurement) -> list[str]:
     """What a reader should know of steps that did not step, and were timed all the same."""
     count = found.evidence.details.get("training", {}).get("skipped_steps")
@@ -162,7 +172,7 @@ def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
         tuple(request["workarounds"]),
     )
     spill = Path(request["spill"]) if request.get("spill") else None
-    return {"folder": str(make(recipe, Cache(), spill).folder), "cpu_seconds": cpu_seconds()}
+    return {"folder": str(make(recipe, Cache(), spill).folder)}
 
 
 class Bench:
@@ -189,7 +199,12 @@ class Bench:
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked; every error is left to the caller."""
-        return self._asks[request["do"]](request)
+        return {**self._asks[request["do"]](request), "cpu_seconds": self._cpu_seconds()}
+
+    def _cpu_seconds(self) -> float:
+        """Of all that is done for this worker, wherever."""
+        elsewhere = self._session.cpu_seconds() if isinstance(self._session, Elsewhere) else 0.0
+        return cpu_seconds() + elsewhere
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if request["job"].get("data") and self._session is None:
@@ -212,7 +227,6 @@ class Bench:
             "timings": dict(session.timings),
             "weights_digest": session.weights_digest,
             "threads": session.evidence().details.get("threads"),
-            "cpu_seconds": cpu_seconds(),
         }
 
     def _measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,7 +240,7 @@ class Bench:
             self._reporter,
             items_per_step(case.model, case.shapes, case.mode),
         )
-        found = with_inputs(session, measured)
+        found = with_visits(session, case, with_inputs(session, measured))
         checked = self._self_check(session, case)
         self._look(session, case, measured)
         return {
@@ -238,7 +252,6 @@ class Bench:
                 *(checked.warnings() if checked else ()),
             ],
             "samples": {name: list(values) for name, values in found.samples.items()},
-            "cpu_seconds": cpu_seconds(),
         }
 
     def _self_check(self, session: Session, case: Case) -> SelfCheck | None:
@@ -272,16 +285,16 @@ class Bench:
             inputs = log.session.prepare(case_from_json(request["case"]))
             inputs = nudged(inputs, request.get("nudge", 0.0))
             log.session.sample(inputs, request["steps"], Timing.EACH)
-        return {"losses": log.losses, "cpu_seconds": cpu_seconds()}
+        return {"losses": log.losses}
 
     def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return {**left(self._opened(), self._seed, request), "cpu_seconds": cpu_seconds()}
+        return left(self._opened(), self._seed, request)
 
     def _fp64(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return {**from_fp64(self._opened(), self._seed, request), "cpu_seconds": cpu_seconds()}
+        return from_fp64(self._opened(), self._seed, request)
 
     def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return {**compared(self._opened(), self._seed, request), "cpu_seconds": cpu_seconds()}
+        return compared(self._opened(), self._seed, request)
 
     def _profile(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = self._runtime.info.name

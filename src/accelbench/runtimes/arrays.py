@@ -42,8 +42,8 @@ _TYPES = {
 }
 
 
-class ArraySession(ABC):
-    """One artefact opened by an engine."""
+class ArtefactSession(ABC):
+    """One artefact opened by an engine, wherever that engine runs."""
 
     phases: tuple[str, ...] = ("step",)
     device_timed = False
@@ -60,28 +60,20 @@ class ArraySession(ABC):
         self._inputs = Inputs(job, clock)
         self._output_facts: dict[str, Any] = {}
         self._schedule: Schedule | None = None
-        start = clock.now_ns()
-        self._open()
-        self.timings["load"] = clock.now_ns() - start
-        self._sampler = LocalSampler(clock=clock, step=self._step, around=nullcontext)
 
     # -- what an engine says
-
-    @abstractmethod
-    def _open(self) -> None:
-        """Open the artefact; timed as load."""
 
     @abstractmethod
     def _bind(self, arrays: Arrays) -> Any:
         """Put inputs, by the file's names, to where the engine reads them."""
 
     @abstractmethod
-    def _run(self, bound: Any) -> Any:
-        """One pass; when it returns, the engine is done with it."""
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        """Time a block of steps."""
 
     @abstractmethod
-    def _read(self, result: Any) -> list[Any]:
-        """The outputs of a pass, in the manifest's order, as arrays."""
+    def _seen(self, inputs: Any) -> dict[str, Any]:
+        """One run's outputs by name, where the engine has put them."""
 
     @abstractmethod
     def evidence(self) -> Evidence:
@@ -120,25 +112,6 @@ class ArraySession(ABC):
     def compile(self, inputs: Any) -> int | None:
         return None
 
-    def _step(self, inputs: Any) -> Any:
-        if self._schedule is None:
-            return self._run(inputs)
-        return self._denoised(inputs, len(self._schedule.times))
-
-    def _denoised(self, inputs: Arrays, passes: int) -> Any:
-        """A batch of images: the denoiser again and again, its arithmetic on the host."""
-        assert self._schedule is not None
-        names = {one.name: one.file_name for one in self.manifest.inputs}
-
-        def look(sample: Any, times: Any) -> Any:
-            fed = {**inputs, names["sample"]: sample, names["timestep"]: times}
-            return self._read(self._run(self._bind(fed)))[0]
-
-        return denoised(look, inputs[names["sample"]], self._schedule, passes)
-
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
-        return self._sampler.sample(inputs, n, timing)
-
     def inspect(self, inputs: Any) -> None:
         # Where they lie: a copy of GPT-2's logits, 26 MB an item, would be in the peak.
         self._look(self._seen(inputs))
@@ -148,13 +121,6 @@ class ArraySession(ABC):
         found = {name: np.array(value) for name, value in self._seen(inputs).items()}
         self._look(found)
         return found
-
-    def _seen(self, inputs: Any) -> dict[str, Any]:
-        """One run's outputs by name, where the engine has put them."""
-        if self._schedule is not None:
-            return {"sample": self._denoised(inputs, SHORT)}
-        values = self._read(self._run(inputs))
-        return dict(zip((one.name for one in self.manifest.outputs), values, strict=True))
 
     def _look(self, found: Arrays) -> None:
         self._output_facts = {
@@ -186,6 +152,54 @@ class ArraySession(ABC):
 
     def close(self) -> None:
         return None
+
+
+class ArraySession(ArtefactSession):
+    """One artefact opened by an engine in this process, which runs and times its steps."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        super().__init__(job, clock)
+        start = clock.now_ns()
+        self._open()
+        self.timings["load"] = clock.now_ns() - start
+        self._sampler = LocalSampler(clock=clock, step=self._step, around=nullcontext)
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Open the artefact; timed as load."""
+
+    @abstractmethod
+    def _run(self, bound: Any) -> Any:
+        """One pass; when it returns, the engine is done with it."""
+
+    @abstractmethod
+    def _read(self, result: Any) -> list[Any]:
+        """The outputs of a pass, in the manifest's order, as arrays."""
+
+    def _step(self, inputs: Any) -> Any:
+        if self._schedule is None:
+            return self._run(inputs)
+        return self._denoised(inputs, len(self._schedule.times))
+
+    def _denoised(self, inputs: Arrays, passes: int) -> Any:
+        """A batch of images: the denoiser again and again, its arithmetic on the host."""
+        assert self._schedule is not None
+        names = {one.name: one.file_name for one in self.manifest.inputs}
+
+        def look(sample: Any, times: Any) -> Any:
+            fed = {**inputs, names["sample"]: sample, names["timestep"]: times}
+            return self._read(self._run(self._bind(fed)))[0]
+
+        return denoised(look, inputs[names["sample"]], self._schedule, passes)
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        return self._sampler.sample(inputs, n, timing)
+
+    def _seen(self, inputs: Any) -> dict[str, Any]:
+        if self._schedule is not None:
+            return {"sample": self._denoised(inputs, SHORT)}
+        values = self._read(self._run(inputs))
+        return dict(zip((one.name for one in self.manifest.outputs), values, strict=True))
 
 
 def hold_precision(asked: str, computed_in: Mapping[str, float]) -> None:

@@ -57,10 +57,6 @@ def over(process: psutil.Process) -> bool:
         return True
 
 
-def renderers(page: Page) -> list[psutil.Process]:
-    return [one for one in page.browser.processes() if "--type=renderer" in one.cmdline()]
-
-
 def test_a_page_is_isolated_and_its_clock_is_measured(page: Page) -> None:
     said = surroundings(page)
     assert said["isolated"] is True
@@ -69,13 +65,30 @@ def test_a_page_is_isolated_and_its_clock_is_measured(page: Page) -> None:
 
 def test_visiting_again_is_no_crash(page: Page) -> None:
     before = surroundings(page)
+    (renderer,) = page.browser.renderers()
     page.come_again()
     assert surroundings(page)["agent"] == before["agent"]
+    assert page.browser.renderers() != [renderer]  # with what the page before had
+
+
+def test_coming_anew_is_a_first_visit_in_the_same_browser(page: Page) -> None:
+    surroundings(page)
+    address, browser = page.server.address, page.browser.processes()[0]
+    assert page.come_anew()
+    assert page.server.address != address
+    assert surroundings(page)["isolated"] is True
+    assert page.browser.processes()[0] == browser
+
+
+def test_a_browser_that_ended_is_not_come_to_anew(page: Page) -> None:
+    surroundings(page)
+    page.browser.processes()[0].kill()
+    assert not page.come_anew()
 
 
 def test_a_tab_that_crashes_is_told_from_a_browser_that_ends(page: Page) -> None:
     surroundings(page)
-    for one in renderers(page):
+    for one in page.browser.renderers():
         one.kill()
     with pytest.raises(CaseError) as caught:
         surroundings(page)

@@ -149,12 +149,6 @@ def test_one_connection_carries_many_requests(page: Page) -> None:
     there.close()
 
 
-def test_what_is_taken_back_is_no_longer_given(page: Page) -> None:
-    page.server.take_back("model/")
-    assert page.ask("model/model.onnx")[0] == 404
-    assert page.ask("index.html")[0] == 200
-
-
 def test_a_file_that_was_removed_is_not_there(page: Page, tmp_path: Path) -> None:
     (tmp_path / "given" / "model.onnx").unlink()
     assert page.ask("model/model.onnx")[0] == 404

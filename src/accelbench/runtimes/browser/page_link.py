@@ -17,7 +17,10 @@ from accelbench.runtimes.browser.wire import Arrays, packed, unpacked
 
 #: A browser's first start from a cold disk has been seen to take ten seconds.
 START_SECONDS = 60.0
+_LEAVE_SECONDS = 10.0
 _LOOK_SECONDS = 0.25
+#: Where a page finds the model.
+MODEL = "model/"
 
 _NO_ROOM = ("out of memory", "bad_alloc", "allocation failed", "array buffer allocation")
 _NO_DEVICE = (
@@ -32,15 +35,21 @@ class Page:
     """A browser with our page in it."""
 
     def __init__(self, program: Path, engine: Path, provider: str, switches: str = "") -> None:
-        self.server = Server()
+        self.kind = (program, engine, provider, switches)
+        self._closed = False
         self._numbers = itertools.count(1)
-        for name in ("index.html", "page.mjs", "engine.mjs", "surroundings.mjs", "wire.mjs"):
-            self.server.give(name, Path(str(files(__package__) / "page" / name)))
-        for path in engine.iterdir():
-            self.server.give(f"ort/{path.name}", path)
+        self.server = self._site()
+        self._hall: Server | None = None
         self.browser = BrowserProcess(
             program, provider, switches, f"{self.server.address}index.html"
         )
+
+    def _site(self) -> Server:
+        """What a page and its engine come from."""
+        site = _with_page(Server())
+        for path in self.kind[1].iterdir():
+            site.give(f"ort/{path.name}", path)
+        return site
 
     def ask(
         self,
@@ -73,9 +82,41 @@ class Page:
         return said, given
 
     def come_again(self) -> None:
-        """Leave the page and visit it again, in the same browser."""
+        """Leave the page and visit it again, in the same browser.
+
+        From a site to itself a browser stays in one process, which holds what the page before
+        had until it finds time to tidy up: seen, hundreds of MiB. So the way leads over another.
+        """
+        if self._hall is None:
+            self._hall = _with_page(Server())
+        here = self.server
+        self._go(self._hall)
+        self._go(here)
+
+    def come_anew(self) -> bool:
+        """Leave for a site that this browser has never seen, without a model; whether it has."""
+        if self._closed:
+            return False
+        before = self.server
+        try:
+            self._go(self._site())
+        except CaseError:
+            return False
+        before.close()
+        return True
+
+    def _go(self, there: Server) -> None:
+        """Have the page leave for another site, and its process end."""
+        left = self.browser.renderers()
         self.server.leave()
-        self.ask("come_again")
+        self.ask("go", seconds=_LEAVE_SECONDS, address=there.address)
+        self.server = there
+        self.browser.gone_within(left, _LEAVE_SECONDS)
+
+    def give_model(self, folder: Path) -> None:
+        """Serve an artefact's files."""
+        for path in folder.iterdir():
+            self.server.give(f"{MODEL}{path.name}", path)
 
     def _answer(self, what: str, until: float | None) -> bytes:
         while True:
@@ -114,8 +155,17 @@ class Page:
 
     def close(self) -> None:
         """Leave no process and no file behind."""
+        self._closed = True
         self.browser.close()
         self.server.close()
+        if self._hall is not None:
+            self._hall.close()
+
+
+def _with_page(site: Server) -> Server:
+    for name in ("index.html", "page.mjs", "engine.mjs", "surroundings.mjs", "wire.mjs"):
+        site.give(name, Path(str(files(__package__) / "page" / name)))
+    return site
 
 
 def understood(error: Mapping[str, str], what: str) -> CaseError:

@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +119,33 @@ class BrowserProcess:
         except psutil.NoSuchProcess:
             return []
 
+    def renderers(self) -> list[psutil.Process]:
+        """Those of its processes that pages run in."""
+        found = []
+        for one in self.processes():
+            with contextlib.suppress(psutil.Error):
+                if "--type=renderer" in one.cmdline():
+                    found.append(one)
+        return found
+
+    def gone_within(self, some: Collection[psutil.Process], seconds: float) -> bool:
+        """Whether these processes end by themselves in that time."""
+        until = time.monotonic() + seconds
+        while any(map(_alive, some)):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def cpu_seconds(self) -> float:
+        """Processor time of all of it, those that have ended left out."""
+        total = 0.0
+        for one in self.processes():
+            with contextlib.suppress(psutil.Error):
+                times = one.cpu_times()
+                total += times.user + times.system
+        return total
+
     def close(self) -> None:
         """End every process of it and remove its profile; a second time there is nothing to do."""
         if self._closed:
@@ -130,9 +157,7 @@ class BrowserProcess:
                 one.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
-        until = time.monotonic() + _PATIENCE
-        while any(map(_alive, all_of_it)) and time.monotonic() < until:
-            time.sleep(0.005)
+        self.gone_within(all_of_it, _PATIENCE)
         self._scratch.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
@@ -21,6 +22,9 @@ from accelbench.core.protocols import (
 from accelbench.runtimes.browser.assets import COMMAND, engine_folder
 from accelbench.runtimes.browser.process import SWITCHES
 from accelbench.runtimes.refusals import beyond_forward, missing, no, not_listed
+
+if TYPE_CHECKING:
+    from accelbench.runtimes.browser.page_link import Page
 
 _OWN = (
     RuntimeOption(
@@ -64,11 +68,13 @@ class BrowserRuntime:
         preload=("accelbench.runtimes.browser.session",),
         options=_OWN,
         generates=False,
+        reopens=True,
     )
 
     def __init__(self) -> None:
         # As coarse as isolated pages are shown time; a page that is open says what it sees.
         self._tick_ns = 5_000.0
+        self._open_page: Page | None = None
 
     def probe(self) -> list[Device | Absent]:
         """What could be started; whether a page has WebGPU or WebNN, only a page can say."""
@@ -112,13 +118,31 @@ class BrowserRuntime:
     def open(self, job: Job) -> Session:
         from accelbench.runtimes.browser.session import BrowserSession
 
+        session = BrowserSession(job, self.clock(), self._page(job))
+        self._tick_ns = session.tick_ns
+        return session
+
+    def _page(self, job: Job) -> Page:
+        """The browser that is there already, where it will do, with nothing in it; or a new one.
+
+        Starting one takes longer than a small model's whole case, and web users, too, come
+        to a first visit with their browser open.
+        """
+        from accelbench.runtimes.browser.page_link import Page
+
         engine = engine_folder()
         if engine is None:
             raise SurroundingsError("onnxruntime-web is not here.", f"Fetch it with: {COMMAND}")
         program = Path(str(job.device.details["path"]))
-        session = BrowserSession(job, self.clock(), program, engine)
-        self._tick_ns = session.tick_ns
-        return session
+        switches = str(job.case.options.get("switches", ""))
+        kind = (program, engine, job.case.target.hardware, switches)
+        before, self._open_page = self._open_page, None
+        if before is None or before.kind != kind or not before.come_anew():
+            if before is not None:
+                before.close()
+            before = Page(*kind)
+        self._open_page = before
+        return before
 
 
 def _refused(support: Support) -> Support | None:

@@ -79,12 +79,6 @@ class Server:
         with self._lock:
             self._files[name] = path
 
-    def take_back(self, prefix: str) -> None:
-        """No longer serve what lies under this."""
-        with self._lock:
-            for name in [one for one in self._files if one.startswith(prefix)]:
-                del self._files[name]
-
     def leave(self) -> None:
         """The page that is there now is to go: that is no crash."""
         with self._lock:

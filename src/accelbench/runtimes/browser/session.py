@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.protocols import Block, Evidence, Job
 from accelbench.core.words import Timing
 from accelbench.hardware.hostmemory import ProcessesMemory
-from accelbench.runtimes.arrays import SHORT, Arrays, ArraySession, hold_precision
+from accelbench.runtimes.arrays import SHORT, Arrays, ArtefactSession, hold_precision
 from accelbench.runtimes.browser.page_link import START_SECONDS, Page
 from accelbench.runtimes.browser.pins import ENGINE
 from accelbench.runtimes.browser.proof import Proof, understood
@@ -22,14 +22,14 @@ _NS = 1e6  # in a millisecond
 _LEFT_OVER = ("fallback to CPU EP has been explicitly disabled", "is not set")
 
 
-class BrowserSession(ArraySession):
+class BrowserSession(ArtefactSession):
     """One model in one tab.
 
     It is opened twice: as a first visit, with nothing fetched and nothing compiled, and as a
     repeat visit in the same browser, in which everything is measured. What each took is kept.
     """
 
-    def __init__(self, job: Job, clock: Clock, program: Path, engine: Path) -> None:
+    def __init__(self, job: Job, clock: Clock, page: Page) -> None:
         self._provider = job.case.target.hardware
         self._device_type = str(job.case.options.get("device_type", "cpu"))
         self._strict = self._provider != "wasm"  # there is no other place for it to run
@@ -38,34 +38,35 @@ class BrowserSession(ArraySession):
         self._looked_with: Any = None
         self._proof: Proof | None = None
         self._visits: dict[str, Mapping[str, Any]] = {}
-        self._page = Page(
-            program, engine, self._provider, str(job.case.options.get("switches", ""))
-        )
+        self._page = page
+        super().__init__(job, clock)
         try:
-            super().__init__(job, clock)
+            self._open()
         except BaseException:
-            self._page.close()
+            page.close()
             raise
 
     # -- opening
 
     def _open(self) -> None:
         self.surroundings = self._there()
-        for path in self._folder.iterdir():
-            self._page.server.give(f"model/{path.name}", path)
+        self._page.give_model(self._folder)
         # An empty page's, before there is anything of the model.
         self.host_memory = ProcessesMemory(self._page.browser.processes, "the browser's processes")
-        if not self._job.case.options.get("first_visit", True):
-            self._visits["only"] = self._visited()
-            return
-        first = self._visited()
+        if self._job.case.options.get("first_visit", True):
+            self._visits["first"] = self._first_visit()
+            self._page.come_again()
+            self._fed = None
+            self._there()
+        visit = self._visits["repeat" if self._visits else "first"] = self._visited()
+        self.timings["load"] = round(_opening(visit) * _NS)
+
+    def _first_visit(self) -> dict[str, Any]:
+        """What it takes from nothing to the first answer."""
+        visit = self._visited()
         inputs = self.prepare(self._job.case)
         (first_ns,) = self.sample(inputs, 1, Timing.EACH).phase_ns["step"]
-        self._visits["first"] = {**first, "first_inference_ms": first_ns / _NS}
-        self._page.come_again()
-        self._fed = None
-        self._there()
-        self._visits["repeat"] = self._visited()
+        return {**visit, "first_inference_ms": first_ns / _NS}
 
     def _there(self) -> dict[str, Any]:
         """What the page says of where it is; refuses what this browser has not."""
@@ -115,6 +116,16 @@ class BrowserSession(ArraySession):
         said, _ = self._page.ask("open", asked=asked)
         return said
 
+    def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
+        if case.shapes != self._job.case.shapes:
+            return {}
+        # The visit in which it was measured has no first inference of its own yet.
+        return {
+            f"{name}_visit_ms": _opening(visit)
+            + visit.get("first_inference_ms", first_inference_ms)
+            for name, visit in self._visits.items()
+        }
+
     # -- running
 
     def _bind(self, arrays: Arrays) -> Arrays:
@@ -154,15 +165,6 @@ class BrowserSession(ArraySession):
         if self._schedule is not None:
             return found
         return {one.name: found[one.file_name] for one in self.manifest.outputs}
-
-    def _run(self, bound: Any) -> Any:
-        raise NotImplementedError("a page's steps are run by sample() and outputs()")
-
-    def _read(self, result: Any) -> list[Any]:
-        raise NotImplementedError("a page's outputs come by name")
-
-    def _step(self, inputs: Any) -> Any:
-        raise NotImplementedError("a page times its steps itself")
 
     # -- evidence
 
@@ -215,8 +217,16 @@ class BrowserSession(ArraySession):
         """The page's clock's."""
         return float(self.surroundings["tick_ms"]) * _NS
 
+    def cpu_seconds(self) -> float:
+        return self._page.browser.cpu_seconds()
+
     def close(self) -> None:
         self._page.close()
+
+
+def _opening(visit: Mapping[str, Any]) -> float:
+    """Milliseconds from nothing of the engine to a session of the model."""
+    return float(visit["script_ms"]) + float(visit["session_ms"])
 
 
 def _short(agent: str) -> str:

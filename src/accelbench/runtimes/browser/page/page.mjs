@@ -75,8 +75,8 @@ const actions = {
   },
 
   // Answered first: who leaves answers nothing any more.
-  async come_again() {
-    return [{ leaving: true }];
+  async go({ address }) {
+    return [{ leaving: address }];
   },
 };
 
@@ -105,7 +105,7 @@ for (;;) {
   const [said, given] = await answer(body, arrays);
   await fetch(here("answer"), { method: "POST", body: packed({ ...said, id: body.id }, given) });
   if (said.leaving) {
-    location.replace(here(`index.html?visit=${performance.now()}`));
+    location.replace(`${said.leaving}index.html?visit=${performance.now()}`);
     break;
   }
 }
