@@ -49,14 +49,15 @@ def doctor(
 
 def world(db: Path | None, timeout: float) -> World:
     """This machine, with what other rooms know of it."""
-    from accelbench.artifacts.cache import SIZE_VARIABLE, size_cap
+    from accelbench.artifacts.cache import SIZE_VARIABLE, Cache
     from accelbench.hardware.doctor.world import Folder, World
     from accelbench.runtimes.browser.pins import chromium_runs_here
     from accelbench.store.database import default_path
-    from accelbench.store.folders import FOLDER_VARIABLE, default_folder
+    from accelbench.store.folders import FOLDER_VARIABLE
 
     remedy = f"export {FOLDER_VARIABLE}=FOLDER for another place, {SIZE_VARIABLE}=5 for less of it"
-    folder = Folder("artefact cache", default_folder(), size_cap(), remedy)
+    cache = Cache()
+    folder = Folder("artefact cache", cache.folder, cache.cap, remedy)
     return World(
         store=default_path(db),
         cache=folder,

@@ -17,6 +17,8 @@ from doctor_world import (
     raising,
 )
 
+from accelbench.artifacts.cache import Cache
+from accelbench.cli.doctor import world
 from accelbench.core.protocols import Absent
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor import machine
@@ -134,3 +136,13 @@ def test_the_cache_tells_its_size_and_a_disk_that_is_too_small(here):
     blocked = replace(here.cache, path=here.cache.path / "model.onnx" / "deeper")
     assert only(machine.cache(replace(here, cache=blocked))).health is Health.BROKEN
     assert [p.name for p in here.cache.path.iterdir()] == ["model.onnx"]  # nothing is left behind
+
+
+def test_what_counts_against_the_cap_is_what_the_cap_is_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path))
+    fetched = tmp_path / "browser" / "chromium-1.0.0" / "chromium"
+    fetched.parent.mkdir(parents=True)
+    fetched.write_bytes(bytes(1000))
+    Cache().folder.mkdir()
+    (Cache().folder / "model.onnx").write_bytes(bytes(10))
+    assert only(machine.cache(world(None, 60.0))).details["bytes"] == 10
