@@ -207,6 +207,19 @@ def test_where_nothing_was_measured_it_says_what_to_run(tmp_path: Path, shell: C
     assert shell("--db", path)[0] == 4
 
 
+def test_what_is_simulated_is_not_seen_whatever_it_says(tmp_path: Path, shell: Command) -> None:
+    path = measured(tmp_path / "s.duckdb", GRID)
+    before = shell.json("--db", path)
+    later = {"provenance": "simulated", "throughput": 1e9, "started_at": "2027-01-01T00:00:00Z"}
+    imagined = [result(hardware=name, **later) for name in ("cpu", "cuda", "webgpu", "tpu")]
+    measured(path, imagined, run="r9", environment=ATTIC)  # newer, and of another machine
+    after = shell.json("--db", path)
+    moments = {name for name in before if before[name] != after[name]}
+    assert len(Database(path).results("provenance = 'simulated'")) == 4
+    assert after["models"] == before["models"]
+    assert moments <= {"timestamp"}, moments
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -13,6 +13,7 @@ from accelbench.analysis.attempts import Attempt, Row, attempts
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
 from accelbench.analysis.families import family_lines
 from accelbench.analysis.speed import Ratio, Timed, fastest, ratio
+from accelbench.core.provenance import comparable
 from accelbench.core.words import HARDWARE
 
 #: A platform this many times as fast as the machine's CPU is rated high.
@@ -63,7 +64,7 @@ def matrix(
         absences: why a platform that has no results is not there, where that is known.
         only: the platforms to show; all that the documents name, and any with results, if empty.
     """
-    tried = attempts(row for row in rows if row.get("provenance") in ("measured", "imported"))
+    tried = attempts(filter(comparable, rows))
     by_model: dict[str, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
     for one in tried:
         by_model[one.model][one.hardware].append(one)

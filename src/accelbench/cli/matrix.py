@@ -13,6 +13,7 @@ import typer
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.facts import utc_now
+from accelbench.core.provenance import COMPARABLE_SQL
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
@@ -24,7 +25,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 _FORMATS = ("table", "json", "markdown", "html")
 _SUFFIXES = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".html": "html"}
-_COUNTS = "provenance IN ('measured', 'imported') AND model IS NOT NULL AND status IS NOT NULL"
+_COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 
 
 class NothingMeasuredError(AccelbenchError):

@@ -32,6 +32,7 @@ from typing import Any
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
+from accelbench.core.provenance import comparable
 from accelbench.core.words import Provenance, Quality, Status
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.rows import row_of
@@ -55,7 +56,6 @@ ASIDE = (
     "data_source",
 )
 _ABOUT = ("family", "architecture", "model_size", "parameters")
-_COUNTED = (Provenance.MEASURED, Provenance.IMPORTED)
 _DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED)
 #: The flag of results with fewer samples than sampling that is not cut short begins with.
 FEW = "few_samples"
@@ -127,7 +127,7 @@ def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
 
 def aggregate(gathered: Gathered) -> dict[str, Any]:
     """The document; pure but for the moment in it."""
-    counted = [row for row in gathered.rows if row.get("provenance") in _COUNTED]
+    counted = [row for row in gathered.rows if comparable(row)]
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in counted:
         groups.setdefault(canonical([row.get(n) for n in (*QUESTION, *ASIDE)]), []).append(row)
@@ -144,7 +144,7 @@ def aggregate(gathered: Gathered) -> dict[str, Any]:
         "results": len(counted),
         "status_counts": _counts((row.get("status") for row in counted), Status),
         "left_out": _counts(
-            (r.get("provenance") for r in gathered.rows if r.get("provenance") not in _COUNTED),
+            (row.get("provenance") for row in gathered.rows if not comparable(row)),
             Provenance,
         ),
         "entries": sorted(entries, key=lambda e: canonical([e[n] for n in (*QUESTION, "shape")])),

@@ -1,0 +1,37 @@
+"""Whose figures may be held against others: the one place that says it.
+
+What compares, warns of regressions, learns or recommends asks here, so that a figure that
+nobody measured can never slip into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.core.words import Provenance
+
+#: Measured, here or elsewhere. What was predicted or simulated is nobody's measurement.
+COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
+
+#: The same for rows of benchmark_results.
+COMPARABLE_SQL = f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)})"
+
+#: Where a simulated result says, among its conditions, what it was calculated from.
+SIMULATION = "simulation"
+
+
+def comparable(row: Mapping[str, Any]) -> bool:
+    """Whether a result's figures may be held against others, learned from and recommended by."""
+    return row.get("provenance") in COMPARABLE
+
+
+def simulation_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a result was calculated from, where `--simulate` made it; else None.
+
+    Provenance alone does not tell: results of the runtime that follows a script are simulated
+    as well, and they go the whole way of a measurement.
+    """
+    conditions = row.get("conditions")
+    found = conditions.get(SIMULATION) if isinstance(conditions, Mapping) else None
+    return found if isinstance(found, Mapping) else None

@@ -1,0 +1,29 @@
+"""Whose figures may be held against others: one rule, in Python and in SQL alike."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from accelbench.core.provenance import COMPARABLE_SQL, comparable, simulation_of
+from accelbench.core.words import Provenance
+
+
+@pytest.mark.parametrize("word", [*(one.value for one in Provenance), "dreamt", None])
+def test_only_what_somebody_measured_is_compared_in_python_and_in_sql(word: str | None) -> None:
+    expected = word in ("measured", "imported")
+    assert comparable({"provenance": word}) is expected
+    sql = f"SELECT coalesce({COMPARABLE_SQL}, false) FROM (SELECT ?::VARCHAR AS provenance)"
+    assert duckdb.execute(sql, [word]).fetchall() == [(expected,)]
+
+
+@pytest.mark.parametrize(
+    "conditions", [None, {}, {"rules": {}}, {"simulation": None}, "simulation", {"simulation": 1}]
+)
+def test_what_was_not_calculated_has_no_simulation(conditions: object) -> None:
+    assert simulation_of({"provenance": "simulated", "conditions": conditions}) is None
+
+
+def test_what_was_calculated_tells_from_what() -> None:
+    row = {"conditions": {"simulation": {"device": "a card"}}}
+    assert simulation_of(row) == {"device": "a card"}
