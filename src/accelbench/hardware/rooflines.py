@@ -1,0 +1,223 @@
+"""What makers say of devices that are not here: the rooflines behind `--simulate`.
+
+Each line is what a maker's own document says, dense: figures "with sparsity" are halved, and
+fp32 is fp32, never TF32. Where a document gives units and a clock instead of a rate, the rate
+is their product, and the source says so. A precision that no document gives is left out, and
+refused: a guess would look like a fact in a result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accelbench.core.precision import PRECISIONS
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The two limits of a device: operations a second, and bytes a second."""
+
+    name: str  # as --hardware PLATFORM:NAME asks for it
+    device: str  # as people, and its driver, call it
+    platforms: tuple[str, ...]
+    teraops: Mapping[str, float]  # by precision: 1e12 operations a second, a product being two
+    gigabytes_per_second: float  # 1e9 bytes
+    memory_gib: float
+    source: str
+
+    def __post_init__(self) -> None:
+        figures = (*self.teraops.values(), self.gigabytes_per_second, self.memory_gib)
+        whole = all((self.name, self.device, self.platforms, self.teraops, self.source))
+        if not whole or min(figures) <= 0 or not set(self.teraops) <= set(PRECISIONS):
+            raise ValueError(f"the roofline of {self.name or 'a device'} is not whole")
+
+    def operations_per_second(self, precision: str) -> float | None:
+        """The peak in a precision; None where the device, or its document, has none."""
+        teraops = self.teraops.get(precision)
+        return None if teraops is None else teraops * 1e12
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.gigabytes_per_second * 1e9
+
+    @property
+    def memory_bytes(self) -> int:
+        return int(self.memory_gib * 2**30)
+
+
+def rooflines_of(platform: str) -> tuple[Roofline, ...]:
+    """Every documented device of a platform."""
+    return tuple(one for one in _TABLE if platform in one.platforms)
+
+
+def roofline(platform: str, name: str) -> Roofline | None:
+    """A documented device by its name; by "" or a kind of unit, the one that stands for it."""
+    name = _TYPICAL.get((platform, name), name)
+    return next((one for one in rooflines_of(platform) if one.name == name), None)
+
+
+def is_called(roofline: Roofline, found: str) -> bool:
+    """Whether a device that was found here is this one, by the name its driver gives it."""
+    return _bare(found) == _bare(roofline.device)
+
+
+def _bare(name: str) -> str:
+    return " ".join(re.sub(r"\((r|tm|c|dgpu|igpu)\)", " ", name.lower()).split())
+
+
+#: What a platform, or a kind of its units, stands for where no device is named: one that many
+#: people have or rent. The result and a note name it.
+_TYPICAL: Mapping[tuple[str, str], str] = {
+    ("cuda", ""): "a100-80gb",
+    ("rocm", ""): "mi300x",
+    ("mps", ""): "m2",
+    ("tpu", ""): "v5e",
+    ("qnn", ""): "snapdragon-x-elite",
+    ("openvino", ""): "max-1550",
+    ("openvino", "gpu"): "max-1550",
+    ("openvino", "npu"): "core-ultra-7-258v-npu",
+    ("directml", ""): "rtx-4060",
+    ("webgpu", ""): "rtx-4060",
+    ("webnn", ""): "rtx-4060",
+}
+
+_CARDS = ("directml", "webgpu", "webnn")
+
+#: GeForce cards halve fp16 and bf16 where sums are kept in fp32; bf16 has no other way.
+_TABLE = (
+    Roofline(
+        "v100-32gb", "Tesla V100-SXM2-32GB", ("cuda",),
+        {"fp32": 15.7, "fp16": 125}, 900, 32,
+        "NVIDIA V100 Tensor Core GPU datasheet, SXM2",
+    ),
+    Roofline(
+        "t4", "Tesla T4", ("cuda",),
+        {"fp32": 8.1, "fp16": 65, "int8": 130}, 320, 16,
+        "NVIDIA T4 Tensor Core GPU datasheet",
+    ),
+    Roofline(
+        "a10", "NVIDIA A10", ("cuda",),
+        {"fp32": 31.2, "fp16": 125, "bf16": 125, "int8": 250}, 600, 24,
+        "NVIDIA A10 Tensor Core GPU datasheet",
+    ),
+    Roofline(
+        "a100-40gb", "NVIDIA A100-SXM4-40GB", ("cuda",),
+        {"fp32": 19.5, "fp16": 312, "bf16": 312, "int8": 624}, 1555, 40,
+        "NVIDIA A100 Tensor Core GPU datasheet, 40GB SXM",
+    ),
+    Roofline(
+        "a100-80gb", "NVIDIA A100-SXM4-80GB", ("cuda",),
+        {"fp32": 19.5, "fp16": 312, "bf16": 312, "int8": 624}, 2039, 80,
+        "NVIDIA A100 Tensor Core GPU datasheet, 80GB SXM",
+    ),
+    Roofline(
+        "l4", "NVIDIA L4", ("cuda",),
+        {"fp32": 30.3, "fp16": 121, "bf16": 121, "int8": 242.5}, 300, 24,
+        "NVIDIA L4 Tensor Core GPU datasheet; its figures with sparsity halved",
+    ),
+    Roofline(
+        "l40s", "NVIDIA L40S", ("cuda",),
+        {"fp32": 91.6, "fp16": 362, "bf16": 362, "int8": 733}, 864, 48,
+        "NVIDIA L40S datasheet, without sparsity",
+    ),
+    Roofline(
+        "h100", "NVIDIA H100 80GB HBM3", ("cuda",),
+        {"fp32": 67, "fp16": 989.5, "bf16": 989.5, "int8": 1979}, 3350, 80,
+        "NVIDIA H100 Tensor Core GPU datasheet, SXM; its figures with sparsity halved",
+    ),
+    Roofline(
+        "h200", "NVIDIA H200", ("cuda",),
+        {"fp32": 67, "fp16": 989.5, "bf16": 989.5, "int8": 1979}, 4800, 141,
+        "NVIDIA H200 Tensor Core GPU datasheet, SXM; its figures with sparsity halved",
+    ),
+    Roofline(
+        "rtx-3090", "NVIDIA GeForce RTX 3090", ("cuda", *_CARDS),
+        {"fp32": 35.6, "fp16": 142, "bf16": 71, "int8": 284}, 936, 24,
+        "NVIDIA Ampere GA102 GPU architecture whitepaper, without sparsity",
+    ),
+    Roofline(
+        "rtx-4060", "NVIDIA GeForce RTX 4060", ("cuda", *_CARDS),
+        {"fp32": 15.1, "fp16": 60.5, "bf16": 30.2, "int8": 121}, 272, 8,
+        "NVIDIA GeForce RTX 4060 specifications: 3072 cores at 2.46 GHz, 242 AI TOPS with"
+        " sparsity, 128 bit at 17 Gbps; the Ada whitepaper's proportions between precisions",
+    ),
+    Roofline(
+        "rtx-4090", "NVIDIA GeForce RTX 4090", ("cuda", *_CARDS),
+        {"fp32": 82.6, "fp16": 330.3, "bf16": 165.2, "int8": 660.6}, 1008, 24,
+        "NVIDIA Ada GPU architecture whitepaper, without sparsity",
+    ),
+    Roofline(
+        "mi210", "AMD Instinct MI210", ("rocm",),
+        {"fp32": 45.3, "fp16": 181, "bf16": 181, "int8": 181}, 1638.4, 64,
+        "AMD Instinct MI210 data sheet, matrix figures",
+    ),
+    Roofline(
+        "mi300x", "AMD Instinct MI300X", ("rocm",),
+        {"fp32": 163.4, "fp16": 1307.4, "bf16": 1307.4, "int8": 2614.9}, 5300, 192,
+        "AMD Instinct MI300X data sheet, without sparsity",
+    ),
+    Roofline(
+        "rx-7900-xtx", "AMD Radeon RX 7900 XTX", ("rocm", *_CARDS),
+        {"fp32": 61.4, "fp16": 122.8}, 960, 24,
+        "AMD Radeon RX 7900 XTX specifications",
+    ),
+    Roofline(
+        "m1", "Apple M1", ("mps", "webgpu"),
+        {"fp32": 2.6}, 68.25, 16,
+        "Apple, announcement of M1 (2.6 teraflops); 128 bit of LPDDR4X-4266",
+    ),
+    Roofline(
+        "m1-pro", "Apple M1 Pro", ("mps", "webgpu"),
+        {"fp32": 5.2}, 200, 32,
+        "Apple, announcement of M1 Pro, 16 GPU cores",
+    ),
+    Roofline(
+        "m1-max", "Apple M1 Max", ("mps", "webgpu"),
+        {"fp32": 10.4}, 400, 64,
+        "Apple, announcement of M1 Max, 32 GPU cores",
+    ),
+    Roofline(
+        "m2", "Apple M2", ("mps", "webgpu"),
+        {"fp32": 3.6}, 100, 24,
+        "Apple, announcement of M2, 10 GPU cores",
+    ),
+    Roofline(
+        "max-1550", "Intel Data Center GPU Max 1550", ("openvino",),
+        {"fp32": 52.4, "fp16": 838.9, "bf16": 838.9, "int8": 1677.7}, 3276.8, 128,
+        "Intel Data Center GPU Max Series technical overview: operations a clock of an Xe core"
+        " × 128 cores × 1.6 GHz; HBM2e of 3276.8 GB/s",
+    ),
+    Roofline(
+        "core-ultra-7-258v-npu", "Intel AI Boost of Core Ultra 7 258V", ("openvino", "webnn"),
+        {"int8": 47}, 136.5, 32,
+        "Intel Core Ultra 7 processor 258V specifications: NPU 47 TOPS in int8, 128 bit of"
+        " LPDDR5X-8533",
+    ),
+    Roofline(
+        "snapdragon-x-elite", "Hexagon NPU of Snapdragon X Elite", ("qnn", "webnn"),
+        {"int8": 45}, 135, 64,
+        "Qualcomm Snapdragon X Elite product brief",
+    ),
+    Roofline(
+        "v4", "Google TPU v4", ("tpu",),
+        {"bf16": 275, "int8": 275}, 1200, 32,
+        "Google Cloud TPU v4 documentation, a chip",
+    ),
+    Roofline(
+        "v5e", "Google TPU v5e", ("tpu",),
+        {"bf16": 197, "int8": 393}, 819, 16,
+        "Google Cloud TPU v5e documentation, a chip",
+    ),
+    Roofline(
+        "v5p", "Google TPU v5p", ("tpu",),
+        {"bf16": 459, "int8": 918}, 2765, 95,
+        "Google Cloud TPU v5p documentation, a chip",
+    ),
+    Roofline(
+        "v6e", "Google TPU v6e", ("tpu",),
+        {"bf16": 918, "int8": 1836}, 1640, 32,
+        "Google Cloud TPU v6e documentation, a chip",
+    ),
+)  # fmt: skip
