@@ -94,6 +94,42 @@ def cost(
     return AnalyticCost(**quantities, weight_bytes=entry["forward"][kind]["weight_bytes"])
 
 
+@dataclass(frozen=True)
+class Work:
+    """What has to be done, wherever it is done."""
+
+    flops: float
+    bytes_moved: float
+
+
+def parts(
+    spec: ModelSpec, shapes: Shapes, precision: str, mode: str = Mode.INFERENCE
+) -> Mapping[str, Work] | None:
+    """The work of a step's parts that come one after the other; together they are its `cost`.
+
+    A request has a prefill and, where more than one token is made, a decode: all its steps.
+    Whatever else a step is has one part, "step".
+
+    Returns None, and raises, as `cost` does.
+    """
+    counted = cost(spec, shapes, precision, mode)
+    if counted is None:
+        return None
+    whole = Work(counted.flops, counted.bytes_moved)
+    settled = settle(spec, shapes)
+    found = None
+    if mode == Mode.INFERENCE and settled.new_tokens:
+        found = point(spec, settled, "request")
+    if found is None:
+        return {"step": whole}
+    read = found.read(found.of(_KINDS[precision])["prefill"])
+    prefill = Work(read["flops"], read["bytes_moved"])
+    if settled.new_tokens == 1:
+        return {"prefill": prefill}
+    decode = Work(whole.flops - prefill.flops, whole.bytes_moved - prefill.bytes_moved)
+    return {"prefill": prefill, "decode": decode}
+
+
 def flops(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> float | None:
     """Operations of one step: the same at every precision."""
     counted = cost(spec, shapes, "fp32", mode)
