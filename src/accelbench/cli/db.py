@@ -169,6 +169,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("size", f"{found['size_bytes'] / 2**20:.1f} MB, schema {found['schema_version']}"),
         *((name, str(count)) for name, count in tables.items()),
         ("results by status", _counted(found["results_by_status"])),
+        ("by provenance", _counted(found["results_by_provenance"])),
         ("runs by status", _counted(found["runs_by_status"])),
         ("models", ", ".join(found["models"]) or "none"),
         ("hardware", ", ".join(found["hardware"]) or "none"),

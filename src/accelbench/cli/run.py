@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,6 +44,12 @@ def run(
     limit: int | None = typer.Option(None, "--limit", min=1, help="At most so many measurements."),
     hardware: list[str] | None = typer.Option(
         None, "--hardware", help="Platforms, such as cpu, cuda or cuda:1; all present by default."
+    ),
+    simulate: bool = typer.Option(
+        False,
+        "--simulate",
+        help="What --hardware names and is not here, such as cuda:a100-80gb, gets figures from its"
+        " document: limits, not measured, never compared.",
     ),
     browser: Path | None = typer.Option(
         None, "--browser", help="The browser that webgpu, webnn and wasm run in: its program."
@@ -233,6 +240,7 @@ def run(
             options=asked.options(compiled, threads),
             runtime_options=asked.runtime_options(runtime_options),
             training_options=asked.training_options(optimizer, checkpointing, pure),
+            simulate=simulate,
         )
         how = running.How(
             seed=seed,
@@ -286,8 +294,27 @@ def _refuse_contradictions(ctx: typer.Context) -> None:
             "--profile and --verify-only contradict each other: what is not timed has no profile.",
             "Leave one out.",
         )
+    if "simulate" in given:
+        _refuse_unlike_simulating(ctx, given)
     if "no_database" in given and ("db" in given or "db_path" in given):
         raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
+
+
+def _refuse_unlike_simulating(ctx: typer.Context, given: Mapping[str, str]) -> None:
+    """What is calculated has no outputs, and only what is named can be missed."""
+    verifying = "verify_only" in given or ctx.params.get("verify") == "require"
+    if verifying:
+        word = "--verify-only" if "verify_only" in given else "--verify require"
+        raise UsageError(
+            f"--simulate and {word} contradict each other: what is not run has no outputs.",
+            "Leave one out.",
+        )
+    named = [*(ctx.params.get("hardware") or ()), *(ctx.params.get("device") or ())]
+    if not named or [name.lower() for name in named] == ["all"]:
+        raise UsageError(
+            "--simulate needs --hardware: only what is named, and is not here, is simulated.",
+            "Name it, such as --hardware cuda:a100-80gb.",
+        )
 
 
 def _finish(ended: Any, places: Any, stream: IO[str], as_json: bool, quiet: bool) -> None:

@@ -21,10 +21,12 @@ from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.predict.roofline import simulated
 from accelbench.run import estimates, journey
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
 from accelbench.run.plan import Plan, Planned, Request
+from accelbench.run.simulating import measured_of
 from accelbench.store.database import Database, default_path
 from accelbench.store.journal import SUFFIX, journal_path, read
 
@@ -124,7 +126,7 @@ def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[
         "label": how.label,
         "names": dict(how.names),
     }
-    return Journey(plan, how.settings(new_run_id()), runtimes, about), found
+    return Journey(plan, how.settings(new_run_id()), runtimes, about, simulated), found
 
 
 def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: bool) -> Ended:
@@ -135,10 +137,10 @@ def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: 
     watch.devices(_concerned(request, planned.plan, found))
     for note in planned.plan.notes:
         watch.note(note)
+    total = planned.plan.measurements(planned.settings.launches)
     busy = busy_warning(snapshot())
-    if busy is not None:
+    if busy is not None and total:
         watch.note(busy)
-    total = len(planned.plan.cases) * planned.settings.launches
     rough = estimates.seconds(planned.plan, planned.settings)
     watch.started(planned.settings.run_id, total, rough)
     with _resumable(planned.settings.run_id, places):
@@ -161,7 +163,8 @@ def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> End
         watch.say(f"Resuming run {run_id}")
     found = detect_all()
     with _resumable(run_id, places):
-        ended = journey.resume(run_id, folder, watch, environment(), found, places.keep_profiles())
+        keep = places.keep_profiles()
+        ended = journey.resume(run_id, folder, watch, environment(), found, keep, simulated)
     return _filled(ended, places, watch)
 
 
@@ -244,7 +247,7 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
         names = started.get("names") or {}
         lines = [
             guide_csv.guide_result(row, names.get(row["model"], row["model"]), commit)
-            for row in ended.rows
+            for row in measured_of(ended.rows)  # it has no column to tell others apart by
         ]
         table = guide_csv.encode(lines, header=True)
         name = guide_csv.csv_name(datetime.now(UTC))
@@ -289,6 +292,7 @@ def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> Non
         stream.write(f"Note: {note}\n")
     for number, one in enumerate(planned.plan.cases, 1):
         why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
+        why = why or (": simulated, not measured" if one.roofline else "")
         stream.write(f"{number:4d}  {one.case}{why}\n")
     times = f" × {launches} launches" if launches > 1 else ""
     noun = "case" if len(planned.plan.cases) == 1 else "cases"
@@ -300,6 +304,7 @@ def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> Non
 
 def _case_entry(planned: Planned) -> dict[str, Any]:
     case, refusal = planned.case, planned.refusal
+    will_be = "planned" if planned.roofline is None else "simulated"
     return {
         "case_id": case.case_id,
         "model": case.model.id,
@@ -316,7 +321,7 @@ def _case_entry(planned: Planned) -> dict[str, Any]:
         "denoising_steps": case.shapes.steps,
         "mode": case.mode.value,
         "options": dict(case.options),
-        "status": refusal.status.value if refusal else "planned",
+        "status": refusal.status.value if refusal else will_be,
         "reason": refusal.message if refusal else None,
     }
 

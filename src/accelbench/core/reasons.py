@@ -38,10 +38,10 @@ _OF: Mapping[Belongs, str] = {
     Belongs.QUESTION: """
         audio_length budget data_mismatch data_unreadable dropout fixed_batch
         generation_compiled gradient_checkpointing image_size no_generation no_profiler
-        no_real_inputs no_training not_scripted not_verified option prompt_too_short provider
-        remote_code scripted sequence_too_long sequence_too_short timeout tokenizer_mismatch
-        tokenizer_unreadable too_many_classes too_many_steps unsafe_weights vocabulary_too_small
-        weights_incomplete weights_mismatch weights_unreadable
+        no_real_inputs no_training not_counted not_scripted not_verified option prompt_too_short
+        provider remote_code scripted sequence_too_long sequence_too_short timeout
+        tokenizer_mismatch tokenizer_unreadable too_many_classes too_many_steps unsafe_weights
+        vocabulary_too_small weights_incomplete weights_mismatch weights_unreadable
     """,
 }
 

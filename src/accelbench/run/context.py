@@ -15,6 +15,7 @@ from accelbench.run.convergence import Curves
 from accelbench.run.observer import Observer
 from accelbench.run.plan import Estimate, Free, Planned
 from accelbench.run.repeats import Repeats
+from accelbench.run.simulating import Simulate
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.verification import Verifications
 from accelbench.run.workshop import Workshop
@@ -54,8 +55,9 @@ class Tally:
 
     @property
     def all_fine(self) -> bool:
-        """True where every case is ok, unsupported or skipped."""
-        return set(self.counts) <= {"ok", "unsupported", "skipped"}
+        """True where every case is ok, unsupported or skipped; what is calculated cannot fail."""
+        fine = {"ok", "unsupported", "skipped", "simulated", "not simulated"}
+        return set(self.counts) <= fine
 
 
 @dataclass(frozen=True)
@@ -78,3 +80,4 @@ class Context:
     curves: Curves = field(default_factory=Curves)
     artefacts: Artefacts = field(default_factory=Artefacts)
     verifications: Verifications = field(default_factory=Verifications)
+    simulate: Simulate | None = None  # what is not here comes to; None where nobody may say

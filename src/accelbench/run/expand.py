@@ -24,6 +24,7 @@ from accelbench.run.plan import (
     Refusal,
     Request,
 )
+from accelbench.run.simulating import refusal_of
 from accelbench.run.targets import Place, places
 from accelbench.run.unused import unused
 
@@ -39,17 +40,22 @@ def expand(
 ) -> Plan:
     """Every case of a request in the order in which it will be measured."""
     where, notes = places(request, found, runtimes)
-    request, more = _as_all_can(request, where, runtimes)
-    notes += more
+    here = [place for place in where if place.roofline is None]
+    away = [place for place in where if place.roofline is not None]
+    settled, more = _as_all_can(request, here, runtimes)
+    # What is only calculated must not change what is measured beside it.
+    imagined, others = _as_all_can(request, away, runtimes)
+    notes += [*more, *(f"Of what is simulated: {note}" for note in others)]
     cases: dict[tuple[str, ...], Planned] = {}
     for model, place, precision, mode in product(
         request.models, where, request.precisions, request.modes
     ):
         own = _own_options(place, request, runtimes)
-        for asked in _asked_of(model, place, precision, mode, request, own):
+        what = settled if place.roofline is None else imagined
+        for asked in _asked_of(model, place, precision, mode, what, own):
             kept = asked
             if not request.batch_sizes:
-                kept, shortened = _shorten(asked, place.device, estimate, free)
+                kept, shortened = _shorten(asked, _room(place, free), estimate)
                 notes += shortened
             for case in kept:
                 planned = _judge(case, place, runtimes)
@@ -57,6 +63,10 @@ def expand(
                 device = str(planned.device) if planned.device else case.target.place
                 cases.setdefault((case.case_id, device), planned)
     notes += unused(request, [planned.case for planned in cases.values()])
+    if request.simulate and not away:
+        notes.append(
+            "--simulate changes nothing: what was named is here, is a number, or has no document."
+        )
     return Plan(tuple(cases.values()), tuple(notes))
 
 
@@ -118,11 +128,17 @@ def _asked_of(
         ]
 
 
+def _room(place: Place, free: Free) -> int | None:
+    """Bytes that a place has for a model, None where nobody knows."""
+    if place.roofline is not None:
+        return place.roofline.memory_bytes
+    return free(place.device) if place.device else None
+
+
 def _shorten(
-    asked: list[Case], device: Device | None, estimate: Estimate, free: Free
+    asked: list[Case], room: int | None, estimate: Estimate
 ) -> tuple[list[Case], list[str]]:
     """Leave out default batch sizes that cannot fit; the smallest always stays."""
-    room = free(device) if device else None
     if room is None:
         return asked, []
     kept = [c for i, c in enumerate(asked) if i == 0 or (estimate(c) or 0) <= room]
@@ -142,6 +158,10 @@ def _shorten(
 
 
 def _judge(case: Case, place: Place, runtimes: Mapping[str, Runtime]) -> Planned:
+    if place.roofline is not None:
+        info = runtimes[case.target.runtime].info
+        no = _untrainable(case) or _unfit(case) or refusal_of(case, info, place.roofline)
+        return Planned(case, None, no, place.roofline)
     if place.refusal is not None or place.device is None:
         return Planned(case, place.device, place.refusal)
     refusal = _untrainable(case) or _unfit(case)

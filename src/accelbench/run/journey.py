@@ -23,7 +23,7 @@ from accelbench.core.facts import (
     Fact,
     utc_now,
 )
-from accelbench.core.identity import digest
+from accelbench.core.identity import digest, plain
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.serial import (
@@ -33,6 +33,7 @@ from accelbench.core.serial import (
     device_to_json,
 )
 from accelbench.core.words import Status
+from accelbench.hardware.rooflines import Roofline
 from accelbench.run import estimates
 from accelbench.run.budget import Budget
 from accelbench.run.conductor import asked_of, conduct
@@ -43,6 +44,7 @@ from accelbench.run.observer import Observer
 from accelbench.run.plan import Plan, Planned, Refusal, Request
 from accelbench.run.profiling import Keep, profile_all
 from accelbench.run.results import identity_of
+from accelbench.run.simulating import Simulate, counted_as, measured_of
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.workshop import Workshop
 from accelbench.store.ingest import journals_in
@@ -61,6 +63,7 @@ class Journey:
     settings: Settings
     runtimes: Mapping[str, Runtime]
     about: Mapping[str, Any] = field(default_factory=dict)  # command line, label
+    simulate: Simulate | None = None  # how what is not here is calculated
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ class Ended:
     @property
     def nothing_could_start(self) -> bool:
         """Whether not one case got as far as a worker."""
-        return bool(self.rows) and all(row.get("reason") == NO_WORKER for row in self.rows)
+        rows = measured_of(self.rows)
+        return bool(rows) and all(row.get("reason") == NO_WORKER for row in rows)
 
 
 def installed_runtimes() -> dict[str, Runtime]:
@@ -135,6 +139,7 @@ def resume(
     environment: Mapping[str, Any],
     found: Found | None = None,
     keep: Keep | None = None,
+    simulate: Simulate | None = None,
 ) -> Ended:
     """Go on with a run that was cut off: what has a result is not measured again.
 
@@ -146,6 +151,7 @@ def resume(
         found: What is present now: a device that the rest of the plan needs and
             that is not there is refused. None leaves that to the launches.
         keep: Who takes profiles, where the run makes any.
+        simulate: How what was not there when the run began is calculated.
     """
     with Journal.resume(folder, run_id) as journal:
         facts = journal.facts()
@@ -157,7 +163,7 @@ def resume(
             observer.note(f"Run {run_id} is complete: nothing is left to measure.")
             tally = Tally()
             for body in results.values():
-                tally.add(body["status"])
+                tally.add(counted_as(body))
             return Ended(run_id, tally, list(results.values()), profiles=_profiles(facts))
         _refuse_other_machine(run_id, left, found)
         observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
@@ -169,7 +175,7 @@ def resume(
                 {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)},
             )
         )
-        journey = Journey(plan, settings, installed_runtimes())
+        journey = Journey(plan, settings, installed_runtimes(), simulate=simulate)
         return _go(journey, journal, observer, environment, list(results.values()), keep)
 
 
@@ -216,7 +222,8 @@ def _left_of(plan: Plan, settings: Settings, results: Container[str]) -> list[Pl
         planned
         for launch in range(settings.launches)
         for planned in plan.cases
-        if identity_of(asked_of(settings, launch), planned) not in results
+        if launch < planned.launches(settings.launches)
+        and identity_of(asked_of(settings, launch), planned) not in results
     ]
 
 
@@ -267,14 +274,14 @@ def _go(
     rows: list[Mapping[str, Any]] = list(before)
     tally = Tally()
     for row in before:
-        tally.add(row["status"])
+        tally.add(counted_as(row))
 
     def append(fact: Fact) -> None:
         journal.append(fact)
         if fact.kind == RESULT:
             rows.append(fact.body)
 
-    total = len(journey.plan.cases) * settings.launches
+    to_measure = journey.plan.measurements(settings.launches) - len(measured_of(before))
     workshop = Workshop()
     context = Context(
         settings=settings,
@@ -282,13 +289,14 @@ def _go(
         runtimes=journey.runtimes,
         append=append,
         observer=observer,
-        budget=Budget(settings.budget, total - len(before)),
+        budget=Budget(settings.budget, to_measure),
         surroundings=Surroundings(),
         estimate=estimates.memory,
         free=estimates.free,
         cost=lambda planned: estimates.cost(planned.case),
         conditions=estimates.conditions(environment),
         tally=tally,
+        simulate=journey.simulate,
     )
     interrupted = False
     try:
@@ -338,13 +346,17 @@ def _planned_to_json(planned: Planned) -> dict[str, Any]:
         "case": case_to_json(planned.case),
         "device": device_to_json(planned.device) if planned.device else None,
         "refusal": asdict(planned.refusal) if planned.refusal else None,
+        "roofline": plain(planned.roofline) if planned.roofline else None,
     }
 
 
 def _planned_from_json(body: Mapping[str, Any]) -> Planned:
-    refusal = body["refusal"]
+    refusal, roofline = body["refusal"], body.get("roofline")
     return Planned(
         case=case_from_json(body["case"]),
         device=device_from_json(body["device"]) if body["device"] else None,
         refusal=Refusal(**{**refusal, "status": Status(refusal["status"])}) if refusal else None,
+        roofline=Roofline(**{**roofline, "platforms": tuple(roofline["platforms"])})
+        if roofline
+        else None,
     )

@@ -10,6 +10,7 @@ from accelbench.core.case import Case, Option
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.words import Mode, Status
+from accelbench.hardware.rooflines import Roofline
 
 DEFAULT_BATCH_SIZES = (1, 8, 32, 128)
 
@@ -39,6 +40,7 @@ class Request:
     options: Mapping[str, Option] = field(default_factory=dict)
     training_options: Mapping[str, Option] = field(default_factory=dict)  # where it is trained
     runtime_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)  # by runtime
+    simulate: bool = False  # what was named and is not here gets figures from its document
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,19 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Planned:
-    """A case, the device it will run on, and why it will not be tried, if so."""
+    """A case, the device it will run on, and why it will not be tried, if so.
+
+    One with a roofline is of a device that is not here: it is calculated, never measured.
+    """
 
     case: Case
     device: Device | None
     refusal: Refusal | None = None
+    roofline: Roofline | None = None
+
+    def launches(self, wanted: int) -> int:
+        """How many of the launches it is in: what is calculated comes out the same each time."""
+        return wanted if self.roofline is None else min(wanted, 1)
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,14 @@ class Plan:
 
     cases: tuple[Planned, ...]
     notes: tuple[str, ...] = ()
+
+    def results(self, launches: int) -> int:
+        """How many results so many launches give."""
+        return sum(planned.launches(launches) for planned in self.cases)
+
+    def measurements(self, launches: int) -> int:
+        """How many of them are measured; the others are only calculated."""
+        return launches * sum(planned.roofline is None for planned in self.cases)
 
     def groups(self) -> Iterator[list[Planned]]:
         """Cases that one worker can measure in turn: the same in all but the batch size.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from accelbench.core.words import Status
-from accelbench.run.context import Context
 from accelbench.run.plan import Planned
 from accelbench.run.results import Outcome
 from accelbench.run.spilling import spill_to
+
+if TYPE_CHECKING:
+    from accelbench.run.context import Context
 
 #: A reason that others look for.
 ESTIMATED = "out_of_memory_estimated"
@@ -28,6 +31,8 @@ class Room:
         """See what is free, while nothing is loaded: the estimate counts the weights as well."""
         if planned.device is not None:
             self._free = self._context.free(planned.device)
+        elif planned.roofline is not None:  # not here: all of it is free
+            self._free = planned.roofline.memory_bytes
 
     def fitted(self, planned: Planned) -> None:
         """This one was measured."""

@@ -8,16 +8,22 @@ from dataclasses import dataclass
 from accelbench.core.case import Target
 from accelbench.core.protocols import Absent, Device, Runtime, SetUp, Support
 from accelbench.core.words import Status
+from accelbench.hardware.rooflines import Roofline
+from accelbench.run.absent import remark, stand_in
 from accelbench.run.plan import Refusal, Request
 
 
 @dataclass(frozen=True)
 class Place:
-    """A target with its device, or with the reason why it has none."""
+    """A target with its device, or with the reason why it has none.
+
+    One with a roofline has no device either, and is simulated.
+    """
 
     target: Target
     device: Device | None
     refusal: Refusal | None = None
+    roofline: Roofline | None = None
 
 
 def places(
@@ -49,6 +55,16 @@ def places(
             notes += [f"{name} is present, but {one.message}; left out." for one in waiting]
             continue
         device, refusal_or_none = _device(name, rest, found.get(name, ()))
+        if device is None and named and request.simulate:
+            meant = stand_in(name, rest, found)
+            if isinstance(meant, Roofline):
+                notes.append(remark(name, rest, meant))
+                chosen += [
+                    Place(Target(runtime, name, meant.name), None, roofline=meant)
+                    for runtime in serving
+                ]
+                continue
+            device, refusal_or_none = meant, None if meant else refusal_or_none
         chosen += [
             Place(Target(runtime, name, _named(device, rest)), device, refusal_or_none)
             for runtime in serving

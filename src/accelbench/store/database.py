@@ -255,6 +255,10 @@ def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
     by_status = con.execute(
         "SELECT coalesce(status, 'unknown'), count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"
     ).fetchall()
+    by_provenance = con.execute(
+        "SELECT coalesce(provenance, 'unknown'), count(*) FROM benchmark_results"
+        " GROUP BY 1 ORDER BY 1"
+    ).fetchall()
     first, last = con.execute(
         "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"
     ).fetchall()[0]
@@ -264,6 +268,7 @@ def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
     return {
         "tables": {view: one(f"SELECT count(*) FROM {view}") for view in VIEWS},  # noqa: S608
         "results_by_status": dict(by_status),
+        "results_by_provenance": dict(by_provenance),
         "runs_by_status": runs_by_status,
         "models": [name for (name,) in models if name is not None],
         "hardware": [

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from accelbench.cli.display.words import latency, shapes
+from accelbench.run.simulating import measured_of
 
 #: Fewer launches a side say nothing sure of a difference.
 _FOR_A_VERDICT = 5
@@ -25,7 +26,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     """A sentence a model and size, by the geometric mean of the launches' medians."""
     first, second = pair
     found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
-    for row in rows:
+    for row in measured_of(rows):
         taken = latency(row) if row["status"] == "ok" and not row.get("emulated") else None
         if row["runtime"] in pair and taken:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.cli.display.words import figure, latency, marks, shapes, spread
+from accelbench.cli.display.words import figure, latency, marks, shapes, spread, where
+from accelbench.core.provenance import simulation_of
+from accelbench.run.simulating import measured_of
 
 #: What the table has no room for.
 _SHORT = {"onnxruntime": "ort"}
@@ -13,6 +15,7 @@ _SHORT = {"onnxruntime": "ort"}
 
 def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What was verified, and through which workarounds; nothing where nothing was to verify."""
+    rows = measured_of(rows)
     words = [row.get("verification") for row in rows if row["status"] == "ok"]
     held, own = words.count("ok"), words.count("reference")
     lines = []
@@ -52,7 +55,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     table.add_column("quality", overflow="fold")
     for row in rows:
         ok = row["status"] == "ok"
-        place = row["hardware"]
+        place = where(row)
         if row["runtime"] not in ("pytorch", "none"):
             place = f"{_SHORT.get(row['runtime'], row['runtime'])}/{place}"
         table.add_row(
@@ -64,9 +67,18 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             spread(row) if ok else "",
             figure(row.get("throughput")) if ok else "–",
             figure(row.get("memory_peak_mb")) if ok else "–",
-            str(row.get("quality") if ok else row["status"]).replace("_", " "),
+            _worth(row),
         )
     console.print(table)
+
+
+def _worth(row: Mapping[str, Any]) -> str:
+    """How far a figure may be trusted; where there is none, what became of the case."""
+    if row["status"] != "ok":
+        return str(row["status"]).replace("_", " ")
+    if simulation_of(row) is not None:
+        return "a limit"
+    return str(row.get("quality")).replace("_", " ")
 
 
 def _safe(text: str) -> str:

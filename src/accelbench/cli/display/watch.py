@@ -13,23 +13,36 @@ from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from typing import IO, Any
 
-from accelbench.cli.display.words import duration, figure, latency, marks, parts, shapes, spread
+from accelbench.cli.display.words import (
+    duration,
+    figure,
+    latency,
+    marks,
+    parts,
+    shapes,
+    spread,
+    where,
+)
 from accelbench.core.case import Case
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.provenance import simulation_of
 from accelbench.run.observer import Progress
 
 
 def case_line(row: Mapping[str, Any]) -> list[str]:
     """What became of a case, for people."""
-    where = f"{row['runtime']}/{row['hardware']} {row['precision']}"
+    place = f"{row['runtime']}/{where(row)} {row['precision']}"
     launch = f" launch {row['launch'] + 1}" if row.get("launch") else ""
     size = f"batch {row['batch_size']} {shapes(row)}".strip()
-    head = f"{row['model']} {where}{marks(row)} {size}{launch}"
+    head = f"{row['model']} {place}{marks(row)} {size}{launch}"
     if row["status"] != "ok":
         lines = [f"{head}: {row['status']} — {row.get('message') or row.get('reason')}"]
         if row.get("advice"):
             lines.append(f"  → {row['advice']}")
         return lines
+    simulation = simulation_of(row)
+    if simulation is not None:
+        return [f"{head}: " + " · ".join(_limits(row, simulation))]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
         f"{word} {figure(latency(row))} ms {spread(row)}".strip(),
@@ -41,6 +54,16 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
     if parts(row):
         lines.append("  " + " · ".join(parts(row)))
     return [*lines, *(f"  ! {w}" for w in row.get("warnings") or ())]
+
+
+def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:
+    """What a simulated result says: the figures at a device's limits, and which one was met."""
+    return [
+        f"{figure(latency(row))} ms",
+        f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
+        f"bound by {simulation['binds']}",
+        f"from the document of {simulation['device']}, not measured",
+    ]
 
 
 def device_lines(found: Sequence[Device | Absent]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.case import runtimes_own
+from accelbench.core.provenance import simulation_of
 
 MISSING = "n/a"
 
@@ -74,10 +75,18 @@ def shapes(row: Mapping[str, Any]) -> str:
     return ""
 
 
+def where(row: Mapping[str, Any]) -> str:
+    """The platform; of one that is simulated the device as well, of which there may be several."""
+    if simulation_of(row) is None:
+        return str(row["hardware"])
+    return f"{row['hardware']}:{row['device']}"
+
+
 def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
     options = row.get("options") or {}
-    said = [" emulated"] if row.get("emulated") else []  # its times are no device's
+    said = [" simulated"] if simulation_of(row) is not None else []  # nobody measured them
+    said += [" emulated"] if row.get("emulated") else []  # its times are no device's
     said += [" train"] if row.get("mode") == "training" else []
     said += [" compiled"] if options.get("compile") else []
     said += [f" {name}={value}" for name, value in sorted(runtimes_own(options).items())]

@@ -1,0 +1,64 @@
+"""Runs beside a device that is not here: what is here is scripted, what is not is calculated."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scripted_runs import CPU, Scripted, Watcher, models
+
+from accelbench.core.facts import new_run_id
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.predict.roofline import simulated
+from accelbench.run import journey
+from accelbench.run.context import Settings
+from accelbench.run.journey import Ended, Found, Journey
+from accelbench.run.plan import Plan, Request
+from accelbench.runtimes.browser import BrowserRuntime
+from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.qnn import QnnRuntime
+from accelbench.runtimes.scripted import ScriptedRuntime
+
+NO_CARD = Absent("cuda", "no driver is loaded", "get one")
+BROWSER = Device("webgpu", "a browser")
+FOUND: Mapping[str, Sequence[Device | Absent]] = {
+    "cpu": [CPU],
+    "cuda": [NO_CARD],
+    "webgpu": [BROWSER],
+    "qnn": [Absent("qnn", "no NPU", "get one")],
+    "wasm": [Absent("wasm", "no browser", "get one")],
+}
+
+
+def card(runtime: Runtime, *hardware: str) -> Runtime:
+    """A runtime that is the default of these platforms and of no other."""
+    runtime.info = dataclasses.replace(runtime.info, default_for=hardware)
+    return runtime
+
+
+RUNTIMES: dict[str, Runtime] = {
+    "scripted": card(ScriptedRuntime(), "cpu"),
+    "pytorch": card(PytorchRuntime(), "cuda"),
+    "browser": card(BrowserRuntime(), "webgpu", "wasm"),
+    "qnn": card(QnnRuntime(), "qnn"),
+}
+
+
+def planned(*names: str, found: Found = FOUND, simulate: bool = True, **asked: Any) -> Plan:
+    request = Request(
+        models(*(names or ("bert-tiny",))),
+        **{"batch_sizes": (1,), "hardware": ("cuda",), "simulate": simulate, **asked},
+    )
+    return journey.plan_for(request, found, RUNTIMES)
+
+
+def run(
+    scripted: Scripted,
+    plan: Plan,
+    watcher: Watcher | None = None,
+    **settings: Any,
+) -> Ended:
+    how = Settings(new_run_id(), **settings)
+    made = Journey(plan, how, RUNTIMES, simulate=simulated)
+    return journey.start(made, scripted.journals, watcher or Watcher(), {})

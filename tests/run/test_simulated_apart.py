@@ -1,0 +1,194 @@
+"""A simulated result changes nothing for what is measured beside it, or reads it afterwards."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from scripted_runs import Scripted, Watcher
+from simulated_runs import FOUND, RUNTIMES, planned, run
+
+from accelbench.analysis.matrix import matrix
+from accelbench.api import running
+from accelbench.api.config import BenchmarkConfig
+from accelbench.cli.display.frameworks import compared
+from accelbench.cli.display.summary import print_summary, trust
+from accelbench.cli.display.watch import case_line
+from accelbench.core.facts import PROFILE
+from accelbench.exchange.aggregate import Gathered, aggregate
+from accelbench.exchange.rows import row_of
+from accelbench.predict.roofline import simulated
+from accelbench.run import estimates, journey
+from accelbench.run.budget import Budget
+from accelbench.run.context import Settings
+from accelbench.run.conversation import NO_WORKER
+from accelbench.run.journey import Ended, Tally
+
+BOTH = {"hardware": ("cpu", "cuda:a100-80gb"), "batch_sizes": (1, 4)}
+
+Row = Mapping[str, Any]
+
+
+@pytest.fixture
+def rows(scripted: Scripted) -> list[Row]:
+    """Two results of the CPU, as if they were measured, and two of a device that is not here."""
+    ended = run(scripted, planned(**BOTH))
+    found = [row_of(body) for body in ended.rows]
+    return [
+        row if row["hardware"] == "cuda" else {**row, "provenance": "measured"} for row in found
+    ]
+
+
+def measured(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["provenance"] == "measured"]
+
+
+def test_what_is_here_is_asked_the_same_question_beside_it() -> None:
+    # A browser cannot generate token by token: beside a real one all take a forward pass.
+    alone = planned("gpt2-tiny", hardware=("cpu",)).cases
+    beside = planned("gpt2-tiny", hardware=("cpu", "webgpu:rtx-4060"))
+    mine, other = beside.cases
+    assert mine.case.case_id == alone[0].case.case_id
+    assert mine.case.generates
+    assert not other.case.generates
+    assert any(note.startswith("Of what is simulated: browser") for note in beside.notes)
+
+
+def test_the_matrix_is_the_same_with_and_without_it(rows: list[Row]) -> None:
+    # One of a CPU as well: it must be no yardstick.
+    imagined = [
+        {**row, "hardware": "cpu", "throughput": 1e9} for row in rows if row not in measured(rows)
+    ]
+    found = matrix([*rows, *imagined])
+    assert found == matrix(measured(rows))
+    assert found.models[0].cells["cuda"].token == "never_measured"
+
+
+def test_the_aggregate_leaves_it_out_and_counts_it(rows: list[Row]) -> None:
+    document = aggregate(Gathered(rows))
+    assert document["entries"] == aggregate(Gathered(measured(rows)))["entries"]
+    assert document["left_out"] == {"simulated": 2}
+
+
+def test_two_frameworks_are_compared_without_it(rows: list[Row]) -> None:
+    here, away = measured(rows)[0], rows[-1]
+    pair = [{**here, "runtime": "pytorch"}, {**away, "runtime": "jax", "hardware": "cpu"}]
+    alike = [{**row, "batch_size": 1, "precision": "fp32"} for row in pair]
+    assert list(compared(alike, ("pytorch", "jax"))) == []
+    real = [alike[0], {**alike[0], "runtime": "jax"}]
+    assert len(list(compared(real, ("pytorch", "jax")))) == 1
+
+
+def test_it_is_not_counted_among_what_could_not_be_verified(rows: list[Row]) -> None:
+    assert trust(rows) == trust(measured(rows))
+    assert trust([row for row in rows if row["provenance"] == "simulated"]) == []
+
+
+def test_a_line_and_the_table_say_that_it_is_simulated(rows: list[Row]) -> None:
+    (line,) = case_line(rows[-1])
+    assert "pytorch/cuda:a100-80gb fp32 simulated batch 4" in line
+    assert "from the document of NVIDIA A100-SXM4-80GB, not measured" in line
+    assert "n/a" not in line
+    assert "None" not in line
+    stream = io.StringIO()
+    print_summary(rows, stream)
+    assert stream.getvalue().count("simulated") == 2
+    assert stream.getvalue().count("a limit") == 2
+
+
+def test_several_launches_do_not_repeat_a_calculation(scripted: Scripted) -> None:
+    watcher = Watcher()
+    ended = run(scripted, planned(**BOTH), watcher, launches=3)
+    by_hardware = [row["hardware"] for row in ended.rows]
+    assert (by_hardware.count("cpu"), by_hardware.count("cuda")) == (6, 2)
+    assert [number for _, number in watcher.started_cases] == list(range(1, 9))
+    assert not any("gave other outputs" in w for row in ended.rows for w in row["warnings"] or ())
+
+
+def test_the_shares_of_a_budget_are_those_of_what_is_measured(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: list[int] = []
+
+    class Watched(Budget):
+        def __init__(self, seconds: float | None, cases: int) -> None:
+            shared.append(cases)
+            super().__init__(seconds, cases)
+
+    monkeypatch.setattr(journey, "Budget", Watched)
+    run(scripted, planned(**BOTH), launches=2)
+    assert shared == [4]
+
+
+def test_it_takes_no_part_of_the_estimated_time() -> None:
+    settings = Settings("r")
+    assert estimates.seconds(planned(**BOTH), settings) == estimates.seconds(
+        planned(**{**BOTH, "hardware": ("cpu",)}), settings
+    )
+    assert estimates.seconds(planned(), settings) == (0.0, 0.0)
+
+
+def test_it_has_no_profile(scripted: Scripted) -> None:
+    scripted.script(operators={"MatMul": 1.0})
+    ended = run(scripted, planned(**BOTH), profile=True)
+    profiles = [f.body for f in scripted.facts(ended.run_id) if f.kind == PROFILE]
+    assert [one["hardware"] for one in profiles] == ["cpu", "cpu"]
+
+
+def test_it_neither_succeeds_nor_fails(scripted: Scripted) -> None:
+    fits = run(scripted, planned(**BOTH))
+    assert fits.tally.counts == {"ok": 2, "simulated": 2}
+    assert fits.tally.all_fine
+    large = planned("llama-2-7b", hardware=("cuda:rtx-4060",), precisions=("fp16",))
+    too_large = run(scripted, large)
+    assert too_large.rows[0]["status"] == "out_of_memory"
+    assert too_large.tally.counts == {"not simulated": 1}
+    assert too_large.tally.all_fine
+    scripted.script({"when": "step", "how": "raise"})
+    failed = run(scripted, planned(**BOTH))
+    assert failed.tally.counts == {"failed": 2, "simulated": 2}
+    assert not failed.tally.all_fine
+
+
+def test_where_no_worker_starts_it_is_no_start(rows: list[Row]) -> None:
+    away = [row for row in rows if row["provenance"] == "simulated"]
+    nothing = [{**row, "reason": NO_WORKER} for row in measured(rows)]
+    assert Ended("r", Tally(), [*nothing, *away]).nothing_could_start
+    assert not Ended("r", Tally(), rows).nothing_could_start
+    assert not Ended("r", Tally(), away).nothing_could_start
+
+
+def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
+    class Impatient(Watcher):
+        def case_finished(self, row: Row) -> None:
+            super().case_finished(row)
+            raise KeyboardInterrupt
+
+    cut = run(scripted, planned(hardware=("cuda:a100-80gb", "cuda:t4")), Impatient())
+    assert cut.interrupted
+    (first,) = cut.rows
+    ended = journey.resume(cut.run_id, scripted.journals, Watcher(), {}, FOUND, simulate=simulated)
+    assert [row["device"] for row in ended.rows] == ["a100-80gb", "t4"]
+    assert ended.rows[0] == first
+    assert ended.tally.counts == {"simulated": 2}
+    assert ended.rows[1]["latency_mean_ms"] == pytest.approx(ended.rows[1]["flops"] / 8.1e12 * 1e3)
+    again = journey.resume(cut.run_id, scripted.journals, Watcher(), {}, FOUND)
+    assert again.tally.counts == {"simulated": 2}
+
+
+def test_where_nobody_may_calculate_it_is_absent(scripted: Scripted) -> None:
+    made = journey.Journey(planned(), Settings("20260101-000000-nobody"), RUNTIMES)
+    (row,) = journey.start(made, scripted.journals, Watcher(), {}).rows
+    assert (row["status"], row["reason"]) == ("unsupported", "hardware_absent")
+
+
+def test_the_python_api_never_simulates() -> None:
+    config = BenchmarkConfig(
+        model_name="bert-tiny", device_prefer="cuda:a100-80gb", batch_sizes=[1], verbose=False
+    )
+    (one,) = running._plan(config, FOUND, RUNTIMES).cases
+    assert one.roofline is None
+    assert one.refusal is not None
+    assert one.refusal.reason == "hardware_absent"
