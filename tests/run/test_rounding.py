@@ -9,8 +9,9 @@ import pytest
 from scripted_runs import CPU, models
 
 from accelbench.catalog.inputs import settle
+from accelbench.core.abilities import Candid
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Candid, Job
+from accelbench.core.protocols import Job
 from accelbench.run import yardsticks
 from accelbench.run.agreement import agree
 from accelbench.run.kept import pick

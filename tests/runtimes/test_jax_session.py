@@ -20,6 +20,7 @@ pytest.importorskip("jax")
 
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
+from accelbench.core.abilities import Doubtable, Fed, Undroppable
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import (
     CaseError,
@@ -27,15 +28,7 @@ from accelbench.core.errors import (
     UnsupportedError,
 )
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.protocols import (
-    Absent,
-    Device,
-    Doubtable,
-    Fed,
-    Job,
-    Session,
-    Undroppable,
-)
+from accelbench.core.protocols import Absent, Device, Job, Session
 from accelbench.core.words import Mode, Timing
 from accelbench.run.selfcheck import self_check
 from accelbench.runtimes.jax import JaxRuntime

@@ -10,10 +10,11 @@ import pytest
 from PIL import Image
 
 from accelbench.catalog.find import find
+from accelbench.core.abilities import Fed
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.protocols import Device, Fed, Job
+from accelbench.core.protocols import Device, Job
 from accelbench.core.words import Quality
 from accelbench.measure.loop import Measurement
 from accelbench.run.worker import with_inputs

@@ -16,9 +16,9 @@ from training_sessions import (
     opened,
 )
 
+from accelbench.core.abilities import Doubtable
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import Doubtable
 from accelbench.core.words import Timing
 from accelbench.measure.losses import LossLog
 from accelbench.runtimes.pytorch.procedures import train

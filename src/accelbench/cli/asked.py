@@ -44,9 +44,17 @@ def use_browser(program: Path | None) -> None:
     """Whatever runs in a browser runs in this one: detectors and workers read it from here."""
     if program is None:
         return
-    if not program.expanduser().is_file():
+    path = _inside(program.expanduser())
+    if not path.is_file():
         raise UsageError(f"There is no browser at {str(program)!r}.", "Give the program's path.")
-    os.environ[BROWSER_VARIABLE] = str(program.expanduser().absolute())
+    os.environ[BROWSER_VARIABLE] = str(path.absolute())
+
+
+def _inside(program: Path) -> Path:
+    """What is called a program on a Mac is a folder that has it."""
+    if program.suffix != ".app":
+        return program
+    return program / "Contents" / "MacOS" / program.stem
 
 
 def platforms(names: Sequence[str]) -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.inputs import repeating
+from accelbench.core.abilities import Candid
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Candid, Session
+from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
 from accelbench.measure.loop import refuse_fallback
 from accelbench.run.agreement import agree, allowed_for

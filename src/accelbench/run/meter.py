@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accelbench.core.protocols import DeviceMemory, Elsewhere, Session
+from accelbench.core.abilities import Elsewhere
+from accelbench.core.protocols import DeviceMemory, Session
 from accelbench.core.words import MIB
 from accelbench.hardware.hostmemory import HostMemory, MemorySampler
 

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from accelbench.catalog.inputs import tensors
+from accelbench.core.abilities import Doubtable
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Doubtable, Session
+from accelbench.core.protocols import Session
 from accelbench.core.words import Mode
 
 Outputs = Mapping[str, Any]

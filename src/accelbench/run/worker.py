@@ -20,19 +20,11 @@ from typing import Any
 
 from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
+from accelbench.core.abilities import Elsewhere, Fed, Undroppable, Visited
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import (
-    Elsewhere,
-    Fed,
-    Job,
-    Runtime,
-    Session,
-    Undroppable,
-    Visited,
-    Wanted,
-)
+from accelbench.core.protocols import Job, Runtime, Session, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Provenance, Status, Timing
 from accelbench.measure.bootstrap import Interval

@@ -17,6 +17,7 @@ from browsers_here import needs_browser, program
 from accelbench.core.errors import CaseError
 from accelbench.runtimes.browser.assets import engine_folder
 from accelbench.runtimes.browser.page_link import Page, understood
+from accelbench.runtimes.browser.process import merged
 from accelbench.store.scratch import Scratch
 
 pytestmark = needs_browser
@@ -167,3 +168,8 @@ def test_a_worker_that_is_killed_leaves_no_browser_and_the_next_one_removes_its_
 def test_what_a_page_says_becomes_a_reason(message: str, reason: str) -> None:
     found = understood({"name": "Error", "message": message, "stack": ""}, "open")
     assert found.reason == reason
+
+
+def test_a_browser_hears_of_several_lists_of_features_as_one() -> None:
+    given = ["--enable-features=A", "--x", "--y=1", "--enable-features=B,C", "--disable-features=D"]
+    assert merged(given) == ["--enable-features=A,B,C", "--x", "--y=1", "--disable-features=D"]

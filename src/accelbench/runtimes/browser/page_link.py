@@ -130,7 +130,7 @@ class Page:
             if until is not None and time.monotonic() > until:
                 raise CaseError(
                     "browser_hung",
-                    f"the browser's page did not answer {what!r}: {self.browser.last_words()}",
+                    f"the browser's page did not answer {what!r}{self._last_words()}",
                     "Try another browser: --browser PATH",
                 )
 
@@ -140,10 +140,9 @@ class Page:
             # The connection of a browser that ends breaks a moment before its process is gone.
             self.browser.ended_within(1.0)
         if self.browser.ended is not None:
-            words = self.browser.last_words()
             raise CaseError(
                 "browser_ended",
-                f"the browser ended ({self.browser.ended}) at {what!r}: {words}",
+                f"the browser ended ({self.browser.ended}) at {what!r}{self._last_words()}",
                 "Start it by hand to see what is wrong with it, or use another: --browser PATH",
             )
         if gone:
@@ -152,6 +151,10 @@ class Page:
                 f"the browser's tab crashed at {what!r}",
                 "It may have run out of memory: use a smaller model or batch.",
             )
+
+    def _last_words(self) -> str:
+        words = self.browser.last_words()
+        return f": {words}" if words else ", without a word"
 
     def close(self) -> None:
         """Leave no process and no file behind."""

@@ -55,6 +55,7 @@ _TIED = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0);"
     " os.getppid() == int(sys.argv[1]) or os._exit(0); os.execv(sys.argv[2], sys.argv[2:])"
 )
+_LISTS = ("--enable-features", "--disable-features")
 _NO_SANDBOX = "--no-sandbox"
 _PATIENCE = 5.0
 
@@ -77,7 +78,7 @@ class BrowserProcess:
         self._log = self._scratch.folder / "browser.log"
         # The kernel refuses Chromium's sandbox to root.
         rootless = not hasattr(os, "geteuid") or os.geteuid() != 0
-        own = [*SWITCHES[provider], *shlex.split(extra)]
+        own = merged([*SWITCHES[provider], *shlex.split(extra)])
         switches = [*_ALWAYS, *own, *([] if rootless else [_NO_SANDBOX])]
         self.started = Started(str(program), tuple(own), _NO_SANDBOX not in switches)
         command = [str(program), *switches, f"--user-data-dir={self._scratch.folder / 'profile'}"]
@@ -159,6 +160,16 @@ class BrowserProcess:
             self._process.wait(_PATIENCE)
         self.gone_within(all_of_it, _PATIENCE)
         self._scratch.close()
+
+
+def merged(switches: Sequence[str]) -> list[str]:
+    """Lists of features as one: of several, a browser hears the last alone."""
+    found: dict[str, list[str]] = {}
+    for one in switches:
+        name, has, value = one.partition("=")
+        key = f"{name}=" if name in _LISTS and has else one
+        found.setdefault(key, []).append(value)
+    return [f"{key}{','.join(values)}" if key[-1:] == "=" else key for key, values in found.items()]
 
 
 def _alive(process: psutil.Process) -> bool:

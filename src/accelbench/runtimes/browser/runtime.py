@@ -88,7 +88,7 @@ class BrowserRuntime:
     def supports(self, case: Case, device: Device) -> Support:
         name = self.info.name
         return (
-            missing(name, ("onnx",), "onnx")
+            missing(name, ("onnx",), self.info.extra)
             or beyond_forward(name, case, _OPTIONS, "its graphs are optimised anyway")
             or not_listed(name, case, self.info.precisions)
             or _refused(self.ready())

@@ -1,0 +1,80 @@
+"""What a session may be able to do beside running its model; each is asked for by its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, runtime_checkable
+
+from accelbench.core.case import Case
+
+
+@runtime_checkable
+class Doubtable(Protocol):
+    """A session whose weights can be changed for a moment, to see whether they matter."""
+
+    def other_weights(self) -> AbstractContextManager[None]:
+        """Within it every weight has another value; afterwards each has its own again."""
+        ...
+
+
+@runtime_checkable
+class Undroppable(Protocol):
+    """A session whose training can do without dropout, so that its losses can be compared."""
+
+    def without_dropout(self) -> AbstractContextManager[None]:
+        """Within it nothing is dropped by chance; afterwards it is again."""
+        ...
+
+
+@runtime_checkable
+class Candid(Protocol):
+    """A session that can say what rounding costs its model: a reference's."""
+
+    def exact(self, inputs: Any) -> Mapping[str, Any]:
+        """Outputs computed in fp64, as `outputs` gives them; nothing else is asked of it after."""
+        ...
+
+    def rounded(self, inputs: Any, precision: str) -> Mapping[str, Any]:
+        """Outputs of a pass whose numbers are rounded to bf16, fp16 or int8."""
+        ...
+
+
+@runtime_checkable
+class Fed(Protocol):
+    """A session that can be fed with real inputs."""
+
+    def loaded(self) -> Mapping[str, Any]:
+        """Columns about the inputs that were prepared last; empty where they were synthetic.
+
+        What was read, skipped and drawn is part of the evidence's details, under "data".
+        """
+        ...
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A session whose work is done by other processes than the worker, and who counts theirs."""
+
+    @property
+    def host_memory(self) -> Any:
+        """A `HostMemory` of those processes."""
+        ...
+
+    def cpu_seconds(self) -> float:
+        """Processor time of those processes so far."""
+        ...
+
+
+@runtime_checkable
+class Visited(Protocol):
+    """A session that users wait for each time they come to it, as they do for a page's."""
+
+    def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
+        """What the visits to this case came to: columns; none for a case that was not come to.
+
+        Args:
+            case: the case.
+            first_inference_ms: the first step of the visit in which it was measured.
+        """
+        ...

@@ -1,0 +1,138 @@
+"""One model in a tab of a real browser, as the runtime opens it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, cast
+
+import pytest
+from browsers_here import needs_browser, program
+
+from accelbench.artifacts.cache import Cache
+from accelbench.artifacts.make import make
+from accelbench.artifacts.recipe import Recipe
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import UnsupportedError
+from accelbench.core.protocols import Device, Job
+from accelbench.core.words import Timing
+from accelbench.runtimes.browser import BrowserRuntime
+from accelbench.runtimes.browser.session import BrowserSession
+
+pytestmark = needs_browser
+
+PLATFORMS = ("wasm", "webnn", "webgpu")
+
+
+@pytest.fixture(scope="module")
+def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return Cache(tmp_path_factory.mktemp("artefacts"), cap=2**40)
+
+
+@cache
+def case_of(model: str, hardware: str, batch: int, precision: str) -> Case:
+    spec = find(model)
+    shapes = Shapes(batch, sequence=16 if spec.sequence else None, image=spec.image)
+    return Case(spec, Target("browser", hardware), precision, settle(spec, shapes))
+
+
+class Visitor:
+    """Opens one case after another, as a worker does."""
+
+    def __init__(self, artefacts: Cache, hardware: str) -> None:
+        self._artefacts, self._hardware = artefacts, hardware
+        self._runtime = BrowserRuntime()
+        self._device = Device(hardware, 0, hardware, details={"path": str(program())})
+        self.session: BrowserSession | None = None
+
+    def open(self, model: str, batch: int = 1, precision: str = "fp32") -> BrowserSession:
+        case = case_of(model, self._hardware, batch, precision)
+        made = make(Recipe(case, self._runtime.wants(case), 0), self._artefacts)
+        job = Job(case, self._device, seed=0, threads=1, artefact=str(made.folder))
+        self.session = cast(BrowserSession, self._runtime.open(job))
+        return self.session
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.session.close()
+
+
+@contextlib.contextmanager
+def visitor(artefacts: Cache, hardware: str) -> Iterator[Visitor]:
+    one = Visitor(artefacts, hardware)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def visits(session: BrowserSession) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = session.evidence().details["visits"]
+    return found
+
+
+@pytest.mark.parametrize("hardware", PLATFORMS)
+def test_a_first_visit_fetches_all_and_a_repeat_visit_nothing(
+    artefacts: Cache, hardware: str
+) -> None:
+    with visitor(artefacts, hardware) as one:
+        session = one.open("resnet-tiny")
+        first, repeat = (visits(session)[name] for name in ("first", "repeat"))
+        assert first["fetched"]["from_network"] >= first["fetched"]["bytes"] > 10**6
+        assert repeat["fetched"]["from_network"] == 0
+        assert repeat["fetched"]["bytes"] == first["fetched"]["bytes"]
+        columns = session.visits(case_of("resnet-tiny", hardware, 1, "fp32"), 7.0)
+    assert columns["repeat_visit_ms"] == repeat["script_ms"] + repeat["session_ms"] + 7.0
+    assert columns["first_visit_ms"] > first["session_ms"] + first["first_inference_ms"]
+    assert session.visits(case_of("resnet-tiny", hardware, 2, "fp32"), 7.0) == {}
+
+
+def test_the_browser_stays_for_the_next_batch_and_the_visit_is_a_first_one_all_the_same(
+    artefacts: Cache,
+) -> None:
+    with visitor(artefacts, "webnn") as one:
+        before = one.open("resnet-tiny")
+        browser = before._page.browser.processes()[0]
+        address = before._page.server.address
+        after = one.open("resnet-tiny", batch=2)
+        assert after._page.browser.processes()[0] == browser
+        assert after._page.server.address != address
+        fetched = visits(after)["first"]["fetched"]
+        assert fetched["from_network"] >= fetched["bytes"] > 10**6
+        inputs = after.prepare(case_of("resnet-tiny", "webnn", 2, "fp32"))
+        assert [len(found) for found in after.outputs(inputs).values()] == [2]
+
+
+def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
+    with visitor(artefacts, "webnn") as one:
+        browser = one.open("resnet-tiny")._page.browser.processes()[0]
+        browser.kill()
+        after = one.open("resnet-tiny", batch=2)
+        assert after._page.browser.processes()[0] != browser
+        inputs = after.prepare(case_of("resnet-tiny", "webnn", 2, "fp32"))
+        assert after.sample(inputs, 2, Timing.WHOLE).phase_ns["step"][0] > 0
+
+
+def test_a_graph_of_which_something_is_left_over_has_a_cold_first_visit_too(
+    artefacts: Cache,
+) -> None:
+    """DistilBERT's mask has an operator that WebGPU does not take."""
+    with visitor(artefacts, "webgpu") as one:
+        session = one.open("distilbert-tiny")
+        details = session.evidence().details
+    assert details["cpu_fallback"] == "watched"
+    fetched = details["visits"]["first"]["fetched"]
+    assert fetched["from_network"] >= fetched["bytes"] > 10**6
+
+
+def test_an_adapter_without_halves_is_refused_and_said_so(artefacts: Cache) -> None:
+    with visitor(artefacts, "webgpu") as one:
+        adapter = one.open("resnet-tiny").surroundings["adapter"]
+        if "shader-f16" in adapter["features"]:
+            pytest.skip("this machine's adapter computes in fp16")
+        with pytest.raises(UnsupportedError, match="shader-f16") as refused:
+            one.open("resnet-tiny", precision="fp16")
+    assert refused.value.reason == "precision"
