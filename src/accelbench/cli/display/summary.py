@@ -54,7 +54,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("quality", overflow="fold")
     for row in rows:
-        ok = row["status"] == "ok"
+        timed = row["status"] == "ok" and latency(row) is not None
         place = where(row)
         if row["runtime"] not in ("pytorch", "none"):
             place = f"{_SHORT.get(row['runtime'], row['runtime'])}/{place}"
@@ -63,10 +63,10 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             _safe(f"{place} {row['precision']}{marks(row)}"),
             str(row["batch_size"]),
             shapes(row),
-            figure(latency(row)) if ok else "–",
-            spread(row) if ok else "",
-            figure(row.get("throughput")) if ok else "–",
-            figure(row.get("memory_peak_mb")) if ok else "–",
+            figure(latency(row)) if timed else "–",
+            spread(row) if timed else "",
+            figure(row.get("throughput")) if timed else "–",
+            figure(row.get("memory_peak_mb")) if timed else "–",
             _worth(row),
         )
     console.print(table)
@@ -78,7 +78,7 @@ def _worth(row: Mapping[str, Any]) -> str:
         return str(row["status"]).replace("_", " ")
     if simulation_of(row) is not None:
         return "a limit"
-    return str(row.get("quality")).replace("_", " ")
+    return "not timed" if latency(row) is None else str(row.get("quality")).replace("_", " ")
 
 
 def _safe(text: str) -> str:

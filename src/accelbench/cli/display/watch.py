@@ -43,6 +43,8 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
     simulation = simulation_of(row)
     if simulation is not None:
         return [f"{head}: " + " · ".join(_limits(row, simulation))]
+    if latency(row) is None:
+        return [f"{head}: {verified(row)}", *(f"  ! {w}" for w in row.get("warnings") or ())]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
         f"{word} {figure(latency(row))} ms {spread(row)}".strip(),
@@ -64,6 +66,14 @@ def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:
         f"bound by {simulation['binds']}",
         f"from the document of {simulation['device']}, not measured",
     ]
+
+
+def verified(row: Mapping[str, Any]) -> str:
+    """What is said of a case that was not timed."""
+    error, tolerance = row.get("verification_error"), row.get("verification_tolerance")
+    if error is None or tolerance is None:
+        return "not timed; it is the reference itself"
+    return f"not timed; outputs {error:.2g} off, {tolerance:.2g} allowed"
 
 
 def device_lines(found: Sequence[Device | Absent]) -> list[str]:

@@ -1,0 +1,127 @@
+"""Small models in a real browser, as one command measures them: each platform has verified cells.
+
+What is missing here is a failure wherever npm is: `make test` has fetched engine and browser.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.catalog.find import find
+from accelbench.run.nulls import unexplained
+
+PLATFORMS = ("wasm", "webnn", "webgpu")
+#: Of different architectures, and quick where a processor has to play the GPU.
+MODELS = ("bert-tiny", "resnet-tiny", "whisper-mini", "clip-tiny")
+TOLERANCE = 2e-4
+
+Row = Mapping[str, Any]
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        shutil.which("npm") is None and not os.environ.get("ACCELBENCH_BROWSER"),
+        reason="npm is not here to fetch onnxruntime-web and a browser",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the commands said."""
+
+    code: int
+    rows: Sequence[Row]
+    matrix: Mapping[str, Any]
+
+    def of(self, platform: str) -> list[Row]:
+        return [row for row in self.rows if row["hardware"] == platform]
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Grid:
+    folder = tmp_path_factory.mktemp("grid")
+    run = f"run {' '.join(MODELS)} --hardware {','.join(PLATFORMS)} --batch-sizes 1 --threads 1"
+    code, document = said(folder, f"{run} --iterations 2 --warmup 1 --new-tokens 0 --quiet")
+    return Grid(code, document["results"], said(folder, "matrix")[1])
+
+
+def said(folder: Path, words: str) -> tuple[int, Any]:
+    """A command's exit code and its one document."""
+    done = subprocess.run(
+        [sys.executable, "-m", "accelbench", *words.split(), "--json", "--db", "grid.duckdb"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=800,
+    )
+    assert done.stdout.strip(), done.stderr[-3000:]
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_the_models_are_of_as_many_architectures() -> None:
+    assert len({find(model).architecture for model in MODELS}) == len(MODELS)
+
+
+def test_the_command_ends_well_and_leaves_out_no_cell(grid: Grid) -> None:
+    assert grid.code == 0, [row["message"] for row in grid.rows if row["status"] != "ok"]
+    asked = {(model, platform) for model in MODELS for platform in PLATFORMS}
+    assert {(row["model"], row["hardware"]) for row in grid.rows} == asked
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_every_cell_is_verified(grid: Grid, platform: str) -> None:
+    rows = grid.of(platform)
+    assert [row["verification"] for row in rows] == ["ok"] * len(MODELS)
+    for row in rows:
+        assert 0 <= row["verification_error"] <= row["verification_tolerance"]
+        assert row["verification_error"] <= TOLERANCE, row["model"]
+        assert row["latency_mean_ms"] > 0
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_it_says_where_it_ran(grid: Grid, platform: str) -> None:
+    for row in grid.of(platform):
+        evidence, where = row["evidence"], f"{platform}:0"
+        assert evidence["requested"] == where
+        assert evidence["shares"][where] >= 0.9, row["model"]
+        assert evidence["details"]["isolated"] is True
+        assert evidence["engine"].startswith("onnxruntime-web ")
+
+
+def test_a_software_adapter_is_emulated_and_the_others_are_not(grid: Grid) -> None:
+    for row in grid.of("webgpu"):
+        assert row["emulated"] == bool(row["evidence"]["details"]["adapter"]["fallback"])
+    assert not any(row["emulated"] for p in ("wasm", "webnn") for row in grid.of(p))
+
+
+def test_a_first_visit_is_told_from_a_repeat_visit(grid: Grid) -> None:
+    for row in grid.rows:
+        assert row["repeat_visit_ms"] > 0
+        assert row["first_visit_ms"] > 0
+
+
+def test_every_null_has_its_reason(grid: Grid) -> None:
+    for row in grid.rows:
+        empty = {name for name, value in row.items() if value is None and name != "nulls"}
+        assert set(row["nulls"]) == empty, (row["model"], row["hardware"])
+        assert not unexplained(row["nulls"]), (row["model"], row["hardware"])
+
+
+def test_the_matrix_has_the_three_columns(grid: Grid) -> None:
+    assert set(PLATFORMS) <= set(grid.matrix["hardware_types"])
+    for model in MODELS:
+        cells = grid.matrix["models"][model]["hardware_compatibility"]
+        for platform in PLATFORMS:
+            assert cells[platform]["compatible"] is True, (model, platform)
+            assert cells[platform]["verification"] == "ok"
