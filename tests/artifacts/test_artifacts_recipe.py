@@ -28,6 +28,10 @@ def recipe(model: str = "bert-tiny", batch: int = 1, static: bool = False, **mor
 BASE = recipe()
 
 
+def in_format(kind: str) -> Recipe:
+    return replace(BASE, wanted=Wanted(kind))
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -38,7 +42,7 @@ BASE = recipe()
         replace(BASE, weights="hub"),
         replace(BASE, workarounds=("eager_attention",)),
         replace(BASE, workarounds=("fixed_batch",)),
-        *(BASE.of(kind) for kind in FORMATS if kind != "onnx"),
+        *(in_format(kind) for kind in FORMATS if kind != "onnx"),
     ],
 )
 def test_what_makes_another_artefact_has_another_key(other: Recipe) -> None:
@@ -67,12 +71,12 @@ def test_a_fixed_batch_is_part_of_the_key() -> None:
 
 
 def test_other_packages_make_another_artefact(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, quantised = BASE.key, BASE.of("onnx-int8").key
+    before, quantised = BASE.key, in_format("onnx-int8").key
     real = recipes.version
     newer = {"onnxruntime": "99"}
     monkeypatch.setattr(recipes, "version", lambda name: newer.get(name) or real(name))
     assert BASE.key == before  # an export does not need ONNX Runtime
-    assert BASE.of("onnx-int8").key != quantised
+    assert in_format("onnx-int8").key != quantised
 
 
 def test_new_weights_in_a_folder_are_seen(tmp_path: Path) -> None:

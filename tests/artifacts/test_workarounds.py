@@ -76,6 +76,8 @@ def test_an_entry_is_for_its_models_alone() -> None:
     )
     assert at_once(MAMBA) == ("scan_by_doubling",)
     assert at_once(BERT) == ()
+    assert at_once(find_model("llava-1.5-7b")) == ("fixed_batch",)
+    assert at_once(find_model("llava-next-7b")) == ("image_sizes_as_numbers",)
 
 
 def test_nothing_is_tried_twice_and_it_ends() -> None:

@@ -86,10 +86,6 @@ class Recipe:
         static = self.wanted.static and self.wanted.format != SETTLED
         return replace(self, wanted=replace(self.wanted, format=BASE, static=static))
 
-    def of(self, format: str) -> Recipe:  # noqa: A002 - the word of the manifest
-        """The same in another format: what this one is made from."""
-        return replace(self, wanted=replace(self.wanted, format=format))
-
 
 def recipe_of(job: Job, wanted: Wanted, workarounds: Sequence[str] = ()) -> Recipe:
     """The recipe of what a job's runtime wants."""

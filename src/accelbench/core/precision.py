@@ -13,6 +13,8 @@ _LONG = {
     "amp-bf16": "amp_bfloat16",
 }
 PRECISIONS = tuple(_LONG)
+#: An output of fewer values has no spread of its own that errors could be held against.
+FEW_VALUES = 16
 _ALIASES = {
     **{name: name for name in _LONG},
     **{long: short for short, long in _LONG.items()},

@@ -14,6 +14,7 @@ from accelbench.catalog.inputs import repeating
 from accelbench.core.abilities import Candid
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.identity import plain
+from accelbench.core.precision import FEW_VALUES
 from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
 from accelbench.measure.loop import refuse_fallback
@@ -21,9 +22,9 @@ from accelbench.run.agreement import agree, allowed_for
 from accelbench.run.kept import OTHERS, RIGHT, Batches, Outputs, load, pick, save
 from accelbench.run.selfcheck import other_seed, right_seed
 
-#: One other draw of so few values may lie near the first by chance, and a result of so few be right
+#: How often others are drawn where one draw may lie near the first by chance, and a result be right
 #: by chance: X-CLIP's one logit moved by a twentieth of what it moves by on the whole.
-_FEW, _DRAWS = 16, 4
+_DRAWS = 4
 
 
 def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,4 +106,4 @@ def _other(seed: int, number: int) -> int:
 
 def _tells_little(outputs: Outputs) -> bool:
     """Whether an output is of so few values that one other draw says little of its spread."""
-    return any(one.is_float and 0 < one.values.size < _FEW for one in outputs.values())
+    return any(one.is_float and 0 < one.values.size < FEW_VALUES for one in outputs.values())

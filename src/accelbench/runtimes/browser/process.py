@@ -64,7 +64,6 @@ _PATIENCE = 5.0
 class Started:
     """How a browser was started."""
 
-    program: str
     switches: Sequence[str]
     sandboxed: bool
 
@@ -80,7 +79,7 @@ class BrowserProcess:
         rootless = not hasattr(os, "geteuid") or os.geteuid() != 0
         own = merged([*SWITCHES[provider], *shlex.split(extra)])
         switches = [*_ALWAYS, *own, *([] if rootless else [_NO_SANDBOX])]
-        self.started = Started(str(program), tuple(own), _NO_SANDBOX not in switches)
+        self.started = Started(tuple(own), _NO_SANDBOX not in switches)
         command = [str(program), *switches, f"--user-data-dir={self._scratch.folder / 'profile'}"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

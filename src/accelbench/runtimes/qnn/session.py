@@ -14,6 +14,7 @@ import onnxruntime
 
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
+from accelbench.core.precision import FEW_VALUES
 from accelbench.core.profile import Profile, profiled
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.arrays import ArraySession, hold_precision
@@ -32,7 +33,6 @@ _TRACE = "trace.csv"
 #: norm written out (a workaround).
 _MOST_APART = 0.35
 _ROUNDING = 4 * 2.0**-10
-_FEW = 16  # values
 
 #: What a provider's shares are said as.
 _CPU = "cpu:0"
@@ -220,7 +220,7 @@ def distances(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, float]:
     is nothing else.
     """
     floats = {name: pair for name, pair in pairs.items() if pair[1].dtype.kind == "f"}
-    many = {name: pair for name, pair in floats.items() if pair[1].size >= _FEW}
+    many = {name: pair for name, pair in floats.items() if pair[1].size >= FEW_VALUES}
     return {name: round(_apart(*pair), 6) for name, pair in (many or floats).items()}
 
 
@@ -229,5 +229,5 @@ def _apart(here: Any, there: Any) -> float:
     size = float(np.sqrt(np.mean(np.square(there, dtype=np.float64))))
     # Rounding alone moves values that are nearly all the same, such as the boxes of an untrained
     # detector: four last places of fp16 are to be within what is allowed.
-    spread = float(np.std(there, dtype=np.float64)) if there.size >= _FEW else size
+    spread = float(np.std(there, dtype=np.float64)) if there.size >= FEW_VALUES else size
     return apart / ((spread + _ROUNDING / _MOST_APART * size) or 1.0)
