@@ -15,6 +15,7 @@ import pytest
 from browsers_here import needs_browser, program
 
 from accelbench.core.errors import CaseError
+from accelbench.runtimes.browser import process
 from accelbench.runtimes.browser.assets import engine_folder
 from accelbench.runtimes.browser.page_link import Page, understood
 from accelbench.runtimes.browser.process import merged
@@ -103,6 +104,30 @@ def test_a_browser_that_ends_says_how(page: Page) -> None:
         surroundings(page)
     assert caught.value.reason == "browser_ended"
     assert "-9" in caught.value.message
+
+
+def test_a_browser_that_gets_no_sandbox_is_started_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = program()
+    fake = tmp_path / "chromium"
+    fake.write_text(
+        "#!/bin/sh\n"
+        f'export LD_LIBRARY_PATH="{real.parent}"\n'
+        f'case "$*" in *--no-sandbox*) exec "{real}" "$@";; esac\n'
+        "echo 'FATAL: No usable sandbox! See elsewhere.' >&2; exit 133\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setattr(process, "may_sandbox", lambda: True)
+    engine = engine_folder()
+    assert engine is not None
+    page = Page(fake, engine, "wasm")
+    try:
+        assert page.browser.started.sandboxed
+        assert surroundings(page)["isolated"] is True
+        assert not page.browser.started.sandboxed
+    finally:
+        page.close()
 
 
 def test_a_page_that_does_not_answer_is_given_up(page: Page) -> None:

@@ -140,6 +140,8 @@ class Page:
             # The connection of a browser that ends breaks a moment before its process is gone.
             self.browser.ended_within(1.0)
         if self.browser.ended is not None:
+            if self.browser.started_again():
+                return  # what was asked still waits for the page
             raise CaseError(
                 "browser_ended",
                 f"the browser ended ({self.browser.ended}) at {what!r}{self._last_words()}",

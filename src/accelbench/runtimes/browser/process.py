@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -56,7 +56,7 @@ _TIED = (
     " os.getppid() == int(sys.argv[1]) or os._exit(0); os.execv(sys.argv[2], sys.argv[2:])"
 )
 _LISTS = ("--enable-features", "--disable-features")
-_NO_SANDBOX = "--no-sandbox"
+_NO_SANDBOX, _NO_NAMESPACES = "--no-sandbox", "No usable sandbox"
 _PATIENCE = 5.0
 
 
@@ -75,20 +75,35 @@ class BrowserProcess:
         self._closed = False
         self._scratch = Scratch()
         self._log = self._scratch.folder / "browser.log"
-        # The kernel refuses Chromium's sandbox to root.
-        rootless = not hasattr(os, "geteuid") or os.geteuid() != 0
         own = merged([*SWITCHES[provider], *shlex.split(extra)])
-        switches = [*_ALWAYS, *own, *([] if rootless else [_NO_SANDBOX])]
-        self.started = Started(tuple(own), _NO_SANDBOX not in switches)
-        command = [str(program), *switches, f"--user-data-dir={self._scratch.folder / 'profile'}"]
+        profile = f"--user-data-dir={self._scratch.folder / 'profile'}"
+        self._program = program
+        self._words = [*_ALWAYS, *own, profile, address]
+        self.started = Started(tuple(own), sandboxed=may_sandbox())
+        self._start()
+
+    def _start(self) -> None:
+        loose = [] if self.started.sandboxed else [_NO_SANDBOX]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*_tie(), *command, address],
+                [*_tie(), str(self._program), *loose, *self._words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=_environment(program),
+                env=_environment(self._program),
             )
+
+    def started_again(self) -> bool:
+        """Start it without a sandbox, where that is why it ended; whether it was.
+
+        Containers, and some distributions, forbid the namespaces that Chromium builds one of.
+        The page is our own, and the model is data.
+        """
+        if not (self.started.sandboxed and _NO_NAMESPACES in self._log.read_text(errors="replace")):
+            return False
+        self.started = replace(self.started, sandboxed=False)
+        self._start()
+        return True
 
     @property
     def folder(self) -> Path:
@@ -159,6 +174,11 @@ class BrowserProcess:
             self._process.wait(_PATIENCE)
         self.gone_within(all_of_it, _PATIENCE)
         self._scratch.close()
+
+
+def may_sandbox() -> bool:
+    """Whether to ask for a sandbox at all: the kernel refuses Chromium's to root."""
+    return not hasattr(os, "geteuid") or os.geteuid() != 0
 
 
 def merged(switches: Sequence[str]) -> list[str]:
