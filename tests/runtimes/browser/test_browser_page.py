@@ -185,6 +185,7 @@ def test_a_worker_that_is_killed_leaves_no_browser_and_the_next_one_removes_its_
     [
         ("std::bad_alloc", "out_of_memory"),
         ("Array buffer allocation failed", "out_of_memory"),
+        ("static void SafeIntExceptionHandler::SafeIntOnOverflow() Integer", "out_of_memory"),
         ("A valid external Instance reference no longer exists.", "device_lost"),
         ("[WebGPU] Device is lost", "device_lost"),
         ("Can't create a session. ERROR_CODE: 9", "session_failed"),

@@ -16,7 +16,7 @@ from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.errors import UnsupportedError
+from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.protocols import Device, Job
 from accelbench.core.words import Timing
 from accelbench.runtimes.browser import BrowserRuntime
@@ -114,6 +114,25 @@ def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
         assert after._page.browser.processes()[0] != browser
         inputs = after.prepare(case_of("resnet-tiny", "webnn", 2, "fp32"))
         assert after.sample(inputs, 2, Timing.WHOLE).phase_ns["step"][0] > 0
+
+
+def test_a_gpu_process_that_ends_is_a_device_that_is_lost(artefacts: Cache) -> None:
+    with visitor(artefacts, "webgpu") as one:
+        session = one.open("resnet-tiny")
+        inputs = session.prepare(case_of("resnet-tiny", "webgpu", 1, "fp32"))
+        session.sample(inputs, 1, Timing.EACH)
+        for process in session._page.browser.processes():
+            if "--type=gpu-process" in process.cmdline():
+                process.kill()
+        with pytest.raises(CaseError) as lost:
+            session.sample(inputs, 100, Timing.EACH)
+        assert lost.value.reason == "device_lost"
+
+
+def test_a_batch_beyond_what_a_tab_can_address_is_out_of_memory(artefacts: Cache) -> None:
+    """The logits alone would take 5 GB; the inputs are a few kilobytes."""
+    with visitor(artefacts, "wasm") as one, pytest.raises(OutOfMemoryError):
+        one.open("gpt2-tiny", batch=1600)  # a first visit is up to the first answer
 
 
 def test_a_graph_of_which_something_is_left_over_has_a_cold_first_visit_too(

@@ -22,7 +22,14 @@ _LOOK_SECONDS = 0.25
 #: Where a page finds the model.
 MODEL = "model/"
 
-_NO_ROOM = ("out of memory", "bad_alloc", "allocation failed", "array buffer allocation")
+#: The last is what a tensor beyond the 4 GiB that WebAssembly can address comes to.
+_NO_ROOM = (
+    "out of memory",
+    "bad_alloc",
+    "allocation failed",
+    "array buffer allocation",
+    "safeintonoverflow",
+)
 _NO_DEVICE = (
     "device is lost",
     "device lost",
