@@ -78,3 +78,12 @@ class Visited(Protocol):
             first_inference_ms: the first step of the visit in which it was measured.
         """
         ...
+
+
+@runtime_checkable
+class Leaving(Protocol):
+    """A session that can give up its model, and leave what serves the next one."""
+
+    def leave(self) -> None:
+        """Afterwards nothing is asked of it but `close`; raises CaseError where it fails."""
+        ...

@@ -163,7 +163,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     _ms(
         "repeat_visit_ms",
-        "the same when the browser has kept what it fetched and compiled",
+        "the same once more in that browser, with what it has kept of it",
         "again ms",
     ),
     _ms("build_ms", "making the model from its config, or reading its weights", "build ms"),

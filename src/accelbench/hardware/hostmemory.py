@@ -94,8 +94,11 @@ def parse_statm(statm: str, page_bytes: int) -> int:
 class HostMemory(ABC):
     """Counts what this process has taken since `start()`.
 
-    `source` says in words where the figures come from; it belongs beside them.
+    `source` says in words where the figures come from; it belongs beside them. Where `known` is
+    false, what should have been read could not be, and there are none.
     """
+
+    known = True
 
     def __init__(self, baseline: int, source: str) -> None:
         self._baseline = baseline
@@ -217,13 +220,23 @@ class ProcessesMemory(HostMemory):
         )
 
     def _private(self) -> int:
-        return sum(filter(None, map(private_bytes, self._processes())))
+        total = 0
+        for one in self._processes():
+            own = private_bytes(one)
+            if own is None and one.is_running():
+                self.known = False  # it is there, and nobody else may look at it
+            total += own or 0
+        return total
 
     def reset_peak(self) -> None:
         self._highest = 0
 
     def peak_bytes(self) -> int | None:
-        return max(self._highest, self.current_bytes())
+        highest = max(self._highest, self.current_bytes())
+        if not self.known:
+            self.source = "not known: this system does not show other processes' memory"
+            return None
+        return highest
 
     def current_bytes(self) -> int:
         now = max(0, self._private() - self._baseline)

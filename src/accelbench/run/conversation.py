@@ -136,8 +136,14 @@ class Conversation:
         )
 
     def keep(self) -> None:
-        """What is open has served; the worker stays for what is opened next."""
-        self.opened = {}
+        """What is open has served: the worker gives it up and stays for the next, if it can."""
+        if not self.begun:
+            return
+        try:
+            self.cpu_seconds = self.ask({"do": "leave"}, "leaving")["cpu_seconds"]
+            self.opened = {}
+        except TroubleError:
+            self.drop()
 
     def drop(self) -> None:
         """End the worker, if there is one."""

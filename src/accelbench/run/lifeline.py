@@ -99,7 +99,8 @@ class Hold:
             if self._fd is not None:
                 signal.pidfd_send_signal(self._fd, signal.SIGKILL)
             else:
-                os.kill(self.pid, signal.SIGKILL)
+                # Windows has no such signal, and ends a process by any.
+                os.kill(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         if hasattr(os, "killpg"):
             # The group lives as long as any member, and its leader is not reaped yet.
             with contextlib.suppress(OSError):

@@ -51,7 +51,7 @@ class WorkerMeter:
         read_device = _current(session) if session and device_now else None
         with MemorySampler(self._host, read_device) as sampler:
             work()
-        host = _at_most(sampler.host_average, self._host.peak_bytes())
+        host = _at_most(sampler.host_average, self._host.peak_bytes()) if self._host.known else None
         columns: dict[str, Any] = {"host_memory_avg_mb": _mb(host), "memory_avg_mb": _mb(host)}
         if device_now is not None:
             columns["device_memory_avg_mb"] = _mb(sampler.device_average)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: What a case comes to on a device that is not here.
 Simulate = Callable[[Case, Roofline], Outcome]
 
+#: Where a precision is taken, and was seen to be computed in fp32: its peak is nobody's.
+_WIDENED = {("webgpu", "int8"), ("wasm", "fp16")}
+
 _NOTHING_RAN = "simulated: nothing was run"
 
 _TRAINED = {
@@ -88,6 +91,18 @@ def refusal_of(case: Case, info: RuntimeInfo, roofline: Roofline) -> Refusal | N
             "generation",
             f"the {info.name} runtime does not generate token by token",
             "Ask for a forward pass: --new-tokens 0.",
+        )
+    if case.compiled and info.consumes != "torch":
+        return _no(
+            "option",
+            f"the {info.name} runtime does not take the option compile",
+            "Leave out --compile.",
+        )
+    if (case.target.hardware, case.precision) in _WIDENED:
+        return _no(
+            "precision",
+            f"the {info.name} runtime computes {case.precision} graphs in fp32 there",
+            "Use --precision fp32, or another device.",
         )
     both = [name for name in roofline.teraops if name in info.precisions]
     if case.precision in both:

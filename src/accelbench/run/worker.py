@@ -20,7 +20,7 @@ from typing import Any
 
 from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
-from accelbench.core.abilities import Elsewhere, Fed, Undroppable, Visited
+from accelbench.core.abilities import Elsewhere, Fed, Leaving, Undroppable, Visited
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
@@ -187,6 +187,7 @@ class Bench:
             "verify": self._verify,
             "profile": self._profile,
             "export": _exported,
+            "leave": self._leave,
         }
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,6 +221,18 @@ class Bench:
             "weights_digest": session.weights_digest,
             "threads": session.evidence().details.get("threads"),
         }
+
+    def _leave(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        session = self._opened()
+        if not isinstance(session, Leaving):
+            raise ValueError("what is open cannot be left")
+        session.leave()
+        return {}
+
+    def close(self) -> None:
+        """Give back what is open; what it has started elsewhere ends with it."""
+        if self._session is not None:
+            self._session.close()
 
     def _measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session, case = self._opened(), case_from_json(request["case"])
@@ -301,11 +314,16 @@ class Bench:
 def serve(channel: Channel, runtime: Runtime) -> None:
     """Do what the conductor asks until it hangs up."""
     bench = Bench(runtime, Reporter(channel))
-    while True:
-        request = channel.receive()
-        try:
-            channel.send({"event": "done", **bench.answer(request)})
-        except Exception as error:
-            trace = traceback.format_exc()
-            sys.stderr.write(trace)
-            channel.send({"event": "error", **describe(error), "traceback": trace})
+    try:
+        while True:
+            request = channel.receive()
+            try:
+                channel.send({"event": "done", **bench.answer(request)})
+            except Exception as error:
+                trace = traceback.format_exc()
+                sys.stderr.write(trace)
+                channel.send({"event": "error", **describe(error), "traceback": trace})
+    finally:
+        if runtime.info.reopens:
+            # Where no kernel ends what a worker has started, the worker has to.
+            bench.close()

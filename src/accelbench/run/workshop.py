@@ -19,6 +19,7 @@ from accelbench.store.scratch import Scratch
 
 _log = logging.getLogger(__name__)
 
+_PATIENCE = 5.0
 START_SECONDS = 300.0  # importing an engine from a cold disk has been seen to take a minute
 
 #: Read when an engine's libraries are loaded, so they must be there before the exec.
@@ -69,6 +70,10 @@ class Worker:
     def end(self) -> int | None:
         """Make sure it is gone; how it went: an exit code, minus a signal, None if unknown."""
         self.channel.close()
+        if not hasattr(os, "killpg") and self._process is not None:
+            # Nothing here ends what it has started: it is left the time to do so itself.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_PATIENCE)
         self._hold.kill()
         status: int | None = None
         if self._process is not None:

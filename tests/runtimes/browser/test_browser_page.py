@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import psutil
 import pytest
 from browsers_here import needs_browser, program
 
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.runtimes.browser import process
 from accelbench.runtimes.browser.assets import engine_folder
 from accelbench.runtimes.browser.page_link import Page, understood
@@ -76,7 +77,7 @@ def test_visiting_again_is_no_crash(page: Page) -> None:
 def test_coming_anew_is_a_first_visit_in_the_same_browser(page: Page) -> None:
     surroundings(page)
     address, browser = page.server.address, page.browser.processes()[0]
-    assert page.come_anew()
+    page.come_anew()
     assert page.server.address != address
     assert surroundings(page)["isolated"] is True
     assert page.browser.processes()[0] == browser
@@ -85,7 +86,30 @@ def test_coming_anew_is_a_first_visit_in_the_same_browser(page: Page) -> None:
 def test_a_browser_that_ended_is_not_come_to_anew(page: Page) -> None:
     surroundings(page)
     page.browser.processes()[0].kill()
-    assert not page.come_anew()
+    with pytest.raises(CaseError):
+        page.come_anew()
+
+
+def test_one_comes_again_as_often_as_one_likes(page: Page) -> None:
+    """Whoever left the hall before is not taken for a crash, however slowly it is left again."""
+    surroundings(page)
+    spent = page.browser.cpu_seconds()
+    for _ in range(3):
+        page.come_again()
+        assert surroundings(page)["isolated"] is True
+        assert not page.server.gone.is_set()
+        # Processes that have ended have used what they used.
+        spent, before = page.browser.cpu_seconds(), spent
+        assert spent > before
+
+
+def test_switches_that_nobody_can_read_are_refused_and_leave_nothing() -> None:
+    engine = engine_folder()
+    assert engine is not None
+    threads = threading.active_count()
+    with pytest.raises(UnsupportedError, match="switches cannot be read"):
+        Page(program(), engine, "wasm", '--x="abc')
+    assert until(lambda: threading.active_count() == threads)
 
 
 def test_a_tab_that_crashes_is_told_from_a_browser_that_ends(page: Page) -> None:

@@ -51,6 +51,9 @@ class Visitor:
     def open(self, model: str, batch: int = 1, precision: str = "fp32") -> BrowserSession:
         case = case_of(model, self._hardware, batch, precision)
         made = make(Recipe(case, self._runtime.wants(case), 0), self._artefacts)
+        if self.session is not None:
+            with contextlib.suppress(CaseError):
+                self.session.leave()
         job = Job(case, self._device, seed=0, threads=1, artefact=str(made.folder))
         self.session = cast(BrowserSession, self._runtime.open(job))
         return self.session
@@ -114,6 +117,52 @@ def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
         assert after._page.browser.processes()[0] != browser
         inputs = after.prepare(case_of("resnet-tiny", "webnn", 2, "fp32"))
         assert after.sample(inputs, 2, Timing.WHOLE).phase_ns["step"][0] > 0
+
+
+def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts: Cache) -> None:
+    with visitor(artefacts, "wasm") as one:
+        session = one.open("resnet-tiny")
+        asked: list[str] = []
+        ask = session._page.ask
+
+        def listening(what: str, *more: Any, **body: Any) -> Any:
+            asked.append(what)
+            return ask(what, *more, **body)
+
+        session._page.ask = listening  # type: ignore[method-assign]
+        for batch in (1, 2):
+            inputs = session.prepare(case_of("resnet-tiny", "wasm", batch, "fp32"))
+            session.sample(inputs, 1, Timing.EACH)
+            session.outputs(inputs)
+            assert list(session.evidence().shares.values()) == [1.0]
+    timed = [what for what in asked if what in ("sample", "traced", "open_again")]
+    assert timed == ["sample", "traced", "open_again", "sample", "traced"]
+
+
+def test_one_baseline_serves_all_models_of_a_browser(artefacts: Cache) -> None:
+    with visitor(artefacts, "webnn") as one:
+        before = one.open("resnet-tiny").host_memory
+        assert one.open("resnet-tiny", batch=2).host_memory is before
+
+
+def test_two_sessions_that_are_open_at_once_have_a_browser_each(artefacts: Cache) -> None:
+    with visitor(artefacts, "wasm") as one:
+        first = one.open("resnet-tiny")
+        one.session = None  # nobody leaves it
+        second = one.open("resnet-tiny")
+        assert first._page is not second._page
+        first.close()
+        assert second.sample(
+            second.prepare(case_of("resnet-tiny", "wasm", 1, "fp32")), 1, Timing.EACH
+        )
+
+
+def test_the_adapter_is_the_one_that_computes(artefacts: Cache) -> None:
+    with visitor(artefacts, "webgpu") as one:
+        session = one.open("resnet-tiny")
+        adapter = session.evidence().details["adapter"]
+        assert {"vendor", "architecture", "fallback", "features", "limits"} <= set(adapter)
+        assert isinstance(adapter["fallback"], bool)
 
 
 def test_a_gpu_process_that_ends_is_a_device_that_is_lost(artefacts: Cache) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.hardware.hostmemory import ProcessesMemory
 from accelbench.runtimes.browser.process import BrowserProcess
 from accelbench.runtimes.browser.server import Server
 from accelbench.runtimes.browser.wire import Arrays, packed, unpacked
@@ -44,12 +46,19 @@ class Page:
     def __init__(self, program: Path, engine: Path, provider: str, switches: str = "") -> None:
         self.kind = (program, engine, provider, switches)
         self._closed = False
+        #: Whether no model has been brought to where the page is.
+        self.empty = True
+        self._memory: ProcessesMemory | None = None
         self._numbers = itertools.count(1)
         self.server = self._site()
         self._hall: Server | None = None
-        self.browser = BrowserProcess(
-            program, provider, switches, f"{self.server.address}index.html"
-        )
+        try:
+            self.browser = BrowserProcess(
+                program, provider, switches, f"{self.server.address}index.html"
+            )
+        except BaseException:
+            self.server.close()
+            raise
 
     def _site(self) -> Server:
         """What a page and its engine come from."""
@@ -100,28 +109,39 @@ class Page:
         self._go(self._hall)
         self._go(here)
 
-    def come_anew(self) -> bool:
-        """Leave for a site that this browser has never seen, without a model; whether it has."""
-        if self._closed:
-            return False
-        before = self.server
+    def come_anew(self) -> None:
+        """Leave for a site that this browser has never seen, without a model.
+
+        Raises:
+            CaseError: it does not come there.
+        """
+        before, there = self.server, self._site()
         try:
-            self._go(self._site())
+            self._go(there)
         except CaseError:
-            return False
+            there.close()
+            raise
         before.close()
-        return True
+        self.empty = True
 
     def _go(self, there: Server) -> None:
         """Have the page leave for another site, and its process end."""
         left = self.browser.renderers()
+        self.browser.cpu_seconds()  # while they can still be asked
         self.server.leave()
         self.ask("go", seconds=_LEAVE_SECONDS, address=there.address)
         self.server = there
-        self.browser.gone_within(left, _LEAVE_SECONDS)
+        there.gone.clear()  # whoever went from there before
+        if not self.browser.gone_within(left, _LEAVE_SECONDS):
+            raise CaseError(
+                "browser_hung",
+                "a page that was left is still there",
+                "The next case gets a fresh browser.",
+            )
 
     def give_model(self, folder: Path) -> None:
         """Serve an artefact's files."""
+        self.empty = False
         for path in folder.iterdir():
             self.server.give(f"{MODEL}{path.name}", path)
 
@@ -133,7 +153,12 @@ class Page:
                 data = None
             if data is not None:
                 return data
-            self._still_there(what)
+            trouble = self._trouble(what)
+            if trouble is not None:
+                # What it said before it went may have come meanwhile.
+                with contextlib.suppress(queue.Empty):
+                    return self.server.answers.get_nowait()
+                raise trouble
             if until is not None and time.monotonic() > until:
                 raise CaseError(
                     "browser_hung",
@@ -141,25 +166,42 @@ class Page:
                     "Try another browser: --browser PATH",
                 )
 
-    def _still_there(self, what: str) -> None:
+    def _trouble(self, what: str) -> CaseError | None:
+        """Why there will be no answer; None as long as there may be one."""
         gone = self.server.gone.is_set()
         if gone:
             # The connection of a browser that ends breaks a moment before its process is gone.
             self.browser.ended_within(1.0)
         if self.browser.ended is not None:
             if self.browser.started_again():
-                return  # what was asked still waits for the page
-            raise CaseError(
+                return None  # what was asked still waits for the page
+            return CaseError(
                 "browser_ended",
                 f"the browser ended ({self.browser.ended}) at {what!r}{self._last_words()}",
                 "Start it by hand to see what is wrong with it, or use another: --browser PATH",
             )
-        if gone:
-            raise CaseError(
-                "tab_crashed",
-                f"the browser's tab crashed at {what!r}",
-                "It may have run out of memory: use a smaller model or batch.",
-            )
+        if not gone:
+            return None
+        return CaseError(
+            "tab_crashed",
+            f"the browser's tab crashed at {what!r}",
+            "It may have run out of memory: use a smaller model or batch.",
+        )
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is over with it."""
+        return self._closed
+
+    def memory(self) -> ProcessesMemory:
+        """What all of it has beyond what it had the first time that this was asked.
+
+        One baseline for all models: a GPU's process keeps what one has freed for the next,
+        and of three equal ones the second and third then seemed to need a fifth less.
+        """
+        if self._memory is None:
+            self._memory = ProcessesMemory(self.browser.processes, "the browser's processes")
+        return self._memory
 
     def _last_words(self) -> str:
         words = self.browser.last_words()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.store.scratch import Scratch
 
 #: Of every browser: no first-run pages, no calls home, no slowing of what is not looked at.
@@ -72,15 +73,24 @@ class BrowserProcess:
     """One running browser."""
 
     def __init__(self, program: Path, provider: str, extra: str, address: str) -> None:
+        own = merged([*SWITCHES[provider], *parted(extra)])
         self._closed = False
+        self._cpu_seconds: dict[tuple[int, float], float] = {}
         self._scratch = Scratch()
         self._log = self._scratch.folder / "browser.log"
-        own = merged([*SWITCHES[provider], *shlex.split(extra)])
         profile = f"--user-data-dir={self._scratch.folder / 'profile'}"
         self._program = program
         self._words = [*_ALWAYS, *own, profile, address]
-        self.started = Started(tuple(own), sandboxed=may_sandbox())
-        self._start()
+        self.started = Started(tuple(own), may_sandbox() and _NO_SANDBOX not in own)
+        try:
+            self._start()
+        except OSError as error:
+            self._scratch.close()
+            raise CaseError(
+                "browser_ended",
+                f"the browser {program} cannot be started: {error}",
+                "Use another browser: --browser PATH",
+            ) from error
 
     def _start(self) -> None:
         loose = [] if self.started.sandboxed else [_NO_SANDBOX]
@@ -153,13 +163,12 @@ class BrowserProcess:
         return True
 
     def cpu_seconds(self) -> float:
-        """Processor time of all of it, those that have ended left out."""
-        total = 0.0
+        """Processor time of all of it; of those that have ended, what was last seen."""
         for one in self.processes():
             with contextlib.suppress(psutil.Error):
                 times = one.cpu_times()
-                total += times.user + times.system
-        return total
+                self._cpu_seconds[one.pid, one.create_time()] = times.user + times.system
+        return sum(self._cpu_seconds.values())
 
     def close(self) -> None:
         """End every process of it and remove its profile; a second time there is nothing to do."""
@@ -174,6 +183,16 @@ class BrowserProcess:
             self._process.wait(_PATIENCE)
         self.gone_within(all_of_it, _PATIENCE)
         self._scratch.close()
+
+
+def parted(switches: str) -> list[str]:
+    """What somebody typed as switches, as a shell would part it."""
+    try:
+        return shlex.split(switches)
+    except ValueError as error:
+        raise UnsupportedError(
+            "option", f"browser.switches cannot be read: {error}", "Quote it as for a shell."
+        ) from error
 
 
 def may_sandbox() -> bool:

@@ -123,7 +123,7 @@ class BrowserRuntime:
         return session
 
     def _page(self, job: Job) -> Page:
-        """The browser that is there already, where it will do, with nothing in it; or a new one.
+        """The browser that the case before has left, where it will do; or a new one.
 
         Starting one takes longer than a small model's whole case, and web users, too, come
         to a first visit with their browser open.
@@ -136,13 +136,13 @@ class BrowserRuntime:
         program = Path(str(job.device.details["path"]))
         switches = str(job.case.options.get("switches", ""))
         kind = (program, engine, job.case.target.hardware, switches)
-        before, self._open_page = self._open_page, None
-        if before is None or before.kind != kind or not before.come_anew():
-            if before is not None:
-                before.close()
-            before = Page(*kind)
-        self._open_page = before
-        return before
+        left = self._open_page
+        if left is not None and left.empty and not left.closed:
+            if left.kind == kind:
+                return left
+            left.close()
+        self._open_page = Page(*kind)
+        return self._open_page
 
 
 def _refused(support: Support) -> Support | None:

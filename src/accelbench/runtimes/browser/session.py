@@ -10,7 +10,6 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.protocols import Block, Evidence, Job
 from accelbench.core.words import Timing
-from accelbench.hardware.hostmemory import ProcessesMemory
 from accelbench.runtimes.arrays import SHORT, Arrays, ArtefactSession, hold_precision
 from accelbench.runtimes.browser.page_link import START_SECONDS, Page
 from accelbench.runtimes.browser.pins import ENGINE
@@ -38,6 +37,8 @@ class BrowserSession(ArtefactSession):
         self._inputs_kept: Any = None  # as long as their identity names them
         self._looked_with: Any = None
         self._proof: Proof | None = None
+        self._proved: Case | None = None  # what the proof is of
+        self._plain = True  # whether the session in the page is the one that is timed
         self._visits: dict[str, Mapping[str, Any]] = {}
         self._page = page
         super().__init__(job, clock)
@@ -52,13 +53,12 @@ class BrowserSession(ArtefactSession):
     def _open(self) -> None:
         self.surroundings = self._there()
         self._page.give_model(self._folder)
-        # An empty page's, before there is anything of the model.
-        self.host_memory = ProcessesMemory(self._page.browser.processes, "the browser's processes")
+        self.host_memory = self._page.memory()
         if self._job.case.options.get("first_visit", True):
             self._visits["first"] = self._first_visit()
             self._page.come_again()
             self._fed = None
-            self._there()
+            self.surroundings = self._there()
         visit = self._visits["repeat" if self._visits else "first"] = self._visited()
         self.timings["load"] = round(_opening(visit) * _NS)
 
@@ -104,10 +104,12 @@ class BrowserSession(ArtefactSession):
             self._strict = False
             self._page.come_anew()
             self._page.give_model(self._folder)
-            self._there()
+            self.surroundings = self._there()
             said = self._opened()
         self._threads = said["threads"]
         self._takes = set(said["inputs"])
+        adapter = {**self.surroundings["adapter"], **said["adapter"]}
+        self.surroundings = {**self.surroundings, "adapter": adapter}
         return {key: said[key] for key in ("script_ms", "session_ms", "fetched")}
 
     def _opened(self) -> dict[str, Any]:
@@ -140,6 +142,9 @@ class BrowserSession(ArtefactSession):
 
     def _feed(self, inputs: Arrays, passes: int | None = None) -> None:
         """Have the page hold these inputs, if it does not."""
+        if not self._plain:
+            self._page.ask("open_again")
+            self._plain, self._fed = True, None
         if self._fed == (id(inputs), passes):
             return
         self._page.ask("feed", self._bind(inputs), denoising=self._denoising(passes))
@@ -176,8 +181,9 @@ class BrowserSession(ArtefactSession):
     # -- evidence
 
     def evidence(self) -> Evidence:
-        if self._proof is None and self._looked_with is not None:
+        if self._looked_with is not None and self._proved != self._case:
             self._proof = self._traced(self._looked_with)
+            self._proved = self._case
         device = str(self._job.device)
         adapter = self.surroundings["adapter"]
         software = self._provider == "webgpu" and bool(adapter.get("fallback"))
@@ -204,6 +210,12 @@ class BrowserSession(ArtefactSession):
             hold_precision(self._case.precision, self._proof.computed_in)
             details |= self._proof.details
             shares = self._proof.shares(device)
+            if not (shares or self._strict):
+                raise CaseError(
+                    "no_proof",
+                    "some of the graph may run on the CPU, and the engine does not say how much",
+                    f"Use the engine that is tested: {ENGINE}.",
+                )
         return Evidence(
             devices=tuple(shares) or (device,),
             requested=device,
@@ -216,6 +228,7 @@ class BrowserSession(ArtefactSession):
     def _traced(self, inputs: Any) -> Proof:
         """What a second session of the same file says of a few runs."""
         self._feed(inputs, SHORT if self._schedule is not None else None)
+        self._plain = False
         said, _ = self._page.ask("traced", runs=_RUNS)
         return understood(said["lines"], self._provider)
 
@@ -226,6 +239,9 @@ class BrowserSession(ArtefactSession):
 
     def cpu_seconds(self) -> float:
         return self._page.browser.cpu_seconds()
+
+    def leave(self) -> None:
+        self._page.come_anew()
 
     def close(self) -> None:
         self._page.close()

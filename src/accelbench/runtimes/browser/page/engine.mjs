@@ -43,6 +43,15 @@ export class Engine {
     });
   }
 
+  // The adapter that computes, as its device names it: a page may be given others.
+  async adapter() {
+    if (this.asked.provider !== "webgpu") return {};
+    const { adapterInfo: found, features } = await this.ort.env.webgpu.device;
+    const { vendor, architecture, device, description, isFallbackAdapter } = found;
+    const said = { vendor, architecture, device, description, fallback: isFallbackAdapter ?? null };
+    return { ...said, features: [...features].sort() };
+  }
+
   async release() {
     const session = this.session;
     this.session = null;

@@ -36,6 +36,7 @@ const actions = {
         fetched: fetched(),
         inputs: engine.session.inputNames,
         threads: engine.ort.env.wasm.numThreads,
+        adapter: await engine.adapter(),
       },
     ];
   },
@@ -57,6 +58,12 @@ const actions = {
       arrays[name] = { dtype: tensor.type, shape: tensor.dims, data };
     }
     return [{}, arrays];
+  },
+
+  // A session as at first, where another has taken its place.
+  async open_again() {
+    await engine.open();
+    return [{}];
   },
 
   // A second, identical session that says what it does; it takes the place of the first.

@@ -14,7 +14,8 @@ export function tick() {
 
 export async function adapter() {
   if (!navigator.gpu) return { why: "the browser has no WebGPU" };
-  const found = await navigator.gpu.requestAdapter();
+  // As the engine asks: on a laptop with two, another wish may give the other one.
+  const found = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
   if (!found) return { why: "the browser gives no adapter" };
   const { vendor, architecture, device, description } = found.info;
   return {
