@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from accelbench.hardware import hostmemory
 from accelbench.hardware.hostmemory import (
     HostMemory,
     MemorySampler,
+    ProcessesMemory,
     Resident,
     average,
     parse_peak,
     parse_smaps,
     parse_statm,
+    private_bytes,
 )
 
 
@@ -203,3 +207,55 @@ def test_a_forked_child_sees_what_it_takes_and_nothing_else():
 
 def test_resident_data_is_what_is_not_code():
     assert Resident(10, 4).data == 6
+
+
+class Hidden:
+    """A process of another system: it shows what it is asked, or raises."""
+
+    def __init__(self, pid: int = 2**22 + 1, **shown: object) -> None:
+        self.pid, self._shown = pid, shown
+
+    def _show(self, name: str) -> object:
+        found = self._shown.get(name, psutil.AccessDenied())
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def memory_full_info(self) -> object:
+        return self._show("full")
+
+    def memory_info(self) -> object:
+        return self._show("plain")
+
+
+@pytest.mark.parametrize(
+    ("process", "found"),
+    [
+        (Hidden(full=SimpleNamespace(uss=7)), 7),
+        (Hidden(plain=SimpleNamespace(rss=9, shared=4)), 5),
+        (Hidden(plain=SimpleNamespace(rss=9)), 9),
+        (Hidden(full=psutil.NoSuchProcess(1)), 0),
+        (Hidden(plain=psutil.NoSuchProcess(1)), 0),
+        (Hidden(), None),
+    ],
+)
+def test_what_a_process_has_for_itself(process: Hidden, found: int | None) -> None:
+    assert private_bytes(process) == found  # type: ignore[arg-type]
+
+
+def test_of_processes_that_nobody_may_look_at_nothing_is_known() -> None:
+    shown = Hidden(full=SimpleNamespace(uss=2**20))
+    processes: list[Hidden] = [shown]
+    memory = ProcessesMemory(lambda: processes, "theirs")  # type: ignore[arg-type, return-value]
+    processes.append(Hidden(full=SimpleNamespace(uss=5 * 2**20)))
+    assert (memory.peak_bytes(), memory.known) == (5 * 2**20, True)
+    processes.append(Hidden())
+    assert (memory.peak_bytes(), memory.known) == (None, False)
+    assert memory.source.startswith("not known")
+
+
+def test_a_process_that_ended_has_nothing() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    seen = psutil.Process(ended.pid)
+    ended.wait()
+    assert private_bytes(seen) == 0

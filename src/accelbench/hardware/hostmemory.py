@@ -17,6 +17,7 @@ a reading, never while anything is timed; a sample by `meter()` takes 6 µs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -223,8 +224,8 @@ class ProcessesMemory(HostMemory):
         total = 0
         for one in self._processes():
             own = private_bytes(one)
-            if own is None and one.is_running():
-                self.known = False  # it is there, and nobody else may look at it
+            if own is None:
+                self.known = False
             total += own or 0
         return total
 
@@ -248,20 +249,29 @@ class ProcessesMemory(HostMemory):
 
 
 def private_bytes(process: psutil.Process) -> int | None:
-    """What a process shares with no other; None where it is gone or is another's."""
-    try:
-        with Path(f"/proc/{process.pid}/smaps_rollup").open() as file:
-            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
-    except FileNotFoundError:
-        pass  # another system, or it has ended: psutil knows
-    except OSError:
-        return None
+    """What a process has for itself: nothing where it is gone, None where nobody may know.
+
+    Of a process that hides its pages, as a sandboxed renderer does from users, or that is on
+    macOS, it is what is resident less what is known to be shared.
+    """
     import psutil
 
     try:
-        return int(process.memory_full_info().uss)
-    except psutil.Error:
+        with Path(f"/proc/{process.pid}/smaps_rollup").open() as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
+    except ProcessLookupError:
+        return 0  # it ended while it was read
+    except OSError:
+        pass  # another system, another's, or it has ended: psutil knows
+    try:
+        with contextlib.suppress(psutil.AccessDenied):
+            return int(process.memory_full_info().uss)
+        found = process.memory_info()
+        return int(found.rss - getattr(found, "shared", 0))
+    except psutil.AccessDenied:
         return None
+    except psutil.Error:
+        return 0
 
 
 class MemorySampler:
