@@ -178,6 +178,20 @@ def drawn(columns: int) -> list[str]:
     return [frame.partition("\n")[0] for frame in frames if "━" in frame or "╌" in frame]
 
 
+def test_a_case_that_was_not_timed_has_no_figures_and_says_what_it_has() -> None:
+    untimed = {name: None for name in ROW if name.startswith(("latency", "throughput", "memory"))}
+    row = {**ROW, **untimed, "quality": None, "warnings": []}
+    assert case_line(row)[0].endswith(": not timed; it is the reference itself")
+    held = {**row, "verification_error": 3.14e-5, "verification_tolerance": 2e-4}
+    assert case_line(held) == [
+        case_line(row)[0].partition(": ")[0] + ": not timed; outputs 3.1e-05 off, 0.0002 allowed"
+    ]
+    stream = io.StringIO()
+    print_summary([held], stream)
+    assert "not timed" in stream.getvalue()
+    assert "None" not in stream.getvalue()
+
+
 @pytest.mark.parametrize("columns", [80, 120, 40, 20, 5])
 def test_the_bar_never_wraps(columns: int) -> None:
     frames = drawn(columns)
