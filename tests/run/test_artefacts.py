@@ -61,7 +61,7 @@ def test_an_artefact_of_other_weights_is_made_anew(
     right = Recipe(case, OnnxruntimeRuntime().wants(case))
     wrong = replace(right, seed=1)
     stale = make(wrong, cache).manifest.weights_digest
-    for one, other in ((right, wrong), (right.of("onnx"), wrong.of("onnx"))):
+    for one, other in ((right, wrong), (right.base, wrong.base)):
         if cache.find(other.key) is not None:
             renamed(cache.folder / other.key, one.key)
     row = run_of(tmp_path / "journals", case)
