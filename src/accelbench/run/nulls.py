@@ -13,10 +13,10 @@ _GENERATES = {
     "decode_ms",
 }  # fmt: skip
 _PARTS = {"forward_ms", "loss_ms", "backward_ms", "optimizer_ms"}
-_TRAINS = _PARTS | {
+TRAINS = _PARTS | {
     "optimizer", "loss_first", "loss_last", "loss_per_step", "convergence", "convergence_steps",
 }  # fmt: skip
-_RETRIEVES = {"embed_ms", "retrieve_ms", "generate_ms"}
+RETRIEVES = {"embed_ms", "retrieve_ms", "generate_ms"}
 _SINGLE_STEPS = {
     "latency_p50_ms", "latency_p90_ms", "latency_p95_ms", "latency_p99_ms", "latency_min_ms",
     "latency_max_ms", "latency_std_ms",
@@ -111,12 +111,12 @@ def _why(column: Column, body: Mapping[str, Any]) -> str:
 def _kind_of_case(name: str, body: Mapping[str, Any]) -> str | None:
     """What follows from what the case is."""
     trains = body.get("mode") == Mode.TRAINING
-    if name in _TRAINS:
+    if name in TRAINS:
         return _of_training(name, body) if trains else "nothing is trained"
     generates = body.get("new_tokens")
-    if name in _RETRIEVES and body.get("architecture") != "rag":
+    if name in RETRIEVES and body.get("architecture") != "rag":
         return "nothing is retrieved"
-    if name in _RETRIEVES and not generates:
+    if name in RETRIEVES and not generates:
         return "of a rag model only a whole request is split"
     if name in _GENERATES and not generates:
         return "nothing is generated"
@@ -124,7 +124,7 @@ def _kind_of_case(name: str, body: Mapping[str, Any]) -> str | None:
         return "no token comes after the first"
     if name in ("prefill_ms", "decode_ms") and body.get("architecture") == "rag":
         return "a rag request is split into embed, retrieve and generate"
-    if name in _GENERATES | _RETRIEVES:
+    if name in _GENERATES | RETRIEVES:
         return "the runtime does not tell the parts of a request"
     if name == "sequence_length" and generates:
         return "see prompt_tokens and new_tokens"

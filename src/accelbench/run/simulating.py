@@ -18,6 +18,7 @@ from accelbench.core.provenance import SIMULATION, simulation_of
 from accelbench.core.words import Mode, Provenance, Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.run import lifeline
+from accelbench.run.nulls import RETRIEVES, TRAINS
 from accelbench.run.plan import Planned, Refusal
 from accelbench.run.results import Asked, Outcome, compose
 from accelbench.run.room import Room
@@ -33,11 +34,6 @@ _WIDENED = {("webgpu", "int8"), ("wasm", "fp16")}
 
 _NOTHING_RAN = "simulated: nothing was run"
 
-_TRAINED = {
-    "forward_ms", "loss_ms", "backward_ms", "optimizer_ms", "loss_first", "loss_last",
-    "loss_per_step", "convergence", "convergence_steps",
-}  # fmt: skip
-_RETRIEVED = {"embed_ms", "retrieve_ms", "generate_ms"}
 #: Empty for a reason of the case or of the catalogue, whether it runs or not.
 _OF_THE_CASE = {
     "reason", "message", "advice", "flops", "bytes_moved", "memory_estimate_mb", "extra",
@@ -162,8 +158,8 @@ def _told(planned: Planned, outcome: Outcome) -> Outcome:
 
 def _not_run(case: Case) -> dict[str, str]:
     """Why whatever can only be measured is empty."""
-    kind = set() if case.mode is Mode.TRAINING else set(_TRAINED)
+    kind = set() if case.mode is Mode.TRAINING else set(TRAINS)
     if not (case.procedure == "rag" and case.generates):
-        kind |= _RETRIEVED
+        kind |= RETRIEVES
     names = {one.name for one in COLUMNS if one.role != "case"} | {"threads", "device_fingerprint"}
     return dict.fromkeys(names - kind - _OF_THE_CASE, _NOTHING_RAN)

@@ -45,7 +45,7 @@ class Page:
 
     def __init__(self, program: Path, engine: Path, provider: str, switches: str = "") -> None:
         self.kind = (program, engine, provider, switches)
-        self._closed = False
+        self.closed = False
         #: Whether no model has been brought to where the page is.
         self.empty = True
         self._memory: ProcessesMemory | None = None
@@ -188,11 +188,6 @@ class Page:
             "It may have run out of memory: use a smaller model or batch.",
         )
 
-    @property
-    def closed(self) -> bool:
-        """Whether it is over with it."""
-        return self._closed
-
     def memory(self) -> ProcessesMemory:
         """What all of it has beyond what it had the first time that this was asked.
 
@@ -209,7 +204,7 @@ class Page:
 
     def close(self) -> None:
         """Leave no process and no file behind."""
-        self._closed = True
+        self.closed = True
         self.browser.close()
         self.server.close()
         if self._hall is not None:

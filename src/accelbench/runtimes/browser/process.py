@@ -202,12 +202,12 @@ def may_sandbox() -> bool:
 
 def merged(switches: Sequence[str]) -> list[str]:
     """Lists of features as one: of several, a browser hears the last alone."""
-    found: dict[str, list[str]] = {}
+    joined: dict[str, str] = {}
     for one in switches:
-        name, has, value = one.partition("=")
-        key = f"{name}=" if name in _LISTS and has else one
-        found.setdefault(key, []).append(value)
-    return [f"{key}{','.join(values)}" if key[-1:] == "=" else key for key, values in found.items()]
+        name, _, value = one.partition("=")
+        key = name if name in _LISTS else one
+        joined[key] = f"{joined[key]},{value}" if key in _LISTS and key in joined else one
+    return list(joined.values())
 
 
 def _alive(process: psutil.Process) -> bool:

@@ -19,7 +19,7 @@ _RUNS = 3  # of the session that says what it does; the first warms up
 _NS = 1e6  # in a millisecond
 _HALVES = "shader-f16"  # what WebGPU calls it
 #: What ONNX Runtime says where a provider does not take all and the CPU may take nothing.
-_LEFT_OVER = ("fallback to CPU EP has been explicitly disabled",)
+_LEFT_OVER = "fallback to CPU EP has been explicitly disabled"
 
 
 class BrowserSession(ArtefactSession):
@@ -41,8 +41,8 @@ class BrowserSession(ArtefactSession):
         self._plain = True  # whether the session in the page is the one that is timed
         self._visits: dict[str, Mapping[str, Any]] = {}
         self._page = page
-        super().__init__(job, clock)
         try:
+            super().__init__(job, clock)
             self._open()
         except BaseException:
             page.close()
@@ -51,14 +51,13 @@ class BrowserSession(ArtefactSession):
     # -- opening
 
     def _open(self) -> None:
-        self.surroundings = self._there()
-        self._page.give_model(self._folder)
+        self._arrive()
         self.host_memory = self._page.memory()
         if self._job.case.options.get("first_visit", True):
             self._visits["first"] = self._first_visit()
             self._page.come_again()
             self._fed = None
-            self.surroundings = self._there()
+            self.surroundings = self._there()  # of the page in which it is measured
         visit = self._visits["repeat" if self._visits else "first"] = self._visited()
         self.timings["load"] = round(_opening(visit) * _NS)
 
@@ -68,6 +67,11 @@ class BrowserSession(ArtefactSession):
         inputs = self.prepare(self._job.case)
         (first_ns,) = self.sample(inputs, 1, Timing.EACH).phase_ns["step"]
         return {**visit, "first_inference_ms": first_ns / _NS}
+
+    def _arrive(self) -> None:
+        """Come to a site that has no model yet, and bring it there."""
+        self.surroundings = self._there()
+        self._page.give_model(self._folder)
 
     def _there(self) -> dict[str, Any]:
         """What the page says of where it is; refuses what this browser has not."""
@@ -97,14 +101,13 @@ class BrowserSession(ArtefactSession):
         try:
             said = self._opened()
         except CaseError as error:
-            if not self._strict or not any(words in error.message for words in _LEFT_OVER):
+            if not self._strict or _LEFT_OVER not in error.message:
                 raise
             # Some is left to the CPU: how much of the time that takes is what decides. What was
             # fetched in vain is forgotten, or this would be no first visit.
             self._strict = False
             self._page.come_anew()
-            self._page.give_model(self._folder)
-            self.surroundings = self._there()
+            self._arrive()
             said = self._opened()
         self._threads = said["threads"]
         self._takes = set(said["inputs"])
