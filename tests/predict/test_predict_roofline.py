@@ -13,6 +13,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.words import Mode, Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.predict.roofline import bounds, simulated, work_of
+from accelbench.run import estimates
 from accelbench.run.results import Outcome
 
 #: 2e9 operations and 1e7 bytes a second in fp32: no figures of any maker.
@@ -149,6 +150,12 @@ def test_what_is_not_counted_is_refused_never_guessed(asked: Case) -> None:
     assert (found.status, found.reason) == (Status.UNSUPPORTED, "not_counted")
     assert found.advice
     assert not found.measurement
+
+
+@pytest.mark.parametrize("option", [{"optimizer": "sgd"}, {"gradient_checkpointing": True}])
+def test_nor_is_another_steps_work_told_of_what_is_measured(option: dict[str, Any]) -> None:
+    assert estimates.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING)) is not None
+    assert estimates.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING, options=option)) is None
 
 
 def test_training_counts_the_whole_step() -> None:

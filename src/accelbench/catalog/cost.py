@@ -33,6 +33,9 @@ _KINDS = {"fp32": "fp32", "fp16": "half", "bf16": "half"}
 #: the gradient, in fp32.
 _ADAMW_FLOPS, _ADAMW_BYTES = 14, 28
 
+#: Options that change a training step's work in ways that were not counted.
+UNCOUNTED_OPTIONS = ("optimizer", "gradient_checkpointing", "pure")
+
 _QUANTITIES = ("flops", "bytes_moved", "activation_bytes", "peak_activation_bytes")
 
 

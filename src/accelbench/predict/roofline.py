@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.catalog.cost import Work, parts
+from accelbench.catalog.cost import UNCOUNTED_OPTIONS, Work, parts
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
@@ -26,9 +26,6 @@ COMPUTE, MEMORY = "compute", "memory"
 #: Of int8 no bytes are counted, since they depend on the quantiser. Each value takes one byte
 #: at least, where fp32's takes four: a quarter of those is a limit all the same.
 _INT8_SHARE = 0.25
-
-#: What changes a training step's work in ways that were not counted.
-_UNCOUNTED = ("optimizer", "gradient_checkpointing", "pure")
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def simulated(case: Case, roofline: Roofline) -> Outcome:
 
 def work_of(case: Case) -> Mapping[str, Work] | None:
     """The parts of a step and their work; None where it is not counted."""
-    if any(name in case.options for name in _UNCOUNTED):
+    if any(name in case.options for name in UNCOUNTED_OPTIONS):
         return None
     narrow = case.precision == "int8" and case.mode is Mode.INFERENCE
     try:

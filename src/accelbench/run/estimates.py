@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.catalog.cost import UNCOUNTED_OPTIONS, flops
 from accelbench.catalog.cost import cost as analytic_cost
-from accelbench.catalog.cost import flops
 from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
@@ -55,6 +55,8 @@ def weights_alone(case: Case) -> int:
 
 def cost(case: Case) -> AnalyticCost | None:
     """Analytic cost of one step; None where not counted."""
+    if any(name in case.options for name in UNCOUNTED_OPTIONS):
+        return None
     try:
         return analytic_cost(case.model, case.shapes, case.precision, case.mode)
     except AccelbenchError:

@@ -44,8 +44,8 @@ _ALWAYS = {
     "cost_usd": "no price of this device was given",
     "verification_error": "not verified against a reference",
     "verification_tolerance": "not verified against a reference",
-    "flops": "not counted for this model at these sizes and precision",
-    "bytes_moved": "not counted for this model at these sizes and precision",
+    "flops": "not counted at these sizes, in this precision, with these options",
+    "bytes_moved": "not counted at these sizes, in this precision, with these options",
     "extra": "no plugin has added a metric",
     "data_load_ms": "the inputs are synthetic: nothing was loaded",
     "data_digest": "the inputs are synthetic",
@@ -143,7 +143,7 @@ def _visit(name: str, body: Mapping[str, Any]) -> str:
     if "visits" not in details:
         return "it is no page that users come to"
     if name == "repeat_visit_ms" and "repeat" not in details["visits"]:
-        return "the page was visited once: browser.first_visit=false"
+        return "the page was visited once: browser.first_visit=no"
     return "the page was visited for another batch size, and stayed"
 
 

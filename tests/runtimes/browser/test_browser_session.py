@@ -119,6 +119,30 @@ def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
         assert after.sample(inputs, 2, Timing.WHOLE).phase_ns["step"][0] > 0
 
 
+def test_so_is_one_that_ended_after_its_page_was_left(artefacts: Cache) -> None:
+    with visitor(artefacts, "wasm") as one:
+        before = one.open("resnet-tiny")
+        before.leave()
+        browser = before._page.browser
+        browser.processes()[0].kill()
+        assert browser.ended_within(10)
+        one.session = None  # it has been left
+        assert one.open("resnet-tiny")._page.browser is not browser
+        assert before._page.closed
+
+
+def test_a_session_that_cannot_begin_leaves_no_browser(artefacts: Cache) -> None:
+    with visitor(artefacts, "wasm") as one:
+        device = Device("wasm", 0, "wasm", details={"path": str(program())})
+        job = Job(case_of("resnet-tiny", "wasm", 1, "fp32"), device, seed=0, threads=1)
+        with pytest.raises(CaseError):
+            one._runtime.open(job)
+        page = one._runtime._open_page
+        assert page is not None
+        assert page.closed
+        assert page.browser.processes() == []
+
+
 def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts: Cache) -> None:
     with visitor(artefacts, "wasm") as one:
         session = one.open("resnet-tiny")

@@ -138,7 +138,7 @@ class BrowserRuntime:
         kind = (program, engine, job.case.target.hardware, switches)
         left = self._open_page
         if left is not None and left.empty and not left.closed:
-            if left.kind == kind:
+            if left.kind == kind and left.browser.ended is None:
                 return left
             left.close()
         self._open_page = Page(*kind)
