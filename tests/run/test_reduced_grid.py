@@ -6,20 +6,15 @@ accelerator, and every precision that these runtimes have.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+from grids import Row, hold_nulls, said
 
 from accelbench.catalog.find import find
-from accelbench.run.nulls import unexplained
 
 MODELS = ("bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny", "whisper-mini", "clip-tiny")
 #: The one that is run in narrower precisions too: quick to quantise and to emulate.
@@ -51,8 +46,6 @@ PROOF: Mapping[str, tuple[str, Sequence[Any]]] = {
     "jax": ("output_devices", [["cpu:0"]]),
     "qnn": ("backend", ["libQnnHtp.so", "QnnHtp.dll"]),
 }
-
-Row = Mapping[str, Any]
 
 #: Two minutes of two cores; more where others are at work on them too.
 pytestmark = pytest.mark.timeout(900)
@@ -87,34 +80,20 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Grid:
     folder = tmp_path_factory.mktemp("grid")
     every = f"--framework {','.join((*RUNTIMES, 'qnn'))} --hardware cpu,openvino:cpu,qnn"
     few = "--batch-sizes 1 --threads 1 --iterations 2 --warmup 1 --quiet"
+    # Artefacts of its own: nothing that an earlier version exported is taken for this one's.
+    cache = {"ACCELBENCH_CACHE": str(folder / "cache")}
     runs = [
-        said(folder, f"run {' '.join(MODELS)} {every} {few}"),
-        said(folder, f"run {NARROWED} --precision {','.join(NARROW)} {every} {few}"),
+        said(folder, f"run {words} {every} {few}", 600, **cache)
+        for words in (" ".join(MODELS), f"{NARROWED} --precision {','.join(NARROW)}")
     ]
     return Grid(
         codes=[code for code, _ in runs],
         rows=[row for _, document in runs for row in document["results"]],
         matrices={
-            precision: said(folder, f"matrix --precision {precision}")[1]
+            precision: said(folder, f"matrix --precision {precision}", 60)[1]
             for precision in ("fp32", *NARROW)
         },
     )
-
-
-def said(folder: Path, words: str) -> tuple[int, Any]:
-    """A command's exit code and its one document."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "accelbench", *words.split(), "--json", "--db", "grid.duckdb"],
-        cwd=folder,
-        # Artefacts of its own: nothing that an earlier version exported is taken for this one's.
-        env={**kept, "ACCELBENCH_CACHE": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.stdout.strip(), done.stderr[-3000:]
-    return done.returncode, json.loads(done.stdout)
 
 
 @pytest.fixture
@@ -217,10 +196,7 @@ def test_int8_says_by_which_quantiser_and_how_it_was_calibrated(grid: Grid) -> N
 
 
 def test_every_null_has_its_reason(grid: Grid) -> None:
-    for row in grid.rows:
-        empty = {name for name, value in row.items() if value is None and name != "nulls"}
-        assert set(row["nulls"]) == empty, (row["model"], row["runtime"], row["precision"])
-        assert not unexplained(row["nulls"]), (row["model"], row["runtime"], row["precision"])
+    hold_nulls(grid.rows)
 
 
 class TestMatrix:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
+from grids import Row, hold_nulls, said
 
 from accelbench.catalog.find import find, members
 from accelbench.core.words import Architecture
-from accelbench.run.nulls import unexplained
 
 #: The thirteen that the guides name; their small variants make the small set.
 KEY_MODELS = (
@@ -21,26 +14,17 @@ KEY_MODELS = (
     *("wav2vec2", "whisper", "xclip"),
 )
 
-Rows = list[Mapping[str, Any]]
+Rows = list[Row]
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """The results of the one command, with as few steps as will do."""
-    folder = tmp_path_factory.mktemp("small")
     words = "run --set small --mode both --hardware cpu --batch-sizes 1 --threads 1"
-    few = "--iterations 2 --warmup 1 --json --quiet --db small.duckdb"
-    done = subprocess.run(
-        [sys.executable, "-m", "accelbench", *words.split(), *few.split()],
-        cwd=folder,
-        env={k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")},
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    found: Rows = json.loads(done.stdout)["results"]
-    return found
+    few = "--iterations 2 --warmup 1 --quiet"
+    code, document = said(tmp_path_factory.mktemp("small"), f"{words} {few}", 280)
+    assert code == 0, [row["message"] for row in document["results"] if row["status"] != "ok"]
+    return list(document["results"])
 
 
 def test_the_small_set_has_every_key_model_and_every_architecture(rows: Rows) -> None:
@@ -82,7 +66,4 @@ def test_every_model_is_real_and_says_how_much_memory_was_expected(rows: Rows) -
 
 
 def test_every_null_has_its_reason(rows: Rows) -> None:
-    for row in rows:
-        empty = {name for name, value in row.items() if value is None and name != "nulls"}
-        assert set(row["nulls"]) == empty, row["model"]
-        assert not unexplained(row["nulls"]), row["model"]
+    hold_nulls(rows)
