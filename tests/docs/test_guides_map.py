@@ -14,6 +14,8 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -136,7 +138,7 @@ def quickened(command: str) -> list[str]:
     # What such a command shows is that it chooses and runs; that every small model runs is
     # shown once, in tests/run/test_small_set.py.
     if {"--set", "--category", "--all"} & set(words) and "--limit" not in words:
-        words += ["--limit", "3"]
+        words += ["--limit", "2"]
     return words
 
 
@@ -324,27 +326,61 @@ def check_results(shown: str, anywhere: bool) -> None:
         assert any(r["status"] == "ok" and r["hardware"] == "cpu" for r in results)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_works(command: str, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Tried:
+    """A command of the map, as it was run, and where."""
+
+    words: list[str]
+    folder: Path
+    done: subprocess.CompletedProcess[str]
+
+
+def tried(command: str, folder: Path) -> Tried:
+    """Run a command where what it needs has been prepared."""
     words = quickened(command)
-    furnish(tmp_path)
+    furnish(folder)
     if words[0] == "matrix":  # rates what was measured, so something has to be
-        measured = accelbench(tmp_path, *quickened("accelbench run bert --hardware cpu"))
+        measured = accelbench(folder, *quickened("accelbench run bert --hardware cpu"))
         assert measured.returncode == 0, measured.stderr
     if words[:2] == ["db", "status"]:  # looks at a database, so there has to be one
         database = ["--db", words[-1]] if len(words) > 2 else []
-        assert accelbench(tmp_path, "db", "init", *database).returncode == 0
+        assert accelbench(folder, "db", "init", *database).returncode == 0
     if "--overwrite" in words:
-        assert accelbench(tmp_path, *(w for w in words if w != "--overwrite")).returncode == 0
-    printed = lines_with(command, "prints")
-    machine = words[0] == "run" and not printed
-    done = accelbench(tmp_path, *words, *(["--json"] if machine else []))
+        assert accelbench(folder, *(w for w in words if w != "--overwrite")).returncode == 0
+    machine = ["--json"] if prints_results(command) else []
+    return Tried(words, folder, accelbench(folder, *words, *machine))
+
+
+def prints_results(command: str) -> bool:
+    """Whether it is asked for its results; what a line says it prints is printed for people."""
+    return quickened(command)[0] == "run" and not lines_with(command, "prints")
+
+
+@pytest.fixture(scope="module")
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Future[Tried]]]:
+    """The commands that are asked for, in their order, as many at a time as there are cores."""
+    asked = [
+        str(item.callspec.params["command"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.function is test_the_command_works
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield {one: pool.submit(tried, one, tmp_path_factory.mktemp("map")) for one in asked}
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_works(command: str, running: Mapping[str, Future[Tried]]) -> None:
+    one = running[command].result()
+    words, done = one.words, one.done
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
-    if machine:
+    if prints_results(command):
         named = hardware_in(words)
         check_results(done.stdout, anywhere=not named or "cpu" in named)
     for name in lines_with(command, "writes"):
-        assert list(tmp_path.glob(name)), f"{' '.join(words)} wrote no {name}"
-    for word in printed:
+        assert list(one.folder.glob(name)), f"{' '.join(words)} wrote no {name}"
+    for word in lines_with(command, "prints"):
         shown = (done.stdout + done.stderr).lower()
         assert word.lower() in shown, f"{' '.join(words)} does not show {word}"
