@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from typing import Any
 
 #: A string (kept), or a comment; what is neither is passed over a character at a time.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
 
 #: What JSON takes for white space: less than Unicode does.
-_BLANK = {" ", "\t", "\n", "\r"}
+_BLANKS = re.compile(r"[ \t\n\r]*")
 
 
 class JsonError(ValueError):
@@ -68,6 +69,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._line_ends = [found.start() for found in re.finditer("\n", text)]
         self._decoder = json.JSONDecoder(parse_constant=_no_number)
 
     def whole(self) -> Any:
@@ -128,8 +130,8 @@ class _Reader:
 
     def _next(self) -> str:
         """The next character that is no white space; empty at the end."""
-        while self._text[self._at : self._at + 1] in _BLANK:
-            self._at += 1
+        blank = _BLANKS.match(self._text, self._at)
+        self._at = blank.end() if blank else self._at
         return self._text[self._at : self._at + 1]
 
     def _take(self, sign: str, what: str) -> None:
@@ -138,7 +140,7 @@ class _Reader:
         self._at += 1
 
     def _here(self) -> int:
-        return _line(self._text, self._at)
+        return bisect_left(self._line_ends, self._at) + 1
 
     def _wrong(self, message: str) -> JsonError:
         return JsonError(self._here(), message)
