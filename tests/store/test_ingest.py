@@ -19,6 +19,7 @@ from accelbench.store import ingest as filling
 from accelbench.store.database import Database
 from accelbench.store.files import RealFiles
 from accelbench.store.fit import fit
+from accelbench.store.insert import BATCH, Filled
 from accelbench.store.journal import Journal, encode
 
 
@@ -164,7 +165,7 @@ def test_filling_again_changes_nothing_and_opens_nothing_for_writing(
         return real(path, **how)
 
     monkeypatch.setattr(filling, "connect", spy)
-    assert database.fill() == filling.Filled()
+    assert database.fill() == Filled()
     assert opened == [False]
     assert database.path.read_bytes() == before
 
@@ -175,7 +176,7 @@ def test_a_torn_tail_is_nothing_new(database: Database) -> None:
     with path.open("ab") as stream:
         stream.write(encode(result(1))[:-1])
     assert filling.unfilled(database.path, database.journals) == []
-    assert database.fill() == filling.Filled()
+    assert database.fill() == Filled()
     with path.open("ab") as stream:
         stream.write(b"\n")
     assert database.fill().results == 1
@@ -296,7 +297,7 @@ def test_twenty_thousand_results_take_a_few_statements_a_batch(
     monkeypatch.setattr(filling, "connect", counting(filling.connect, statements))
     assert database.fill().results == count
     inserts = [text for text in statements if text.startswith("INSERT INTO fact")]
-    assert len(inserts) == 2 * count / filling.BATCH
+    assert len(inserts) == 2 * count / BATCH
     assert len(statements) < len(inserts) + 20
     assert database.query("SELECT count(*), count(DISTINCT result_id) FROM fact_result")[1] == [
         (count, count)

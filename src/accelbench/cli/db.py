@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.table_export import export as export_table
 from accelbench.exchange.table_export import format_for
 from accelbench.store.database import Database, default_path
@@ -34,6 +35,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on s
 
 #: A table with more columns than this does not fit 80 characters: shown a value a line instead.
 _MOST_COLUMNS = 8
+#: As many as a few lines hold: somebody else's tables have thousands of models.
+_MOST_NAMES = 60
 
 
 @app.command()
@@ -141,6 +144,48 @@ def merge(
         _print_json({"database": str(database.path), "merged": merged})
 
 
+@app.command("import")
+def import_(
+    kind: Annotated[str, typer.Argument(help="What it is, e.g. timm, aihub, mlperf, json, csv.")],
+    path: Annotated[Path, typer.Argument(help="A file, or a folder with files of that kind.")],
+    source: Annotated[str | None, typer.Option(help="Whose figures they are.")] = None,
+    commit: Annotated[str, typer.Option(help="The version of the source.")] = "",
+    licence: Annotated[
+        str | None, typer.Option("--licence", "--license", help="Its licence.")
+    ] = None,
+    measured_at: Annotated[
+        str, typer.Option("--measured-at", help="When, for files that do not say it themselves.")
+    ] = "",
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in what others measured: whole files or nothing. Doing it twice changes nothing."""
+    found = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
+    database = _database(db, db_path)
+    _fill(database)
+    filled = database.bring_in(found.run_id, found.facts, found.bodies)
+    there = len(found.bodies) - filled.results
+    if as_json:
+        _print_json(
+            {
+                "database": str(database.path),
+                "files": [str(file) for file in found.files],
+                "source": found.source.told(),
+                "results": filled.results,
+                "there_already": there,
+            }
+        )
+        return
+    print_line(f"{filled.results} results of {found.source.name} from {_files(found.files)}")
+    if there:
+        print_line(f"{there} more were there already, or stand there twice")
+
+
+def _files(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{len(files)} files"
+
+
 def _database(db: Path | None, alias: Path | None) -> Database:
     return Database(default_path(db or alias))
 
@@ -171,7 +216,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("results by status", _counted(found["results_by_status"])),
         ("by provenance", _counted(found["results_by_provenance"])),
         ("runs by status", _counted(found["runs_by_status"])),
-        ("models", ", ".join(found["models"]) or "none"),
+        ("models", _named(found["models"])),
         ("hardware", ", ".join(found["hardware"]) or "none"),
     ]
     if found["first_result_at"]:
@@ -182,6 +227,13 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     for name, numbers in journals["corrupt_lines"].items():
         lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
     return lines
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first of many names; all of them are in --json."""
+    more = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES]) or "none"
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _counted(counts: dict[str, int]) -> str:

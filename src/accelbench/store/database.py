@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
+from accelbench.core.facts import Fact
 from accelbench.store import ingest as filling
 from accelbench.store.duck import (
     RETRY_SECONDS,
@@ -23,7 +24,9 @@ from accelbench.store.duck import (
 )
 from accelbench.store.files import REAL_FILES, Files, explained, second_name
 from accelbench.store.fit import spell_time
-from accelbench.store.ingest import Filled, journal_dir_for
+from accelbench.store.importing import bring_in
+from accelbench.store.ingest import journal_dir_for
+from accelbench.store.insert import Filled
 from accelbench.store.journal import being_written
 from accelbench.store.merge import merge
 from accelbench.store.migrate import create, ensure, exists, identity, make_beside, settle
@@ -146,6 +149,13 @@ class Database:
             self.path, journal_dir_for(other), files=self.files, note=False
         )
         return merge(self.path, other, self.retry_seconds) + from_journals
+
+    def bring_in(
+        self, run_id: str, facts: Iterable[Fact], bodies: Iterable[Mapping[str, Any]]
+    ) -> Filled:
+        """Bring in results that were measured elsewhere; a second time changes nothing."""
+        self.ensure()
+        return bring_in(self.path, run_id, facts, bodies, self.retry_seconds)
 
     def _overwrite(self) -> Path:
         """Start anew: the old database and its journals are kept under a dated name.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.store.duck import connect, held_or_explained, retrying, shared_guard
-from accelbench.store.ingest import Filled, anti_insert
+from accelbench.store.insert import Filled, anti_insert
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:

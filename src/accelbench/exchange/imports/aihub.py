@@ -1,0 +1,118 @@
+"""Qualcomm AI Hub's `perf.yaml`: a model a folder, measured on phones and boards by its owner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.words import Family
+from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.records import Record
+from accelbench.exchange.imports.yamls import yaml_of
+
+PATTERN = "perf.yaml"
+
+_BESIDE = "info.yaml"
+#: The platform by the unit that did most of the work.
+_HARDWARE = {"NPU": "qnn", "CPU": "cpu", "GPU": "qualcomm-gpu"}
+_FAMILIES = {
+    "Computer Vision": Family.VISION,
+    "Audio": Family.AUDIO,
+    "Multimodal": Family.MULTIMODAL,
+    "Generative AI": Family.TEXT_GENERATION,
+}
+_PASSED = "Passed"
+_FAILED = {
+    "status": "failed",
+    "reason": "job_failed",
+    "advice": "Look at the job where it was run.",
+}
+_PARAMETERS = re.compile(r"([\d.]+)\s*([KMB])")
+_SCALE = {"K": 1e3, "M": 1e6, "B": 1e9}
+_SQUARE = re.compile(r"(\d+)x\1")
+
+
+def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row for each precision, component, device and runtime."""
+    whole = yaml_of(file)
+    model = _described(file)
+    for precision, of_precision in _parts(whole.of("precisions")):
+        components = of_precision.of("components")
+        several = len(components.values) > 1
+        for component, part in _parts(components):
+            if not part.has("performance_metrics"):
+                continue
+            name = f"{model['model']}/{component}" if several else model["model"]
+            for device, runtimes in _parts(part.of("performance_metrics")):
+                for runtime, one in _parts(runtimes):
+                    asked = {"precision": precision, "device_name": device, "runtime": runtime}
+                    columns = {**model, "model": name, **asked, **_figures(one)}
+                    yield imported(source, columns, _conditions(one))
+
+
+def _figures(one: Record) -> dict[str, Any]:
+    unit = one.text("primary_compute_unit") if one.has("primary_compute_unit") else "NPU"
+    if unit not in _HARDWARE:
+        one.wrong("primary_compute_unit", f"no unit is called {unit!r}")
+    found: dict[str, Any] = {"hardware": _HARDWARE[unit], "batch_size": 1}
+    status = one.text("job_status")
+    if status != _PASSED:
+        return {**found, **_FAILED, "message": f"its job ended as {status}"}
+    ms = one.number("inference_time_milliseconds", above=0)
+    found |= {
+        "latency_mean_ms": ms,
+        "throughput": 1e3 / ms,
+        "throughput_unit": "inferences/s",
+    }
+    if one.has("estimated_peak_memory_range_mb"):
+        memory = one.of("estimated_peak_memory_range_mb")
+        found["memory_peak_mb"] = memory.number("max")
+        found["memory_source"] = "the upper end of AI Hub's estimate"
+    if one.has("layer_counts"):
+        counts = one.of("layer_counts")
+        found["evidence"] = {"layers": {name: counts.whole(name, None) for name in counts.values}}
+    return found
+
+
+def _conditions(one: Record) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if one.has("job_id"):
+        said["job_id"] = one.text("job_id")
+    if one.has("tool_versions"):
+        versions = one.of("tool_versions")
+        said |= {name: versions.text(name) for name in versions.values}
+    return said
+
+
+def _described(file: Path) -> dict[str, Any]:
+    """What `info.yaml` says of the model; its folder's name where there is none."""
+    beside = file.with_name(_BESIDE)
+    found: dict[str, Any] = {"model": file.resolve().parent.name}
+    if not beside.is_file():
+        return found
+    info = yaml_of(beside)
+    if info.has("id"):
+        found["model"] = info.text("id")
+    if info.has("domain"):
+        family = _FAMILIES.get(info.text("domain"))
+        found["family"] = None if family is None else family.value
+    if info.has("technical_details"):
+        details = info.of("technical_details")
+        found |= _details({name: str(value) for name, value in details.values.items()})
+    return found
+
+
+def _details(said: Mapping[str, str]) -> dict[str, Any]:
+    size = _SQUARE.fullmatch(said.get("Input resolution", ""))
+    count = _PARAMETERS.fullmatch(said.get("Number of parameters", ""))
+    return {
+        "image_size": int(size[1]) if size else None,
+        "parameters": round(float(count[1]) * _SCALE[count[2]]) if count else None,
+    }
+
+
+def _parts(one: Record) -> Iterator[tuple[str, Record]]:
+    for name in one.values:
+        yield str(name), one.of(name)

@@ -1,0 +1,83 @@
+"""OpenVINO's `benchmark_app -report_type no_counters -json_stats`: one model on one device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.records import Record, object_of
+
+PATTERN = "benchmark_report*.json"
+
+_UNSAID = "UNSPECIFIED"
+_LATENCY = re.compile(r"latency \((?:(\d+) percentile\) \()?ms\)")
+_COLUMNS = {
+    "avg latency": "latency_mean_ms",
+    "min latency": "latency_min_ms",
+    "max latency": "latency_max_ms",
+    "first inference time (ms)": "first_inference_ms",
+    "compile model time (ms)": "compile_ms",
+    "read model time (ms)": "load_ms",
+}
+#: The percentiles that have a column.
+_PERCENTILES = {n: f"latency_p{n}_ms" for n in (50, 90, 95, 99)}
+
+
+def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row a report."""
+    whole = object_of(file)
+    setup, results = whole.of("configuration_setup"), whole.of("execution_results")
+    yield imported(source, {**_asked(whole, setup), **_figures(results)}, _conditions(setup))
+
+
+def _asked(whole: Record, setup: Record) -> dict[str, Any]:
+    path = _path(whole)
+    device = setup.text("target device")
+    precision = setup.text("precision") if setup.has("precision") else _UNSAID
+    asked: dict[str, Any] = {"api": setup.text("API").lower()}
+    if setup.has("number of parallel infer requests"):
+        asked["requests"] = setup.whole("number of parallel infer requests")
+    return {
+        "model": setup.text("topology") if path is None else PurePath(path).stem,
+        "hardware": "openvino",
+        "device": f"openvino:{device.lower()}",
+        "device_name": device,
+        "runtime": "openvino",
+        "precision": None if precision == _UNSAID else precision.lower(),
+        "batch_size": setup.whole("batch size"),
+        # Requests beside each other fill the device, and wait for each other.
+        "scenario": "single_stream" if asked["api"] == "sync" else "offline",
+        "options": asked,
+    }
+
+
+def _path(whole: Record) -> str | None:
+    """The model's file, of the words that were given."""
+    if not whole.has("cmd_options"):
+        return None
+    words = whole.of("cmd_options")
+    return next((words.text(n) for n in ("m", "-m", "path_to_model") if words.has(n)), None)
+
+
+def _figures(results: Record) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        column: results.number(name) for name, column in _COLUMNS.items() if results.has(name)
+    }
+    for name in results.values:
+        match = _LATENCY.fullmatch(name)
+        column = match and _PERCENTILES.get(int(match[1] or 50))
+        if column:
+            found[column] = results.number(name, above=0)
+    if results.has("total number of iterations"):
+        found["sample_count"] = results.whole("total number of iterations")
+    found |= {"throughput": results.number("throughput", above=0), "throughput_unit": "items/s"}
+    return found
+
+
+def _conditions(setup: Record) -> dict[str, Any]:
+    streams = re.compile(r"number of (\w+) streams")
+    found = ((streams.fullmatch(name), name) for name in setup.values)
+    return {f"{match[1].lower()}_streams": setup.text(name) for match, name in found if match}

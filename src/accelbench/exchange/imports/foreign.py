@@ -1,0 +1,93 @@
+"""A figure of somebody else's as a row of ours: what it is of, whose it is, its identity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.identity import IDENTITY_VERSION, digest
+from accelbench.core.words import SINGLE_STREAM, Mode, Provenance, Status
+
+#: What was asked, and makes a case; a figure's other columns are answers.
+_ASKED = (
+    *("model", "hardware", "runtime", "precision", "batch_size", "sequence_length", "image_size"),
+    *("prompt_tokens", "new_tokens", "audio_seconds", "mode", "scenario", "compiled"),
+    *("world_size", "options"),
+)
+_NS = 1e6  # in a millisecond
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where figures come from; each of them carries it."""
+
+    name: str
+    commit: str = ""
+    licence: str = ""
+    measured_at: str = ""  # for files that do not say when themselves
+
+    def told(self) -> dict[str, str]:
+        said = {"name": self.name, "commit": self.commit, "licence": self.licence}
+        return {key: value for key, value in said.items() if value}
+
+
+def imported(
+    source: Source,
+    columns: Mapping[str, Any],
+    conditions: Mapping[str, Any] | None = None,
+    samples_ms: Mapping[str, Sequence[float]] | None = None,
+) -> dict[str, Any]:
+    """The body of a result that was measured elsewhere.
+
+    Args:
+        source: whose it is.
+        columns: by our names; what is None is not known.
+        conditions: what a comparison has to say of it: versions, job numbers and such.
+        samples_ms: every sample of a phase, where the file has them.
+    """
+    known = {name: value for name, value in columns.items() if value is not None}
+    body: dict[str, Any] = {
+        "status": Status.OK.value,
+        "mode": Mode.INFERENCE.value,
+        "scenario": SINGLE_STREAM,
+        "world_size": 1,
+        "compiled": False,
+        "options": {},
+        "launch": 0,
+        "arm": "",
+        **known,
+        "provenance": Provenance.IMPORTED.value,
+        "verification": "not_done",
+        "self_check": "not_done",
+    }
+    if source.measured_at:
+        body.setdefault("started_at", source.measured_at)
+    said = dict(conditions or {})
+    body |= _identities(source, body, said)
+    body["conditions"] = {**said, "source": source.told()}
+    if samples_ms:
+        body["samples"] = {
+            phase: [round(ms * _NS) for ms in values] for phase, values in samples_ms.items()
+        }
+    return body
+
+
+def _identities(
+    source: Source, body: Mapping[str, Any], conditions: Mapping[str, Any]
+) -> dict[str, str]:
+    """Of what the figure says alone: a file that is imported twice, from wherever, is one.
+
+    Nor is the commit of its source in them, so that a later one brings what is new in it.
+    """
+    case = digest({"v": IDENTITY_VERSION, "imported": {name: body.get(name) for name in _ASKED}})
+    where = {"hardware": body.get("hardware"), "device": body.get("device_name")}
+    device = digest({"v": IDENTITY_VERSION, "imported": where})
+    series = {"case": case, "device": device, "threads": body.get("threads"), "of": source.name}
+    whole = {"of": source.name, "body": body, "conditions": conditions}
+    return {
+        "case_id": case,
+        "device_fingerprint": device,
+        "series_key": digest({"v": IDENTITY_VERSION, "imported": series}),
+        "result_id": digest({"v": IDENTITY_VERSION, "imported": whole}, length=24),
+    }

@@ -1,0 +1,73 @@
+"""The Benchmarking guide's CSV, as its own programs wrote it and as ours does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.precision import parse_precision
+from accelbench.exchange.guide_csv import FIGURES
+from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.records import Record, table_of
+
+PATTERN = "benchmark_results_*.csv"
+
+_NEEDED = ("framework", "model", "device", "batch_size", "dtype", "latency_mean_ms")
+_WHOLES = (
+    *("sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
+    *("denoising_steps", "threads", "launch", "sample_count"),
+)
+_TEXTS = (
+    *("mode", "optimizer", "weights", "status", "reason", "message", "advice", "quality"),
+    *("throughput_unit", "memory_source", "data_source"),
+)
+
+
+def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row a line."""
+    for line in table_of(file, _NEEDED):
+        conditions = {"git_commit": line.text("git_commit")} if line.has("git_commit") else {}
+        yield imported(source, {**_asked(line), **_figures(line)}, conditions)
+
+
+def _asked(line: Record) -> dict[str, Any]:
+    device = line.text("device")
+    kind = line.text("device_type") if line.has("device_type") else device.partition(":")[0]
+    found: dict[str, Any] = {
+        "model": line.text("model_id" if line.has("model_id") else "model"),
+        "runtime": line.text("framework").lower(),
+        "hardware": kind.lower(),
+        "device": device,
+        "batch_size": line.whole("batch_size"),
+        "precision": parse_precision(line.text("dtype").removeprefix("torch.")),
+        "image_size": _image(line),
+    }
+    found |= {name: line.whole(name, above=-1) for name in _WHOLES if line.has(name)}
+    found |= {name: line.text(name) for name in _TEXTS if line.has(name)}
+    if line.has("compiled"):
+        found["compiled"] = line.text("compiled").lower() == "true"
+    if line.has("timestamp"):
+        found["started_at"] = line.time("timestamp")
+    return found
+
+
+def _figures(line: Record) -> dict[str, float]:
+    return {
+        column: line.number(name)
+        for name, column in FIGURES.items()
+        if name in line.values and line.has(name)
+    }
+
+
+def _image(line: Record) -> int | None:
+    """The side of a square image, from (3, 224, 224) or (8, 3, 224, 224)."""
+    if not line.has("input_shape"):
+        return None
+    try:
+        shape = ast.literal_eval(line.text("input_shape"))
+    except (ValueError, SyntaxError):
+        line.wrong("input_shape", f"{line.text('input_shape')!r} is no shape")
+    sides = shape[-2:] if isinstance(shape, tuple) and len(shape) >= 3 else ()
+    return int(sides[0]) if len(sides) == 2 and sides[0] == sides[1] else None

@@ -1,0 +1,100 @@
+"""The formats that can be imported, and reading a file or a folder of one of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.exchange.imports import (
+    aihub,
+    benchmark_app,
+    guide,
+    mlperf,
+    optimum,
+    ours,
+    pytest_benchmark,
+    timm,
+)
+from accelbench.exchange.imports.foreign import Source
+
+Rows = Callable[[Path, Source], Iterator[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format: what it is, whose figures they are, and how it is read."""
+
+    name: str
+    what: str
+    pattern: str  # of its files in a folder
+    rows: Rows
+    source: str = ""  # where nobody names another
+    licence: str = ""
+
+
+KINDS: dict[str, Kind] = {
+    one.name: one
+    for one in (
+        Kind("json", "our result files and exports", ours.JSON_PATTERN, ours.json_rows),
+        Kind("csv", "our exports as CSV", ours.CSV_PATTERN, ours.csv_rows),
+        Kind("guide-csv", "the guide's benchmark_results_*.csv", guide.PATTERN, guide.rows),
+        Kind("timm", "timm's benchmark-*.csv", timm.PATTERN, timm.rows, "timm", "Apache-2.0"),
+        Kind(
+            "aihub",
+            "Qualcomm AI Hub's perf.yaml, one or a tree of them",
+            aihub.PATTERN,
+            aihub.rows,
+            "qai-hub-models",
+            "BSD-3-Clause",
+        ),
+        Kind(
+            "mlperf",
+            "MLPerf Inference's summary_results.json",
+            mlperf.PATTERN,
+            mlperf.rows,
+            "mlperf-inference",
+        ),
+        Kind("optimum", "optimum-benchmark's reports", optimum.PATTERN, optimum.rows),
+        Kind(
+            "benchmark-app",
+            "OpenVINO's benchmark_app -json_stats",
+            benchmark_app.PATTERN,
+            benchmark_app.rows,
+        ),
+        Kind(
+            "pytest-benchmark",
+            "pytest-benchmark's --benchmark-json",
+            pytest_benchmark.PATTERN,
+            pytest_benchmark.rows,
+        ),
+    )
+}
+
+
+def kind_of(name: str) -> Kind:
+    """The format of that name."""
+    if name not in KINDS:
+        raise UsageError(f"There is no kind named {name!r}.", f"Known: {', '.join(KINDS)}.")
+    return KINDS[name]
+
+
+def files_of(kind: Kind, path: Path) -> list[Path]:
+    """The file, or those of the format that are in a folder."""
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise UsageError(f"There is no {path}.")
+    found = sorted(one for one in path.rglob(kind.pattern) if one.is_file())
+    if not found:
+        raise UsageError(f"There is no {kind.pattern} in {path}.")
+    return found
+
+
+def digest_of(files: Sequence[Path]) -> str:
+    """What is in the files, whatever they are called and wherever they lie."""
+    each = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+    return hashlib.sha256("".join(each).encode()).hexdigest()[:16]

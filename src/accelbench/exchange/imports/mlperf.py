@@ -1,0 +1,99 @@
+"""MLPerf Inference's `summary_results.json`: what submitters reached, by scenario."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.records import MalformedError, Record, json_of, objects_in
+
+PATTERN = "summary_results.json"
+
+_LATENCY = "Latency (ms)"
+#: A scenario's latency is a percentile of its queries, by MLPerf's rules, and each query of
+#: MultiStream has eight samples.
+_LATENCIES = {"SingleStream": ("latency_p90_ms", 1), "MultiStream": ("latency_p99_ms", 8)}
+_SCENARIOS = {
+    "Offline": "offline",
+    "Server": "server",
+    "Interactive": "interactive",
+    "SingleStream": "single_stream",
+    "MultiStream": "multi_stream",
+}
+_VENDORS = (("nvidia", "cuda"), ("amd instinct", "rocm"), ("tpu", "tpu"))
+#: The engine, by a word of its in the list of software; the first that is found.
+_ENGINES = {
+    "tensorrt": "tensorrt",
+    "vllm": "vllm",
+    "openvino": "openvino",
+    "onnxruntime": "onnxruntime",
+    "tflite": "tflite",
+    "pytorch": "pytorch",
+}
+_TYPES = {"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "uint8", "int4"}
+_KEPT = (
+    *("ID", "Submitter", "System", "Platform", "Suite", "Category", "Availability", "version"),
+    *("Software", "operating_system", "Processor", "Accuracy", "Notes", "Power_Units"),
+)
+
+
+def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row a line of the summary."""
+    entries = json_of(file)
+    if not isinstance(entries, list):
+        raise MalformedError(file, 1, None, "a list of results was expected")
+    for one in objects_in(file, entries):
+        conditions = {name: one.text(name) for name in _KEPT if one.has(name)}
+        yield imported(source, {**_asked(one), **_figures(one)}, conditions)
+
+
+def _asked(one: Record) -> dict[str, Any]:
+    scenario = one.text("Scenario")
+    if scenario not in _SCENARIOS:
+        one.wrong("Scenario", f"no scenario is called {scenario!r}")
+    accelerator = one.text("Accelerator") if one.has("Accelerator") else ""
+    per_node = one.whole("a#") if accelerator and one.has("a#") else 1
+    count = per_node * (one.whole("Nodes") if one.has("Nodes") else 1)
+    name = accelerator or one.text("Processor")
+    kind = one.text("weight_data_types").lower() if one.has("weight_data_types") else ""
+    return {
+        "model": one.text("Model"),
+        "hardware": _hardware(accelerator),
+        "device_name": f"{count}x {name}" if count > 1 else name,
+        "runtime": _engine(one.text("Software") if one.has("Software") else ""),
+        "precision": kind if kind in _TYPES else None,
+        "scenario": _SCENARIOS[scenario],
+        "world_size": count,
+    }
+
+
+def _figures(one: Record) -> Mapping[str, Any]:
+    value = one.number("Performance_Result", above=0)
+    unit = one.text("Performance_Units")
+    found: dict[str, Any] = {}
+    if one.has("Power_Result"):
+        found["extra"] = {"mlperf_power": one.number("Power_Result")}
+    if unit != _LATENCY:
+        if not unit.endswith("/s"):
+            one.wrong("Performance_Units", f"{unit!r} is neither {_LATENCY!r} nor so many a second")
+        return {**found, "throughput": value, "throughput_unit": unit.lower()}
+    scenario = one.text("Scenario")
+    if scenario not in _LATENCIES:
+        one.wrong("Performance_Units", f"no latency is the result of {scenario}")
+    column, batch = _LATENCIES[scenario]
+    return {**found, column: value, "batch_size": batch}
+
+
+def _hardware(accelerator: str) -> str:
+    if not accelerator:
+        return "cpu"
+    low = accelerator.lower()
+    return next((kind for word, kind in _VENDORS if word in low), "other")
+
+
+def _engine(software: str) -> str | None:
+    low = re.sub(r"[^a-z]", "", software.lower())
+    return next((name for word, name in _ENGINES.items() if word in low), None)

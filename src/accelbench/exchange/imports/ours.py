@@ -1,0 +1,91 @@
+"""Our own results from elsewhere: result files, and what `db export` writes as JSON and CSV.
+
+They keep their identities, so that what is here already is known again. What somebody
+measured is imported here; what was predicted or simulated stays that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.columns import BY_NAME
+from accelbench.core.words import Provenance
+from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.records import (
+    MalformedError,
+    Record,
+    object_of,
+    objects_in,
+    table_of,
+)
+from accelbench.store.fit import MisfitError, as_kind
+
+JSON_PATTERN = "*.json"
+CSV_PATTERN = "*.csv"
+
+#: Without these a line is nobody's result.
+_NEEDED = ("result_id", "case_id", "model", "hardware", "runtime", "status", "provenance")
+_TRUTHS = {"true": True, "false": False}
+
+
+def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row a result of a result file or of an export."""
+    whole = object_of(file)
+    for one in objects_in(file, whole.list("results"), "result"):
+        body = {name: one.values[name] for name in BY_NAME if one.has(name)}
+        _hold(one, body)
+        if one.has("samples"):
+            body["samples"] = dict(one.of("samples").values)
+        yield _imported(one, body, source)
+
+
+def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row a line of an export."""
+    for line in table_of(file, _NEEDED):
+        body = {name: _cell(line, name) for name in BY_NAME if line.has(name)}
+        _hold(line, body)
+        yield _imported(line, body, source)
+
+
+def _hold(one: Record, body: Mapping[str, Any]) -> None:
+    for name in _NEEDED:
+        one.text(name)
+    for name, value in body.items():
+        try:
+            as_kind(BY_NAME[name].kind, value)
+        except MisfitError as misfit:
+            one.wrong(name, str(misfit))
+
+
+def _imported(one: Record, body: dict[str, Any], source: Source) -> dict[str, Any]:
+    try:
+        provenance = Provenance(body["provenance"])
+    except ValueError:
+        one.wrong("provenance", f"{body['provenance']!r} is none")
+    if provenance is Provenance.MEASURED:
+        body["provenance"] = Provenance.IMPORTED.value
+    conditions = body.get("conditions") or {}
+    if provenance is not Provenance.IMPORTED:
+        conditions = {**conditions, "source": source.told()}
+    return {**body, "conditions": conditions}
+
+
+def _cell(line: Record, name: str) -> Any:
+    """A cell as its column holds it."""
+    kind = BY_NAME[name].kind
+    if kind == "text" or kind == "time":
+        return line.text(name)
+    if kind == "int":
+        return line.whole(name, above=None)
+    if kind == "float":
+        return line.number(name)
+    if kind == "bool":
+        word = line.text(name).lower()
+        return _TRUTHS[word] if word in _TRUTHS else line.wrong(name, f"{word!r} is no truth")
+    try:
+        return json.loads(line.values[name])
+    except json.JSONDecodeError as error:
+        raise MalformedError(line.file, line.line, name, f"it is no JSON: {error.msg}") from error

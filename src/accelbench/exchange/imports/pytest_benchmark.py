@@ -1,0 +1,79 @@
+"""pytest-benchmark's `--benchmark-json`: a row a test, on the machine that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.records import Record, object_of, objects_in
+
+PATTERN = "*.json"
+
+_MS = 1e3
+_STATISTICS = {
+    "mean": "latency_mean_ms",
+    "median": "latency_p50_ms",
+    "min": "latency_min_ms",
+    "max": "latency_max_ms",
+    "stddev": "latency_std_ms",
+}
+#: What a test may say of itself in `benchmark.extra_info` or its parameters, by our names.
+_TEXTS = ("model", "family", "hardware", "runtime", "precision", "mode", "device_name")
+_WHOLES = ("batch_size", "sequence_length", "image_size", "threads")
+
+
+def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row a test."""
+    whole = object_of(file)
+    machine = whole.of("machine_info")
+    common = {**_machine(machine), "started_at": whole.time("datetime")}
+    conditions = _conditions(whole, machine)
+    for one in objects_in(file, whole.list("benchmarks"), "benchmark"):
+        columns, samples = _figures(one.of("stats"))
+        yield imported(source, {**common, **_asked(one), **columns}, conditions, samples)
+
+
+def _asked(one: Record) -> dict[str, Any]:
+    found: dict[str, Any] = {"model": one.text("fullname"), "options": {}}
+    for place in ("params", "extra_info"):
+        if not one.has(place):
+            continue
+        said = one.of(place)
+        found |= {name: said.text(name) for name in _TEXTS if said.has(name)}
+        found |= {name: said.whole(name) for name in _WHOLES if said.has(name)}
+        rest = set(said.values) - {*_TEXTS, *_WHOLES}
+        found["options"] |= {name: str(said.values[name]) for name in sorted(rest)}
+    return found
+
+
+def _figures(stats: Record) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    found: dict[str, Any] = {
+        column: stats.number(name) * _MS for name, column in _STATISTICS.items()
+    }
+    found["sample_count"] = stats.whole("rounds")
+    found |= {"throughput": stats.number("ops", above=0), "throughput_unit": "calls/s"}
+    samples = {}
+    if stats.has("data"):
+        values = stats.list("data")
+        if not all(isinstance(value, (int, float)) for value in values):
+            stats.wrong("data", "numbers were expected")
+        samples["step"] = [float(value) * _MS for value in values]
+    return found, samples
+
+
+def _machine(machine: Record) -> dict[str, Any]:
+    name = machine.text("machine") if machine.has("machine") else None
+    if machine.has("cpu"):
+        cpu = machine.of("cpu")
+        name = next((cpu.text(n) for n in ("brand_raw", "brand") if cpu.has(n)), name)
+    return {"hardware": "cpu", "runtime": "python", "device_name": name}
+
+
+def _conditions(whole: Record, machine: Record) -> dict[str, Any]:
+    said = {name: machine.text(name) for name in ("python_version", "system") if machine.has(name)}
+    if whole.has("commit_info"):
+        commit = whole.of("commit_info")
+        said |= {f"commit_{n}": commit.text(n) for n in ("id", "branch") if commit.has(n)}
+    return said

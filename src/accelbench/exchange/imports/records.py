@@ -1,0 +1,166 @@
+"""One line of a table or one object of a document: read by field, and refused by name.
+
+A file is read whole or not at all. What is wrong is told with the file, the line and the field.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, Object, parse
+
+#: What tables of others write where they have nothing.
+_NOTHING = frozenset({"", "nan", "none", "null", "n/a"})
+
+
+class MalformedError(UsageError):
+    """A file that is not what it was said to be."""
+
+    def __init__(self, file: Path, line: int | None, field: str | None, why: str) -> None:
+        where = [str(file)]
+        where += [f"line {line}"] if line is not None else []
+        where += [repr(field)] if field is not None else []
+        super().__init__(f"{', '.join(where)}: {why}.", "Nothing of it was imported.")
+        self.file, self.line, self.field = file, line, field
+
+
+@dataclass(frozen=True)
+class Record:
+    """Named values, and where they stand."""
+
+    file: Path
+    line: int
+    values: Mapping[str, Any]
+    lines: Mapping[str, int] | None = None  # of each value, where they stand on lines of their own
+
+    def wrong(self, field: str, why: str) -> NoReturn:
+        line = (self.lines or {}).get(field, self.line)
+        raise MalformedError(self.file, line, field, why)
+
+    def has(self, field: str) -> bool:
+        """Whether there is anything under that name."""
+        value = self.values.get(field)
+        return value is not None and str(value).strip().lower() not in _NOTHING
+
+    def text(self, field: str) -> str:
+        if not self.has(field):
+            self.wrong(field, "it is missing")
+        value = self.values[field]
+        if isinstance(value, (dict, list)):
+            self.wrong(field, "a word was expected")
+        return str(value).strip()
+
+    def number(self, field: str, above: float | None = None) -> float:
+        """A finite number; above another, where one is given."""
+        text = self.text(field)
+        try:
+            value = float(text)
+        except ValueError:
+            self.wrong(field, f"{text!r} is no number")
+        if not math.isfinite(value):
+            self.wrong(field, f"{text!r} is no finite number")
+        if above is not None and value <= above:
+            self.wrong(field, f"{text} is not above {above:g}")
+        return value
+
+    def whole(self, field: str, above: float | None = 0) -> int:
+        """A whole number, also one that is written as 1024.0."""
+        value = self.number(field, above)
+        if value != int(value):
+            self.wrong(field, f"{self.values[field]!r} is no whole number")
+        return int(value)
+
+    def time(self, field: str) -> str:
+        """A moment, in UTC."""
+        text = self.text(field)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.wrong(field, f"{text!r} is no date and time")
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def of(self, field: str) -> Record:
+        """The object under a name."""
+        value = self.values.get(field)
+        if not isinstance(value, Mapping):
+            self.wrong(field, "an object was expected" if field in self.values else "it is missing")
+        return record(self.file, value, (self.lines or {}).get(field, self.line))
+
+    def list(self, field: str) -> Sequence[Any]:
+        value = self.values.get(field)
+        if not isinstance(value, list):
+            self.wrong(field, "a list was expected" if field in self.values else "it is missing")
+        return value
+
+
+def record(file: Path, value: Mapping[str, Any], line: int = 1) -> Record:
+    """An object of a document."""
+    if isinstance(value, Object):
+        return Record(file, value.line, value, value.lines)
+    return Record(file, line, value)
+
+
+def text_of(file: Path) -> str:
+    """A file's text."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise MalformedError(file, line, None, "it is not text in UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+def json_of(file: Path) -> Any:
+    """A JSON document; its objects know their lines."""
+    try:
+        return parse(text_of(file))
+    except JsonError as error:
+        raise MalformedError(file, error.line, None, error.message) from error
+
+
+def object_of(file: Path) -> Record:
+    """A JSON document that is one object."""
+    value = json_of(file)
+    if not isinstance(value, Mapping):
+        raise MalformedError(file, 1, None, "an object was expected")
+    return record(file, value)
+
+
+def objects_in(file: Path, values: Sequence[Any], field: str | None = None) -> Iterator[Record]:
+    """The objects of a list."""
+    for number, value in enumerate(values, 1):
+        if not isinstance(value, Mapping):
+            name = f"{field or 'entry'} {number}"
+            raise MalformedError(file, None, name, "an object was expected")
+        yield record(file, value)
+
+
+def table_of(file: Path, needed: Sequence[str]) -> Iterator[Record]:
+    """The lines of a CSV file, below a header that has at least these names."""
+    lines = csv.reader(text_of(file).splitlines(keepends=True), strict=True)
+    try:
+        header = next(lines, [])
+        for name in needed:
+            if name not in header:
+                raise MalformedError(file, 1, name, "the header lacks it")
+        twice = next((name for name in header if header.count(name) > 1), None)
+        if twice is not None:
+            raise MalformedError(file, 1, twice, "the header has it twice")
+        for cells in lines:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                why = f"{len(cells)} fields where the header has {len(header)}"
+                raise MalformedError(file, lines.line_num, None, why)
+            yield Record(file, lines.line_num, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise MalformedError(file, lines.line_num, None, str(error)) from error

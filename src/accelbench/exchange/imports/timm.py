@@ -1,0 +1,89 @@
+"""timm's benchmark tables: what was run stands in the columns, where and how in the file's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.words import Architecture, Family, Mode
+from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.records import MalformedError, Record, table_of
+
+PATTERN = "benchmark-*.csv"
+
+_NAME = re.compile(
+    r"benchmark-(?P<mode>infer|train)-(?P<precision>[a-z0-9]+)-(?P<layout>nchw|nhwc)"
+    r"-pt(?P<torch>\d{3})-(?:cu(?P<cuda>\d{3})|cpu)-(?P<device>[a-z0-9_]+?)(?P<compiled>-dynamo)?\.csv"
+)
+_MODES = {"infer": Mode.INFERENCE, "train": Mode.TRAINING}
+#: `--amp` is autocast to fp16 where nothing else is said.
+_PRECISIONS = {"amp": "amp-fp16", "fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
+_GEFORCE = re.compile(r"(?:rtx)?(\d{4})(ti|super)?")
+_CORE = re.compile(r"(i\d)_?(\d+[a-z]*)")
+
+
+def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """A row a model."""
+    name = _NAME.fullmatch(file.name)
+    if name is None:
+        why = (
+            "its name does not say what was run where, as"
+            " benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv does"
+        )
+        raise MalformedError(file, None, None, why)
+    if name["precision"] not in _PRECISIONS:
+        raise MalformedError(file, None, None, f"no precision is called {name['precision']!r}")
+    prefix = name["mode"]
+    common = {
+        "family": Family.VISION.value,
+        "architecture": Architecture.VISION.value,
+        "modality": "vision",
+        "hardware": "cuda" if name["cuda"] else "cpu",
+        "runtime": "pytorch",
+        "device_name": device_name(name["device"]),
+        "precision": _PRECISIONS[name["precision"]],
+        "mode": _MODES[prefix].value,
+        "compiled": name["compiled"] is not None,
+        "options": {"layout": name["layout"]},
+        "throughput_unit": "images/s",
+    }
+    conditions = {"torch": torch_version(name["torch"])}
+    if name["cuda"]:
+        conditions["cuda"] = f"{name['cuda'][:-1]}.{name['cuda'][-1]}"
+    measured = (f"{prefix}_samples_per_sec", f"{prefix}_step_time", f"{prefix}_batch_size")
+    for line in table_of(file, ("model", *measured)):
+        if not any(map(line.has, measured)):
+            continue  # it was tried, and did not run
+        yield imported(source, {**common, **_columns(line, prefix)}, conditions)
+
+
+def _columns(line: Record, prefix: str) -> dict[str, Any]:
+    millions = line.number("param_count") if line.has("param_count") else None
+    size = f"{prefix}_img_size"
+    counts = {"gmacs": f"{prefix}_gmacs", "mega_activations": f"{prefix}_macts"}
+    return {
+        "model": line.text("model"),
+        "batch_size": line.whole(f"{prefix}_batch_size"),
+        "image_size": line.whole(size) if line.has(size) else None,
+        "latency_mean_ms": line.number(f"{prefix}_step_time", above=0),
+        "throughput": line.number(f"{prefix}_samples_per_sec", above=0),
+        "parameters": None if millions is None else round(millions * 1e6),
+        "extra": {name: line.number(field) for name, field in counts.items() if line.has(field)},
+    }
+
+
+def torch_version(digits: str) -> str:
+    """240 is 2.4.0; of the first version only two parts are told: 113 is 1.13."""
+    return f"1.{digits[1:]}" if digits[0] == "1" else ".".join(digits)
+
+
+def device_name(word: str) -> str:
+    """The device as people know it; a word that is not known stays as it is."""
+    if card := _GEFORCE.fullmatch(word):
+        kind = {"ti": " Ti", "super": " SUPER", None: ""}[card[2]]
+        return f"NVIDIA GeForce RTX {card[1]}{kind}"
+    if chip := _CORE.fullmatch(word):
+        return f"Intel Core {chip[1]}-{chip[2].upper()}"
+    return word

@@ -1,0 +1,138 @@
+"""Rows into tables, less those that are there: what every way into a database ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.identity import canonical
+from accelbench.store.arrow import result_table, table_of
+from accelbench.store.fit import Fitted, fit, readable
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+#: Results held in memory at once; with 1000 samples each about 40 MB of Python integers.
+BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What an ingest brought in, and what a person should know about the journals."""
+
+    results: int = 0
+    facts: int = 0  # of other kinds
+    journals: int = 0  # that had something new
+    problems: tuple[str, ...] = ()
+
+    def __add__(self, other: Filled) -> Filled:
+        return Filled(
+            self.results + other.results,
+            self.facts + other.facts,
+            self.journals + other.journals,
+            self.problems + other.problems,
+        )
+
+
+@dataclass
+class Batch:
+    """Facts on their way in; the first of two with the same id counts."""
+
+    results: dict[str, tuple[Fitted, int]] = field(default_factory=dict)
+    others: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
+
+    def add_result(self, result_id: str, body: Mapping[str, Any], version: int) -> None:
+        self.results.setdefault(readable(result_id), (fit(body), version))
+
+    def add_other(
+        self, kind: str, fact_id: str, run_id: str, line: int, version: int, body: Any
+    ) -> None:
+        key = (readable(kind), readable(fact_id))
+        row = (*key, run_id, line, version, canonical(readable(body)))
+        self.others.setdefault(key, row)
+
+    @property
+    def full(self) -> bool:
+        return len(self.results) >= BATCH
+
+
+def flush(con: DuckDBPyConnection, batch: Batch) -> Filled:
+    """Insert what is not there yet. Samples first: the anti-join asks for their results."""
+    import pyarrow as pa
+
+    results = list(batch.results.values())
+    others = list(batch.others.values())
+    batch.results.clear()
+    batch.others.clear()
+    counts = Filled()
+    if results:
+        new_rows = result_table([fitted.row for fitted, _ in results])
+        rest = [canonical(fitted.rest) if fitted.rest else None for fitted, _ in results]
+        versions = [version for _, version in results]
+        new_rows = new_rows.append_column("rest", pa.array(rest, pa.string()))
+        new_rows = new_rows.append_column("version", pa.array(versions, pa.int32()))
+        counts += insert_results(con, _sample_table(results), new_rows)
+    if others:
+        text = pa.string()
+        table = table_of(
+            others, kind=text, id=text, run_id=text, line=pa.int64(), version=pa.int32(), body=text
+        )
+        counts += insert_facts(con, table)
+    return counts
+
+
+def _sample_table(results: Iterable[tuple[Fitted, int]]) -> Any:
+    import pyarrow as pa
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for fitted, _ in results:
+            for one in fitted.samples:
+                ids = (fitted.row["result_id"], fitted.row["run_id"])
+                yield (*ids, one.phase, one.timing, one.steps, one.ns)
+
+    text, whole = pa.string(), pa.list_(pa.int64())
+    return table_of(
+        rows(), result_id=text, run_id=text, phase=text, timing=text, steps=whole, samples=whole
+    )
+
+
+def insert_results(con: DuckDBPyConnection, samples: Any, results: Any) -> Filled:
+    """Insert results and their samples by column name, less those that are there."""
+    with _registered(con, samples):
+        anti_insert(con, "fact_samples", "incoming", "result_id", against="fact_result")
+    with _registered(con, results):
+        return Filled(results=anti_insert(con, "fact_result", "incoming", "result_id"))
+
+
+def insert_facts(con: DuckDBPyConnection, facts: Any) -> Filled:
+    """Insert facts of other kinds, less those that are there."""
+    with _registered(con, facts):
+        return Filled(facts=anti_insert(con, "fact", "incoming", "kind, id"))
+
+
+@contextmanager
+def _registered(con: DuckDBPyConnection, rows: Any) -> Iterator[None]:
+    con.register("incoming", rows)
+    try:
+        yield
+    finally:
+        con.unregister("incoming")
+
+
+def anti_insert(
+    con: DuckDBPyConnection,
+    table: str,
+    source: str,
+    keys: str,
+    *,
+    against: str | None = None,
+    columns: str = "i.*",
+) -> int:
+    """Insert the source's rows whose keys are not there yet: one statement for any number."""
+    inserted = con.execute(
+        f"INSERT INTO {table} BY NAME SELECT {columns} FROM {source} i"  # noqa: S608 — our names
+        f" ANTI JOIN {against or table} USING ({keys})"
+    ).fetchall()
+    return int(inserted[0][0])
