@@ -1,4 +1,4 @@
-"""The browser runtime: is the reported median what a page written by hand finds?
+"""The browser runtime: is the reported latency what a page written by hand finds?
 
 `accelbench run` of one case against `bare_page.py`, a fresh browser each, interleaved.
 
@@ -41,7 +41,7 @@ def main() -> None:
             page = [provider, str(folder), THREADS, STEPS, WARMUP]
             print(f"{model}, {provider}: a by hand, b ours")
             figures[provider] = interleaved(
-                partial(accelbench_median, ours),
+                partial(accelbench_median, ours, column="latency_mean_ms"),
                 partial(bare_median, page, program="bare_page.py"),
                 asked.pairs,
             )

@@ -43,7 +43,9 @@ def interleaved(
     }
 
 
-def accelbench_median(arguments: list[str], cpu: int | None = None) -> float:
+def accelbench_median(
+    arguments: list[str], cpu: int | None = None, column: str = "latency_p50_ms"
+) -> float:
     """The latency that a whole `accelbench run` of one case reports."""
     with tempfile.TemporaryDirectory(prefix="accelbench-benchmark-") as folder:
         command = [sys.executable, "-m", "accelbench", "run", *arguments, "--json", "--quiet"]
@@ -52,7 +54,7 @@ def accelbench_median(arguments: list[str], cpu: int | None = None) -> float:
             pinned(command, cpu), capture_output=True, text=True, check=True, cwd=folder
         )
     (row,) = json.loads(done.stdout)["results"]
-    return float(row["latency_p50_ms"])
+    return float(row[column])
 
 
 def artefact(arguments: list[str]) -> Path:
