@@ -3,7 +3,8 @@
     python benchmarks/bare_page.py wasm|webnn|webgpu FOLDER THREADS STEPS WARMUP
 
 FOLDER is an artefact's; the browser is the one that accelbench takes; the mean of all steps in
-milliseconds is the last thing printed: a step may be too short for a page's clock. It shares no code with the browser runtime but its switches and files.
+milliseconds is the last thing printed: a step may be too short for a page's clock. It shares no
+code with the browser runtime but its switches and files.
 """
 
 from __future__ import annotations
