@@ -4,12 +4,14 @@
 
 FOLDER is an artefact's; the browser is the one that accelbench takes; the mean of all steps in
 milliseconds is the last thing printed: a step may be too short for a page's clock. It shares no
-code with the browser runtime but its switches and files.
+code with the browser runtime but its switches and files. `browser_page.py` also has a browser of
+ours visit it.
 """
 
 from __future__ import annotations
 
 import json
+import queue
 import subprocess
 import sys
 import tempfile
@@ -51,7 +53,9 @@ for (let i = 0; i < asked.warmup; i++) await session.run(feeds);
 const start = performance.now();
 for (let i = 0; i < asked.steps; i++) await session.run(feeds);
 const mean = (performance.now() - start) / asked.steps;
-await fetch("/done", { method: "POST", body: String(mean) });
+const next = await fetch("/done", { method: "POST", body: String(mean) });
+const back = await next.text();
+if (back) location.replace(back);
 </script>"""
 
 
@@ -60,7 +64,7 @@ class Handler(SimpleHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, *given: Any, roots: dict[str, Path], page: str, answer: Any) -> None:
+    def __init__(self, *given: Any, roots: dict[str, Path], page: Any, answer: Any) -> None:
         self._roots, self._page, self._answer = roots, page, answer
         super().__init__(*given)
 
@@ -74,10 +78,10 @@ class Handler(SimpleHTTPRequestHandler):
         return str(self._roots[root] / name)
 
     def do_GET(self) -> None:
-        if self.path != "/":
+        if self.path.partition("?")[0] not in ("/", "/index.html"):
             super().do_GET()
             return
-        body = self._page.encode()
+        body = self._page().encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
@@ -85,65 +89,76 @@ class Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self) -> None:
-        self._answer(float(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(204)
+        body = self._answer(float(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.wfile.write(body.encode())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's word
         """Nothing is to be printed."""
 
 
+class Site:
+    """The page on a server of its own, and what it found."""
+
+    def __init__(self, provider: str, folder: Path, threads: int, steps: int, warmup: int) -> None:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        around = {manifest["file"], "manifest.json"}
+        self.asked = {
+            "provider": provider,
+            "file": manifest["file"],
+            "external": [p.name for p in folder.iterdir() if p.name not in around],
+            "threads": threads,
+            "steps": steps,
+            "warmup": warmup,
+            "inputs": [
+                {
+                    "name": one["file_name"],
+                    "dtype": one["dtype"],
+                    "shape": [1 if size == "batch" else size for size in one["shape"]],
+                }
+                for one in manifest["inputs"]
+            ],
+        }
+        engine = engine_folder()
+        assert engine is not None, "accelbench setup browser"
+        self.found: queue.Queue[float] = queue.Queue()
+        #: Where the page goes when it has answered; nowhere where it is empty.
+        self.back = ""
+        handler = partial(
+            Handler,
+            roots={"ort": engine, "model": folder},
+            page=lambda: PAGE.replace("ASKED", json.dumps(self.asked)),
+            answer=self._answered,
+        )
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.address = f"http://127.0.0.1:{self._server.server_port}/"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def _answered(self, mean: float) -> str:
+        self.found.put(mean)
+        return self.back
+
+
 def main() -> None:
-    provider, folder, threads, steps, warmup = sys.argv[1:]
-    manifest = json.loads((Path(folder) / "manifest.json").read_text())
-    around = {manifest["file"], "manifest.json"}
-    asked = {
-        "provider": provider,
-        "file": manifest["file"],
-        "external": [p.name for p in Path(folder).iterdir() if p.name not in around],
-        "threads": int(threads),
-        "steps": int(steps),
-        "warmup": int(warmup),
-        "inputs": [
-            {
-                "name": one["file_name"],
-                "dtype": one["dtype"],
-                "shape": [1 if size == "batch" else size for size in one["shape"]],
-            }
-            for one in manifest["inputs"]
-        ],
-    }
-    answers: list[float] = []
-    there = threading.Event()
-
-    def answer(mean: float) -> None:
-        answers.append(mean)
-        there.set()
-
-    engine = engine_folder()
-    assert engine is not None, "accelbench setup browser"
-    handler = partial(
-        Handler,
-        roots={"ort": engine, "model": Path(folder)},
-        page=PAGE.replace("ASKED", json.dumps(asked)),
-        answer=answer,
-    )
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    provider, folder, *numbers = sys.argv[1:]
+    site = Site(provider, Path(folder), *map(int, numbers))
     (device, *_) = detect(provider)
     assert isinstance(device, Device), device
     program = str(device.details["path"])
     with tempfile.TemporaryDirectory(prefix="accelbench-page-", ignore_cleanup_errors=True) as home:
         command = [program, "--headless=new", "--no-sandbox", f"--user-data-dir={home}"]
-        command += [*SWITCHES[provider], f"http://127.0.0.1:{server.server_port}/"]
+        command += [*SWITCHES[provider], site.address]
         nowhere = subprocess.DEVNULL
         browser = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
-        done = there.wait(300)
-        browser.kill()
-        browser.wait()
-    if not done:
-        raise SystemExit("the page did not answer")
-    print(answers[0])
+        try:
+            print(site.found.get(timeout=300))
+        except queue.Empty as error:
+            raise SystemExit("the page did not answer") from error
+        finally:
+            browser.kill()
+            browser.wait()
 
 
 if __name__ == "__main__":

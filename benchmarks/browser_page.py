@@ -1,22 +1,34 @@
 """The browser runtime: is the reported latency what a page written by hand finds?
 
-`accelbench run` of one case against `bare_page.py`, a fresh browser each, interleaved.
+One browser visits a page of ours, in which the case is measured as `accelbench run` does, and
+the page of `bare_page.py` in turns; each visit has a process of its own.
 
-    python benchmarks/browser_page.py [--models resnet-tiny,bert-tiny] [--pairs 24]
+    python benchmarks/browser_page.py [--models resnet-tiny,bert-tiny] [--pairs 40]
 """
 
 from __future__ import annotations
 
 import argparse
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
 
-from keeping import accelbench_median, artefact, bare_median, bounded, interleaved, keep
+from accelbench.catalog.find import find
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.protocols import Device, Job
+from accelbench.hardware.detect import detect
+from accelbench.measure.loop import measure
+from accelbench.run.rules import rules_from_json
+from accelbench.runtimes.browser import BrowserRuntime
+from accelbench.runtimes.browser.session import BrowserSession
+from bare_page import Site
+from keeping import artefact, bounded, interleaved, keep
 
 PROVIDERS = ("wasm", "webnn")
 THREADS = "1"
 LIMIT = 1.03
-STEPS, WARMUP = "400", "100"
+#: Samples of ours, each of so many steps as the clock needs; as many steps by hand.
+SAMPLES, WARMUP = "60", "1000"
 
 
 def case(model: str, provider: str) -> list[str]:
@@ -27,24 +39,86 @@ def case(model: str, provider: str) -> list[str]:
     ]  # fmt: skip
 
 
+class Nobody:
+    """Who listens to a measurement and counts its memory: nobody."""
+
+    def phase(self, name: str) -> None: ...
+
+    def progress(self, samples: int, median_ns: float, interval: object) -> None: ...
+
+    def reset(self) -> None: ...
+
+    def peaks(self) -> Mapping[str, Any]:
+        return {}
+
+    def averages(self, work: Callable[[], object]) -> Mapping[str, Any]:
+        return {}
+
+
+class Visits:
+    """One browser, and two pages that it visits."""
+
+    def __init__(self, model: str, provider: str, folder: Path) -> None:
+        spec = find(model)
+        shapes = Shapes(1, spec.sequence, spec.image)
+        self._case = Case(spec, Target("browser", provider), "fp32", shapes)
+        (device, *_) = detect(provider)
+        assert isinstance(device, Device), device
+        runtime = BrowserRuntime()
+        job = Job(self._case, device, seed=0, threads=int(THREADS), artefact=str(folder))
+        self._session = cast(BrowserSession, runtime.open(job))
+        self._clock = runtime.clock()
+        self._site = Site(provider, folder, int(THREADS), 1, int(WARMUP))
+        self._site.back = f"{self._session._page.server.address}index.html"
+
+    def ours(self) -> float:
+        """Open the model in our page and measure it as `accelbench run` does."""
+        self._session._visited()
+        self._session._fed = None
+        rules = rules_from_json({"iterations": int(SAMPLES), "warmup": int(WARMUP)})
+        nobody = Nobody()
+        found = measure(self._session, self._case, rules, self._clock, nobody, nobody)
+        # As many by hand: a step becomes faster for a long time, as the browser compiles better.
+        self._site.asked["steps"] = sum(found.sampling["step"].get("steps", [1] * int(SAMPLES)))
+        return float(found.metrics["latency_mean_ms"])
+
+    def theirs(self) -> float:
+        """Leave for the other page, and come back with what it found."""
+        page = self._session._page
+        ours = page.server
+        ours.leave()
+        page.ask("go", seconds=10, address=self._site.address)
+        found = self._site.found.get(timeout=300)
+        ours.gone.clear()
+        page.ask("surroundings", seconds=60, device_type="cpu")
+        ours.gone.clear()
+        return found
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def compared(model: str, provider: str, folder: Path, pairs: int) -> dict[str, Any]:
+    visits = Visits(model, provider, folder)
+    try:
+        visits.ours()  # says how many steps it takes
+        return interleaved(visits.ours, visits.theirs, pairs)
+    finally:
+        visits.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--models", default="resnet-tiny,bert-tiny")
-    parser.add_argument("--pairs", type=int, default=24)
+    parser.add_argument("--pairs", type=int, default=40)
     asked = parser.parse_args()
     for model in asked.models.split(","):
         figures: dict[str, Any] = {"model": model, "threads": int(THREADS)}
         reached = []
         for provider in PROVIDERS:
             folder = artefact(case(model, provider))
-            ours = [*case(model, provider), "--iterations", STEPS, "--warmup", WARMUP]
-            page = [provider, str(folder), THREADS, STEPS, WARMUP]
             print(f"{model}, {provider}: a by hand, b ours")
-            figures[provider] = interleaved(
-                partial(accelbench_median, ours, column="latency_mean_ms"),
-                partial(bare_median, page, program="bare_page.py"),
-                asked.pairs,
-            )
+            figures[provider] = compared(model, provider, folder, asked.pairs)
             reached.append(bounded(f"{model}, {provider}", figures[provider], LIMIT))
         keep(f"browser-page-{model}", {**figures, "reached": all(reached)})
 

@@ -43,9 +43,7 @@ def interleaved(
     }
 
 
-def accelbench_median(
-    arguments: list[str], cpu: int | None = None, column: str = "latency_p50_ms"
-) -> float:
+def accelbench_median(arguments: list[str], cpu: int | None = None) -> float:
     """The latency that a whole `accelbench run` of one case reports."""
     with tempfile.TemporaryDirectory(prefix="accelbench-benchmark-") as folder:
         command = [sys.executable, "-m", "accelbench", "run", *arguments, "--json", "--quiet"]
@@ -54,7 +52,7 @@ def accelbench_median(
             pinned(command, cpu), capture_output=True, text=True, check=True, cwd=folder
         )
     (row,) = json.loads(done.stdout)["results"]
-    return float(row[column])
+    return float(row["latency_p50_ms"])
 
 
 def artefact(arguments: list[str]) -> Path:
