@@ -28,7 +28,7 @@ PROVIDERS = ("wasm", "webnn")
 THREADS = "1"
 LIMIT = 1.03
 #: Samples of ours, each of so many steps as the clock needs; as many steps by hand.
-SAMPLES, WARMUP = "60", "1000"
+SAMPLES, WARMUP = "30", "500"
 
 
 def case(model: str, provider: str) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.case import Case
+from accelbench.core.protocols import Block
 
 
 @runtime_checkable
@@ -63,6 +64,15 @@ class Elsewhere(Protocol):
 
     def cpu_seconds(self) -> float:
         """Processor time of those processes so far."""
+        ...
+
+
+@runtime_checkable
+class Unbroken(Protocol):
+    """A session that is asked from afar, and does better without a pause between its blocks."""
+
+    def blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
+        """So many blocks of steps timed as a whole, one straight after the other."""
         ...
 
 

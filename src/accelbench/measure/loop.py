@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol
 
+from accelbench.core.abilities import Unbroken
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
@@ -119,6 +120,7 @@ def measure(
         CaseError: the work did not run where it was asked to, or a loss was no number.
     """
     listener.phase("prepare")
+    unbroken = session if isinstance(session, Unbroken) else None
     log = LossLog(session)
     session = log.session
     inputs = session.prepare(case)
@@ -132,7 +134,7 @@ def measure(
     warm = _warm_up(session, inputs, rules.warmup, listener)
     resolution = _resolution(session, inputs, clock, warm, first)
     meter.reset()
-    steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution)
+    steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution, unbroken)
     columns, side = _side_passes(session, inputs, steady, meter, listener)
     evidence = session.evidence()
     refuse_fallback(evidence)
@@ -213,6 +215,7 @@ def _steady_state(
     clock: Clock,
     listener: Listener,
     resolution: Resolution,
+    unbroken: Unbroken | None,
 ) -> _Steady:
     listener.phase("steady state")
     samples: list[int] = []
@@ -225,7 +228,7 @@ def _steady_state(
         # The first block is one sample: only then is it known how many fill a report.
         most = max(1, int(REPORT_NS / max(step_ns, 1.0))) if samples else 1
         latest: list[int] = []
-        for block in _blocks(session, inputs, min(wanted, most), resolution):
+        for block in _blocks(session, inputs, min(wanted, most), resolution, unbroken):
             latest += _step_times(block)
             compilations += block.compilations
         samples += latest
@@ -238,10 +241,18 @@ def _steady_state(
         previous = decision.interval
 
 
-def _blocks(session: Session, inputs: Any, samples: int, resolution: Resolution) -> Sequence[Block]:
+def _blocks(
+    session: Session,
+    inputs: Any,
+    samples: int,
+    resolution: Resolution,
+    unbroken: Unbroken | None,
+) -> Sequence[Block]:
     if resolution.timing is Timing.EACH:
         return [session.sample(inputs, samples, Timing.EACH)]
     steps = resolution.steps_per_sample
+    if unbroken is not None:
+        return unbroken.blocks(inputs, steps, samples)
     return [session.sample(inputs, steps, Timing.WHOLE) for _ in range(samples)]
 
 

@@ -159,8 +159,8 @@ def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts: Cache) 
             session.sample(inputs, 1, Timing.EACH)
             session.outputs(inputs)
             assert list(session.evidence().shares.values()) == [1.0]
-    timed = [what for what in asked if what in ("sample", "traced", "open_again")]
-    assert timed == ["sample", "traced", "open_again", "sample", "traced"]
+    timed = [what for what in asked if what in ("steps", "traced", "open_again")]
+    assert timed == ["steps", "traced", "open_again", "steps", "traced"]
 
 
 def test_one_baseline_serves_all_models_of_a_browser(artefacts: Cache) -> None:

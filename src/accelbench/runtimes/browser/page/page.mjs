@@ -46,8 +46,12 @@ const actions = {
     return [{}];
   },
 
-  async sample({ n, each }) {
-    return [{ ms: await engine.sample(n, each) }];
+  async steps({ n }) {
+    return [{ ms: await engine.steps(n) }];
+  },
+
+  async blocks({ steps, samples }) {
+    return [{ ms: await engine.blocks(steps, samples) }];
   },
 
   async outputs() {
