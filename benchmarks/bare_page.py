@@ -2,8 +2,8 @@
 
     python benchmarks/bare_page.py wasm|webnn|webgpu FOLDER THREADS STEPS WARMUP
 
-FOLDER is an artefact's; the browser is the one that accelbench takes; the mean of all steps in
-milliseconds is the last thing printed: a step may be too short for a page's clock. It shares no
+FOLDER is an artefact's; the browser is the one that accelbench takes; the mean and the median in
+milliseconds are the last thing printed: a step may be too short for a page's clock. It shares no
 code with the browser runtime but its switches and files. `browser_page.py` also has a browser of
 ours visit it.
 """
@@ -50,10 +50,18 @@ for (const { name, dtype, shape } of asked.inputs) {
   feeds[name] = new ort.Tensor(dtype, data, shape);
 }
 for (let i = 0; i < asked.warmup; i++) await session.run(feeds);
+const times = [];
 const start = performance.now();
-for (let i = 0; i < asked.steps; i++) await session.run(feeds);
+for (let i = 0; i < asked.steps; i++) {
+  const before = performance.now();
+  await session.run(feeds);
+  times.push(performance.now() - before);
+}
 const mean = (performance.now() - start) / asked.steps;
-const next = await fetch("/done", { method: "POST", body: String(mean) });
+times.sort((a, b) => a - b);
+const middle = asked.steps >> 1;
+const median = asked.steps % 2 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+const next = await fetch("/done", { method: "POST", body: JSON.stringify({ mean, median }) });
 const back = await next.text();
 if (back) location.replace(back);
 </script>"""
@@ -89,7 +97,7 @@ class Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self) -> None:
-        body = self._answer(float(self.rfile.read(int(self.headers["Content-Length"]))))
+        body = self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -123,7 +131,7 @@ class Site:
         }
         engine = engine_folder()
         assert engine is not None, "accelbench setup browser"
-        self.found: queue.Queue[float] = queue.Queue()
+        self.found: queue.Queue[dict[str, float]] = queue.Queue()
         #: Where the page goes when it has answered; nowhere where it is empty.
         self.back = ""
         handler = partial(
@@ -136,8 +144,8 @@ class Site:
         self.address = f"http://127.0.0.1:{self._server.server_port}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def _answered(self, mean: float) -> str:
-        self.found.put(mean)
+    def _answered(self, found: dict[str, float]) -> str:
+        self.found.put(found)
         return self.back
 
 

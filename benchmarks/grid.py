@@ -7,7 +7,7 @@ given parts and models one after the other; shares are of all models, over what 
 
     python benchmarks/grid.py                        everything; many hours on two cores
     python benchmarks/grid.py --models bert-tiny,gpt2-tiny
-    python benchmarks/grid.py --parts fp32           of fp32, narrow, training, large
+    python benchmarks/grid.py --parts fp32           of fp32, narrow, training, browser, large
     python benchmarks/grid.py --count --db FILE      count what a database holds already
 
 The part `large` is of what memory does not hold: its weights stay on the disk, and it is
@@ -22,7 +22,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -60,6 +60,13 @@ class Part:
     mode: str = "inference"
     small: bool = False  # on the small models alone
     batch: int = 1
+    hardware: str = "all"
+
+    def holds(self, cell: Mapping[str, Any]) -> bool:
+        """Whether a cell is of this part, whatever its runtime and precision."""
+        asked = (self.mode, self.batch)
+        there = self.hardware in ("all", cell["hardware"])
+        return there and (cell["mode"], cell["batch_size"]) == asked
 
 
 PARTS = {
@@ -71,6 +78,11 @@ PARTS = {
     ),
     # Two items: CLIP's loss tells texts and images of a batch apart, and of one it is always 0.
     "training": (Part(("pytorch", "jax"), ("fp32",), mode="training", batch=2),),
+    # Without a GPU, WebGPU is played by the processor: one forward pass of small models.
+    "browser": tuple(
+        Part(("browser",), ("fp32",), small=True, hardware=one)
+        for one in ("wasm", "webnn", "webgpu")
+    ),
     # The first makes the graph that the second starts from.
     "large": (
         Part(("onnxruntime",), ("fp32",)),
@@ -83,9 +95,10 @@ PARTS = {
 def command(part: Part, models: Sequence[str], db: Path, *more: str) -> list[str]:
     """The command line of a part."""
     present = registered("accelbench.runtimes")
+    runtimes = ",".join(r for r in part.runtimes if r in present)
     return [
         sys.executable, "-m", "accelbench", "run", *models,
-        "--framework", ",".join(r for r in part.runtimes if r in present), "--hardware", "all",
+        "--framework", runtimes, "--hardware", part.hardware,
         "--precision", ",".join(part.precisions), "--mode", part.mode,
         "--batch-sizes", str(part.batch), "--timeout", "60m", "--db", str(db), *more,
     ]  # fmt: skip
@@ -101,11 +114,12 @@ def ran(line: Sequence[str], **more: Any) -> None:
 def measured(name: str, models: Sequence[str], db: Path) -> None:
     """A part whose cells are measured and verified."""
     # How many tokens is left to each runtime: those that do not generate do a forward pass.
-    how = ("--iterations", "5", "--warmup", "1", "--denoising-steps", "2")
+    how = ["--iterations", "5", "--warmup", "1", "--denoising-steps", "2"]
     for part in PARTS[name]:
         chosen = [m for m in models if m in SMALL] if part.small else list(models)
         if chosen:
-            ran(command(part, chosen, db, *how, "--verify", "require"))
+            once = ["--new-tokens", "0"] if name == "browser" else []  # its pages keep no cache
+            ran(command(part, chosen, db, *how, *once, "--verify", "require"))
 
 
 def verified(models: Sequence[str], db: Path) -> None:
@@ -170,17 +184,18 @@ def counted(
     groups = []
     for part in PARTS[name]:
         for runtime, precision in product(part.runtimes, part.precisions):
-            asked = (runtime, precision, part.mode, part.batch)
             best: dict[str, dict[str, Any]] = {}
             for cell in found:
-                of = (cell["runtime"], cell["precision"], cell["mode"], cell["batch_size"])
-                if of == asked and cell["model"] in models and not right(best.get(cell["model"])):
+                of = (cell["runtime"], cell["precision"]) == (runtime, precision)
+                mine = of and part.holds(cell) and cell["model"] in models
+                if mine and not right(best.get(cell["model"])):
                     best[cell["model"]] = cell
             groups.append(
                 {
                     "runtime": runtime,
                     "mode": part.mode,
                     "precision": precision,
+                    **({} if part.hardware == "all" else {"hardware": part.hardware}),
                     "right": sorted(model for model, cell in best.items() if right(cell)),
                     "misses": [
                         {
@@ -237,7 +252,7 @@ def merged(
     """What is known now; of models that were not asked now, what was known before."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     for group in [*map(partial(without, models), before), *now]:
-        key = (group["runtime"], group["mode"], group["precision"])
+        key = tuple(str(group.get(n)) for n in ("runtime", "mode", "precision", "hardware"))
         other = found.setdefault(key, {**group, "right": [], "misses": []})
         other["right"] = sorted({*other["right"], *group["right"]})
         other["misses"] = sorted(
@@ -260,7 +275,7 @@ def show(groups: Sequence[dict[str, Any]]) -> None:
     for one in groups:
         tried = len(one["right"]) + len(one["misses"])
         print(
-            f"{one['runtime']:12} {one['mode']:9} {one['precision']:5}"
+            f"{one.get('hardware', one['runtime']):12} {one['mode']:9} {one['precision']:5}"
             f" {len(one['right'])} of {tried} right"
         )
         for miss in one["misses"]:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import FACT_VERSION, HARDWARE_MEASURED, RESULT, RUN_RESUMED, Fact
 from accelbench.store import ingest as filling
+from accelbench.store import insert
 from accelbench.store.database import Database
 from accelbench.store.files import RealFiles
 from accelbench.store.fit import fit
@@ -367,7 +368,7 @@ def test_a_kill_between_any_two_statements_loses_and_doubles_nothing(
         picture("closed")
 
     monkeypatch.setattr(filling, "connect", connect)
-    monkeypatch.setattr(filling, "BATCH", 2)
+    monkeypatch.setattr(insert, "BATCH", 2)
     assert database.fill().results == 8
     monkeypatch.undo()
     assert len(taken) > 30

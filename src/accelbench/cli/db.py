@@ -164,8 +164,8 @@ def import_(
     found = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
     database = _database(db, db_path)
     _fill(database)
-    filled = database.bring_in(found.run_id, found.facts, found.bodies)
-    there = len(found.bodies) - filled.results
+    filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
+    there = len(found.bodies) - filled.results if found.bodies else None
     if as_json:
         _print_json(
             {

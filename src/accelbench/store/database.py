@@ -151,11 +151,15 @@ class Database:
         return merge(self.path, other, self.retry_seconds) + from_journals
 
     def bring_in(
-        self, run_id: str, facts: Iterable[Fact], bodies: Iterable[Mapping[str, Any]]
+        self,
+        run_id: str,
+        facts: Iterable[Fact],
+        bodies: Iterable[Mapping[str, Any]] = (),
+        queries: Iterable[str] = (),
     ) -> Filled:
         """Bring in results that were measured elsewhere; a second time changes nothing."""
         self.ensure()
-        return bring_in(self.path, run_id, facts, bodies, self.retry_seconds)
+        return bring_in(self.path, run_id, facts, bodies, queries, self.retry_seconds)
 
     def _overwrite(self) -> Path:
         """Start anew: the old database and its journals are kept under a dated name.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import FACT_VERSION, Fact
 from accelbench.store.duck import RETRY_SECONDS, connect
-from accelbench.store.insert import Batch, Filled, flush
+from accelbench.store.insert import Batch, Filled, anti_insert, flush
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 def bring_in(
@@ -16,6 +19,7 @@ def bring_in(
     run_id: str,
     facts: Iterable[Fact],
     bodies: Iterable[Mapping[str, Any]],
+    queries: Iterable[str] = (),
     retry_seconds: float = RETRY_SECONDS,
 ) -> Filled:
     """Insert results and what is said of the run that brings them, in one transaction.
@@ -25,6 +29,7 @@ def bring_in(
         run_id: What results belong to that name no run of their own.
         facts: Of other kinds; they come in only where a result does.
         bodies: Results; each has a result_id.
+        queries: For results by our columns, where they are too many to be held.
     """
     filled, batch = Filled(), Batch()
     with connect(path, write=True, retry_seconds=retry_seconds) as con:
@@ -34,9 +39,31 @@ def bring_in(
             if batch.full:
                 filled += flush(con, batch)
         filled += flush(con, batch)
+        for query in queries:
+            filled += Filled(results=_insert(con, run_id, query))
         if filled.results:
             for number, fact in enumerate(facts, 1):
                 batch.add_other(fact.kind, fact.id, run_id, number, fact.version, fact.body)
             filled += flush(con, batch)
         con.execute("COMMIT")
     return filled
+
+
+def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
+    """What a query gives, less what is there; of several with one id, one."""
+    names = {name for name, *_ in con.execute(f"DESCRIBE {query}").fetchall()}
+    own = _quoted(run_id)
+    chosen = f"*, {own} AS run_id"
+    if "run_id" in names:
+        chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
+    ((rows, different),) = con.execute(
+        f"SELECT count(*), count(DISTINCT result_id) FROM ({query})"  # noqa: S608 — our query
+    ).fetchall()
+    one_each = "DISTINCT ON (result_id)" if different < rows else ""
+    source = f"(SELECT {one_each} {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608
+    return anti_insert(con, "fact_result", source, "result_id")
+
+
+def _quoted(word: str) -> str:
+    doubled = word.replace("'", "''")
+    return f"'{doubled}'"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.errors import UsageError
 from accelbench.core.precision import parse_precision
 from accelbench.exchange.guide_csv import FIGURES
 from accelbench.exchange.imports.foreign import Source, imported
@@ -41,7 +42,7 @@ def _asked(line: Record) -> dict[str, Any]:
         "hardware": kind.lower(),
         "device": device,
         "batch_size": line.whole("batch_size"),
-        "precision": parse_precision(line.text("dtype").removeprefix("torch.")),
+        "precision": _precision(line),
         "image_size": _image(line),
     }
     found |= {name: line.whole(name, above=-1) for name in _WHOLES if line.has(name)}
@@ -51,6 +52,14 @@ def _asked(line: Record) -> dict[str, Any]:
     if line.has("timestamp"):
         found["started_at"] = line.time("timestamp")
     return found
+
+
+def _precision(line: Record) -> str:
+    word = line.text("dtype").removeprefix("torch.")
+    try:
+        return parse_precision(word)
+    except UsageError as error:
+        line.wrong("dtype", f"no precision is called {word!r}", error)
 
 
 def _figures(line: Record) -> dict[str, float]:

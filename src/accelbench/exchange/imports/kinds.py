@@ -16,12 +16,14 @@ from accelbench.exchange.imports import (
     mlperf,
     optimum,
     ours,
+    parquet,
     pytest_benchmark,
     timm,
 )
 from accelbench.exchange.imports.foreign import Source
 
 Rows = Callable[[Path, Source], Iterator[dict[str, Any]]]
+Query = Callable[[Path, Source], str]
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,10 @@ class Kind:
     name: str
     what: str
     pattern: str  # of its files in a folder
-    rows: Rows
+    rows: Rows | None = None
     source: str = ""  # where nobody names another
     licence: str = ""
+    query: Query | None = None  # where rows would be too many
 
 
 KINDS: dict[str, Kind] = {
@@ -41,6 +44,8 @@ KINDS: dict[str, Kind] = {
     for one in (
         Kind("json", "our result files and exports", ours.JSON_PATTERN, ours.json_rows),
         Kind("csv", "our exports as CSV", ours.CSV_PATTERN, ours.csv_rows),
+        Kind("parquet", "our exports as Parquet", parquet.PATTERN, query=parquet.ours),
+        Kind("tidy", "public measurements in one schema", parquet.PATTERN, query=parquet.tidy),
         Kind("guide-csv", "the guide's benchmark_results_*.csv", guide.PATTERN, guide.rows),
         Kind("timm", "timm's benchmark-*.csv", timm.PATTERN, timm.rows, "timm", "Apache-2.0"),
         Kind(

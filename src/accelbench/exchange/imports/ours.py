@@ -27,7 +27,7 @@ JSON_PATTERN = "*.json"
 CSV_PATTERN = "*.csv"
 
 #: Without these a line is nobody's result.
-_NEEDED = ("result_id", "case_id", "model", "hardware", "runtime", "status", "provenance")
+NEEDED = ("result_id", "case_id", "model", "hardware", "runtime", "status", "provenance")
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -35,7 +35,7 @@ def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a result of a result file or of an export."""
     whole = object_of(file)
     for one in objects_in(file, whole.list("results"), "result"):
-        body = {name: one.values[name] for name in BY_NAME if one.has(name)}
+        body = {n: one.values[n] for n in BY_NAME if one.values.get(n) is not None}
         _hold(one, body)
         if one.has("samples"):
             body["samples"] = dict(one.of("samples").values)
@@ -44,14 +44,15 @@ def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 
 def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a line of an export."""
-    for line in table_of(file, _NEEDED):
-        body = {name: _cell(line, name) for name in BY_NAME if line.has(name)}
+    for line in table_of(file, NEEDED):
+        body = {name: _cell(line, name) for name in BY_NAME if line.values.get(name)}
+        body.setdefault("arm", "")  # a cell does not tell an empty word from none
         _hold(line, body)
         yield _imported(line, body, source)
 
 
 def _hold(one: Record, body: Mapping[str, Any]) -> None:
-    for name in _NEEDED:
+    for name in NEEDED:
         one.text(name)
     for name, value in body.items():
         try:
@@ -76,8 +77,8 @@ def _imported(one: Record, body: dict[str, Any], source: Source) -> dict[str, An
 def _cell(line: Record, name: str) -> Any:
     """A cell as its column holds it."""
     kind = BY_NAME[name].kind
-    if kind == "text" or kind == "time":
-        return line.text(name)
+    if kind in ("text", "time"):
+        return line.values[name]
     if kind == "int":
         return line.whole(name, above=None)
     if kind == "float":

@@ -23,7 +23,8 @@ class Found:
     source: Source
     files: Sequence[Path]
     facts: Sequence[Fact]
-    bodies: Sequence[Mapping[str, Any]]
+    bodies: Sequence[Mapping[str, Any]] = ()
+    queries: Sequence[str] = ()  # for what is too much to be held
 
 
 def read_import(
@@ -39,7 +40,7 @@ def read_import(
     Args:
         kind: The format's name.
         path: A file, or a folder.
-        source: Whose figures they are; else the format's owner, else the name of the file.
+        source: Whose figures they are; else the format's owner, or its name.
         commit: The version of the source.
         licence: The source's.
         measured_at: When, for files that do not say it themselves.
@@ -50,12 +51,14 @@ def read_import(
     form = kind_of(kind)
     files = files_of(form, path)
     whose = Source(
-        name=source or form.source or path.name,
+        name=source or form.source or form.name,
         commit=commit,
         licence=form.licence if licence is None else licence,
         measured_at=_moment(measured_at),
     )
-    bodies = [body for file in files for body in form.rows(file, whose)]
+    rows, query = form.rows, form.query
+    bodies = [body for file in files for body in rows(file, whose)] if rows else []
+    queries = [query(file, whose) for file in files] if query else []
     run_id = f"import-{digest([kind, whose.told(), digest_of(files)])}"
     now = utc_now()
     started = {
@@ -68,7 +71,7 @@ def read_import(
         Fact(RUN_STARTED, run_id, started),
         Fact(RUN_FINISHED, run_id, {"finished_at": now, "status": "finished"}),
     )
-    return Found(run_id, whose, files, facts, bodies)
+    return Found(run_id, whose, files, facts, bodies, queries)
 
 
 def _moment(text: str) -> str:

@@ -40,9 +40,9 @@ class Record:
     values: Mapping[str, Any]
     lines: Mapping[str, int] | None = None  # of each value, where they stand on lines of their own
 
-    def wrong(self, field: str, why: str) -> NoReturn:
+    def wrong(self, field: str, why: str, error: Exception | None = None) -> NoReturn:
         line = (self.lines or {}).get(field, self.line)
-        raise MalformedError(self.file, line, field, why)
+        raise MalformedError(self.file, line, field, why) from error
 
     def has(self, field: str) -> bool:
         """Whether there is anything under that name."""
@@ -62,8 +62,8 @@ class Record:
         text = self.text(field)
         try:
             value = float(text)
-        except ValueError:
-            self.wrong(field, f"{text!r} is no number")
+        except ValueError as error:
+            self.wrong(field, f"{text!r} is no number", error)
         if not math.isfinite(value):
             self.wrong(field, f"{text!r} is no finite number")
         if above is not None and value <= above:
@@ -82,8 +82,8 @@ class Record:
         text = self.text(field)
         try:
             moment = datetime.fromisoformat(text)
-        except ValueError:
-            self.wrong(field, f"{text!r} is no date and time")
+        except ValueError as error:
+            self.wrong(field, f"{text!r} is no date and time", error)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 

@@ -1,0 +1,551 @@
+"""Small files in the formats of others, written by hand: what is right, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Good:
+    """A file, and what has to come of it: of each row some columns and conditions."""
+
+    kind: str
+    name: str
+    text: str
+    rows: Sequence[Mapping[str, Any]]
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file that is refused, and where."""
+
+    kind: str
+    name: str
+    text: str
+    line: int | None
+    named: str | None
+    why: str
+
+
+TIMM = "benchmark-infer-amp-nhwc-pt240-cu124-rtx4090-dynamo.csv"
+TIMM_CPU = "benchmark-train-fp32-nchw-pt113-cpu-i9_10940x.csv"
+TIMM_HEADER = (
+    "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,"
+    "param_count,infer_gmacs,infer_macts\n"
+)
+
+PERF = """\
+supported_devices:
+- A phone
+precisions:
+  w8a8:
+    components:
+      Net:
+        universal_assets: {}
+        performance_metrics:
+          A phone:
+            qnn_dlc:
+              job_id: jabc
+              job_status: Passed
+              inference_time_milliseconds: 2.5
+              estimated_peak_memory_range_mb:
+                min: 0
+                max: 12
+              primary_compute_unit: NPU
+              layer_counts:
+                total: 7
+                npu: 7
+              tool_versions:
+                qairt: 2.42.0
+            tflite:
+              job_id: jdef
+              job_status: Failed
+"""
+INFO = """\
+id: net
+domain: Computer Vision
+technical_details:
+  Input resolution: 224x224
+  Number of parameters: 25.5M
+"""
+
+MLPERF: dict[str, Any] = {
+    "ID": "9.9-0001",
+    "Submitter": "Somebody",
+    "Model": "resnet",
+    "Scenario": "Offline",
+    "Nodes": 2,
+    "Processor": "A processor",
+    "Accelerator": "NVIDIA H200-SXM-141GB",
+    "a#": 4,
+    "Software": "TensorRT 10.11, CUDA 12.9",
+    "weight_data_types": "FP8",
+    "Performance_Result": 4000.5,
+    "Performance_Units": "Samples/s",
+}
+
+OPTIMUM: dict[str, Any] = {
+    "config": {
+        "backend": {
+            "name": "pytorch",
+            "version": "2.4.1",
+            "task": "text-generation",
+            "model": "gpt2",
+            "device": "cuda",
+            "torch_dtype": "float16",
+        },
+        "scenario": {
+            "input_shapes": {"batch_size": 2, "sequence_length": 16},
+            "generate_kwargs": {"max_new_tokens": 8},
+        },
+        "environment": {"gpu": ["Tesla T4"], "cpu": "A processor", "transformers_version": "4.45"},
+    },
+    "report": {
+        "load": {"latency": {"unit": "s", "values": [2.0], "mean": 2.0}},
+        "prefill": {"latency": {"unit": "s", "values": [0.010], "mean": 0.010}},
+        "decode": {
+            "latency": {"unit": "s", "values": [0.070], "mean": 0.070},
+            "throughput": {"unit": "tokens/s", "value": 200.0},
+            "memory": {"unit": "MB", "max_ram": 2097.152, "max_allocated": 1048.576},
+        },
+        "per_token": {"latency": {"unit": "s", "values": [0.009], "mean": 0.009}},
+    },
+}
+FORWARD: dict[str, Any] = {
+    "config": {
+        "backend": {"name": "openvino", "model": "bert", "device": "cpu", "dtype": "weird"},
+        "scenario": {"input_shapes": None},
+    },
+    "report": {
+        "forward": {
+            "latency": {
+                "unit": "s",
+                "values": [0.001, 0.003],
+                "count": 2,
+                "mean": 0.002,
+                "p50": 0.002,
+                "stdev": 0.001,
+            },
+            "throughput": {"unit": "samples/s", "value": 500.0},
+        }
+    },
+}
+
+APP: dict[str, Any] = {
+    "cmd_options": {"-m": "models/resnet50.xml", "-api": "sync"},
+    "configuration_setup": {
+        "topology": "main_graph",
+        "target device": "CPU",
+        "API": "sync",
+        "precision": "UNSPECIFIED",
+        "batch size": "4",
+        "number of parallel infer requests": "1",
+        "number of CPU streams": "1",
+    },
+    "execution_results": {
+        "compile model time (ms)": "120.5",
+        "first inference time (ms)": "9.1",
+        "total number of iterations": "100",
+        "latency (ms)": "5.00",
+        "avg latency": "5.10",
+        "min latency": "4.80",
+        "max latency": "9.00",
+        "throughput": "784.31",
+    },
+}
+
+PYTEST: dict[str, Any] = {
+    "machine_info": {
+        "machine": "x86_64",
+        "python_version": "3.12.1",
+        "cpu": {"brand_raw": "A processor"},
+    },
+    "commit_info": {"id": "abcdef", "branch": "main", "dirty": False},
+    "benchmarks": [
+        {
+            "name": "test_it",
+            "fullname": "tests/test_speed.py::test_it[8]",
+            "params": {"batch_size": 8},
+            "extra_info": {"model": "bert", "layout": "nchw"},
+            "stats": {
+                "min": 0.001,
+                "max": 0.003,
+                "mean": 0.002,
+                "median": 0.002,
+                "stddev": 0.0005,
+                "rounds": 2,
+                "ops": 500.0,
+                "data": [0.001, 0.003],
+            },
+        }
+    ],
+    "datetime": "2026-05-01T12:00:00+02:00",
+    "version": "5.1.0",
+}
+
+GUIDE = """\
+framework,model,device,device_type,batch_size,input_shape,dtype,latency_p50_ms,latency_p95_ms,\
+latency_p99_ms,latency_mean_ms,latency_std_ms,latency_min_ms,latency_max_ms,throughput_ips,\
+memory_mb,compilation_time_ms,timestamp,git_commit
+pytorch,resnet50,cuda:0,cuda,8,"(8, 3, 224, 224)",float16,4.0,4.5,,4.1,0.1,3.9,5.0,1951.2,812.5,,\
+2026-05-01T12:00:00,abcdef
+"""
+
+
+def document(value: Any, **changes: Any) -> str:
+    """As JSON, with some of its keys changed; a name as a.b is b of a."""
+    copy = json.loads(json.dumps(value))
+    for path, new in changes.items():
+        *way, last = path.split("__")
+        place = copy
+        for step in way:
+            place = place[int(step) if step.isdecimal() else step]
+        if new is ...:
+            del place[last]
+        else:
+            place[last] = new
+    return json.dumps(copy, indent=1)
+
+
+GOOD = (
+    Good(
+        "timm",
+        TIMM,
+        TIMM_HEADER + "net_a,224,1000.0,256.0,256.0,5.5,0.39,2.04\nnet_huge,448,,,,600.1,544.7,9\n",
+        [
+            {
+                "model": "net_a",
+                "hardware": "cuda",
+                "device_name": "NVIDIA GeForce RTX 4090",
+                "runtime": "pytorch",
+                "precision": "amp-fp16",
+                "batch_size": 256,
+                "image_size": 224,
+                "mode": "inference",
+                "compiled": True,
+                "options": {"layout": "nhwc"},
+                "latency_mean_ms": 256.0,
+                "throughput": 1000.0,
+                "parameters": 5_500_000,
+                "extra": {"gmacs": 0.39, "mega_activations": 2.04},
+            }
+        ],
+        {"torch": "2.4.0", "cuda": "12.4"},
+    ),
+    Good(
+        "timm",
+        TIMM_CPU,
+        "model,train_samples_per_sec,train_step_time,train_batch_size\nnet_a,10,800,8\n",
+        [
+            {
+                "hardware": "cpu",
+                "device_name": "Intel Core i9-10940X",
+                "precision": "fp32",
+                "mode": "training",
+                "compiled": False,
+                "image_size": None,
+            }
+        ],
+        {"torch": "1.13"},
+    ),
+    Good(
+        "aihub",
+        "perf.yaml",
+        PERF,
+        [
+            {
+                "model": "net",
+                "family": "vision",
+                "hardware": "qnn",
+                "device_name": "A phone",
+                "runtime": "qnn_dlc",
+                "precision": "w8a8",
+                "batch_size": 1,
+                "image_size": 224,
+                "parameters": 25_500_000,
+                "latency_mean_ms": 2.5,
+                "throughput": 400.0,
+                "memory_peak_mb": 12.0,
+                "evidence": {"layers": {"total": 7, "npu": 7}},
+            },
+            {"runtime": "tflite", "status": "failed", "reason": "job_failed", "throughput": None},
+        ],
+        {"job_id": "jabc", "qairt": "2.42.0"},
+        {"info.yaml": INFO},
+    ),
+    Good(
+        "mlperf",
+        "summary_results.json",
+        json.dumps(
+            [
+                MLPERF,
+                {
+                    **MLPERF,
+                    "Scenario": "SingleStream",
+                    "Accelerator": "",
+                    "a#": "",
+                    "Nodes": 1,
+                    "Software": "tflite v2",
+                    "weight_data_types": "UNSET",
+                    "Performance_Result": 12.5,
+                    "Performance_Units": "Latency (ms)",
+                },
+                {
+                    **MLPERF,
+                    "Scenario": "MultiStream",
+                    "Accelerator": "AMD Instinct MI300X",
+                    "Performance_Units": "Latency (ms)",
+                },
+            ],
+            indent=0,
+        ),
+        [
+            {
+                "model": "resnet",
+                "hardware": "cuda",
+                "device_name": "8x NVIDIA H200-SXM-141GB",
+                "world_size": 8,
+                "runtime": "tensorrt",
+                "precision": "fp8",
+                "scenario": "offline",
+                "throughput": 4000.5,
+                "throughput_unit": "samples/s",
+                "batch_size": None,
+                "latency_mean_ms": None,
+            },
+            {
+                "hardware": "cpu",
+                "device_name": "A processor",
+                "runtime": "tflite",
+                "precision": None,
+                "scenario": "single_stream",
+                # By MLPerf's rules the 90th percentile, not a mean.
+                "latency_p90_ms": 12.5,
+                "latency_mean_ms": None,
+                "batch_size": 1,
+                "throughput": None,
+            },
+            {"hardware": "rocm", "latency_p99_ms": 4000.5, "batch_size": 8},
+        ],
+        {"ID": "9.9-0001", "Submitter": "Somebody"},
+    ),
+    Good(
+        "optimum",
+        "benchmark.json",
+        document(OPTIMUM),
+        [
+            {
+                "model": "gpt2",
+                "family": "text_generation",
+                "hardware": "cuda",
+                "device_name": "Tesla T4",
+                "runtime": "pytorch",
+                "precision": "fp16",
+                "batch_size": 2,
+                "sequence_length": 16,
+                "new_tokens": 8,
+                "load_ms": 2000.0,
+                "ttft_ms": 10.0,
+                "tpot_ms": 9.0,
+                "latency_mean_ms": 80.0,
+                "tokens_per_second": 200.0,
+                "memory_peak_mb": 1000.0,
+                "host_memory_peak_mb": 2000.0,
+            }
+        ],
+        {"pytorch": "2.4.1", "transformers": "4.45"},
+    ),
+    Good(
+        "optimum",
+        "benchmark_report.json",
+        document(FORWARD),
+        [
+            {
+                "hardware": "cpu",
+                "precision": "weird",
+                "latency_p50_ms": 2.0,
+                "latency_std_ms": 1.0,
+                "sample_count": 2,
+                "throughput": 500.0,
+                "throughput_unit": "samples/s",
+                "batch_size": None,
+            }
+        ],
+    ),
+    Good(
+        "benchmark-app",
+        "benchmark_report.json",
+        document(APP),
+        [
+            {
+                "model": "resnet50",
+                "hardware": "openvino",
+                "device": "openvino:cpu",
+                "runtime": "openvino",
+                "precision": None,
+                "batch_size": 4,
+                "scenario": "single_stream",
+                "latency_p50_ms": 5.0,
+                "latency_mean_ms": 5.1,
+                "compile_ms": 120.5,
+                "first_inference_ms": 9.1,
+                "sample_count": 100,
+                "throughput": 784.31,
+                "options": {"api": "sync", "requests": 1},
+            }
+        ],
+        {"cpu_streams": "1"},
+    ),
+    Good(
+        "benchmark-app",
+        "benchmark_report_async.json",
+        document(
+            APP,
+            cmd_options=...,
+            configuration_setup__API="async",
+            configuration_setup__precision="FP16",
+            **{"execution_results__latency (95 percentile) (ms)": "7.5"},
+        ),
+        [
+            {
+                "model": "main_graph",
+                "scenario": "offline",
+                "precision": "fp16",
+                "latency_p95_ms": 7.5,
+            }
+        ],
+    ),
+    Good(
+        "pytest-benchmark",
+        "speed.json",
+        document(PYTEST),
+        [
+            {
+                "model": "bert",
+                "batch_size": 8,
+                "options": {"layout": "nchw"},
+                "hardware": "cpu",
+                "runtime": "python",
+                "device_name": "A processor",
+                "latency_mean_ms": 2.0,
+                "latency_p50_ms": 2.0,
+                "sample_count": 2,
+                "throughput": 500.0,
+                "started_at": "2026-05-01T10:00:00.000000Z",
+            }
+        ],
+        {"commit_id": "abcdef", "python_version": "3.12.1"},
+    ),
+    Good(
+        "guide-csv",
+        "benchmark_results_20260501_120000.csv",
+        GUIDE,
+        [
+            {
+                "model": "resnet50",
+                "runtime": "pytorch",
+                "hardware": "cuda",
+                "device": "cuda:0",
+                "batch_size": 8,
+                "image_size": 224,
+                "precision": "fp16",
+                "latency_p50_ms": 4.0,
+                "latency_p99_ms": None,
+                "latency_mean_ms": 4.1,
+                "throughput": 1951.2,
+                "memory_peak_mb": 812.5,
+                "compile_ms": None,
+                "started_at": "2026-05-01T12:00:00.000000Z",
+            }
+        ],
+        {"git_commit": "abcdef"},
+    ),
+)
+
+BAD = (
+    Bad("timm", "table.csv", TIMM_HEADER, None, None, "its name does not say"),
+    Bad("timm", TIMM, "model,infer_step_time\n", 1, "infer_samples_per_sec", "the header lacks it"),
+    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,2,3,4,5\n", 2, None, "7 fields where"),
+    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,,3,4,5,6\n", 2, "infer_step_time", "it is missing"),
+    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,x,3,4,5,6\n", 2, "infer_step_time", "'x' is no"),
+    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,-1,3,4,5,6\n", 2, "infer_step_time", "not above 0"),
+    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,1,3.5,4,5,6\n", 2, "infer_batch_size", "no whole"),
+    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,inf,3,4,5,6\n", 2, "infer_step_time", "no finite"),
+    Bad("timm", TIMM, "model,model\n", 1, "infer_samples_per_sec", "the header lacks it"),
+    Bad("aihub", "perf.yaml", "precisions: [\n", 2, None, "did not find"),
+    Bad("aihub", "perf.yaml", "- a\n", 1, None, "an object was expected"),
+    Bad("aihub", "perf.yaml", "a: 1\nprecisions: 7\n", 2, "precisions", "an object was expected"),
+    Bad(
+        "aihub",
+        "perf.yaml",
+        PERF.replace("milliseconds: 2.5", "milliseconds: soon"),
+        13,
+        "inference_time_milliseconds",
+        "'soon' is no number",
+    ),
+    Bad(
+        "aihub",
+        "perf.yaml",
+        PERF.replace("Passed", "Passed\n" + " " * 14 + "job_id: b"),
+        13,
+        "job_id",
+        "it is there twice",
+    ),
+    Bad("mlperf", "summary_results.json", "{}", 1, None, "a list of results was expected"),
+    Bad("mlperf", "summary_results.json", "[1]", None, "entry 1", "an object was expected"),
+    Bad("mlperf", "summary_results.json", "[\n", 2, None, "expecting value"),
+    Bad(
+        "mlperf",
+        "summary_results.json",
+        json.dumps([{**MLPERF, "Scenario": "Picnic"}], indent=0),
+        6,
+        "Scenario",
+        "no scenario is called 'Picnic'",
+    ),
+    Bad(
+        "mlperf",
+        "summary_results.json",
+        json.dumps([{**MLPERF, "Performance_Units": "Latency (ms)"}], indent=0),
+        14,
+        "Performance_Units",
+        "no latency is the result of Offline",
+    ),
+    Bad("optimum", "benchmark.json", document(OPTIMUM, report=...), 1, "report", "it is missing"),
+    Bad("optimum", "benchmark.json", document(OPTIMUM, report={}), 28, "forward", "there is none"),
+    Bad(
+        "optimum",
+        "benchmark.json",
+        document(FORWARD, report__forward__latency__unit="weeks"),
+        16,
+        "unit",
+        "no unit of time",
+    ),
+    Bad(
+        "benchmark-app",
+        "benchmark_report.json",
+        document(APP, execution_results__throughput="fast"),
+        23,
+        "throughput",
+        "'fast' is no number",
+    ),
+    Bad("pytest-benchmark", "a.json", document(PYTEST, datetime="soon"), 40, "datetime", "no date"),
+    Bad(
+        "pytest-benchmark",
+        "a.json",
+        document(PYTEST, benchmarks__0__stats__data=["x"]),
+        33,
+        "data",
+        "numbers were expected",
+    ),
+    Bad("guide-csv", "b.csv", GUIDE.replace("float16", "float3"), 2, "dtype", "no precision"),
+    Bad(
+        "guide-csv", "b.csv", GUIDE.replace("(8, 3, 224, 224)", "(8, x"), 2, "input_shape", "shape"
+    ),
+    Bad("json", "r.json", '{"results": [\n{"model": "a"}]}', 2, "result_id", "it is missing"),
+    Bad("json", "r.json", "{}", 1, "results", "it is missing"),
+)

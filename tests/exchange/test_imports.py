@@ -1,0 +1,215 @@
+"""What others measured comes in whole, once, and says whose it is; what is malformed stays out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_files import BAD, GOOD, GUIDE, PERF, TIMM, TIMM_HEADER, Bad, Good
+
+from accelbench.core.errors import UsageError
+from accelbench.core.provenance import comparable
+from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.kinds import KINDS, files_of, kind_of
+from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.rows import row_of
+from accelbench.exchange.table_export import export
+from accelbench.store.database import Database
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def put(folder: Path, good: Good) -> Path:
+    for name, text in good.beside.items():
+        write(folder, name, text)
+    return write(folder, good.name, good.text)
+
+
+def rows(path: Path, kind: str, **more: str) -> list[Mapping[str, Any]]:
+    return [row_of(body) for body in read_import(kind, path, **more).bodies]
+
+
+def stored(database: Database) -> list[dict[str, Any]]:
+    return database.results(samples=True)
+
+
+def import_into(database: Database, kind: str, path: Path, **more: str) -> int:
+    found = read_import(kind, path, **more)
+    return database.bring_in(found.run_id, found.facts, found.bodies).results
+
+
+each_good = pytest.mark.parametrize("good", GOOD, ids=lambda one: f"{one.kind}-{one.name}")
+
+
+@each_good
+def test_what_a_file_says_is_in_the_columns(good: Good, tmp_path: Path) -> None:
+    found = rows(put(tmp_path, good), good.kind)
+    assert len(found) == len(good.rows)
+    for row, wanted in zip(found, good.rows, strict=True):
+        for name, value in wanted.items():
+            near = pytest.approx(value) if isinstance(value, float) else value
+            assert row[name] == near, name
+        assert row["warnings"] is None  # nothing was set aside
+    assert good.conditions.items() <= found[0]["conditions"].items()
+
+
+@each_good
+def test_every_row_says_whose_it_is_and_may_be_compared(good: Good, tmp_path: Path) -> None:
+    path = put(tmp_path, good)
+    source = {"source": "somebody", "commit": "abc", "licence": "MIT"}
+    told = {"name": "somebody", "commit": "abc", "licence": "MIT"}
+    for row in rows(path, good.kind, **source):
+        assert row["provenance"] == "imported"
+        assert comparable(row)
+        assert row["conditions"]["source"] == told
+
+
+@each_good
+def test_a_second_import_adds_nothing_wherever_the_file_lies(good: Good, tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    assert import_into(database, good.kind, put(tmp_path / "a", good)) == len(good.rows)
+    whole = stored(database)
+    assert import_into(database, good.kind, put(tmp_path / "b", good), commit="later") == 0
+    assert stored(database) == whole
+    assert database.status()["tables"]["benchmark_runs"] == 1
+
+
+@each_good
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_what_came_in_goes_out_and_comes_in_elsewhere_as_it_was(
+    good: Good, form: str, tmp_path: Path
+) -> None:
+    here, there = Database(tmp_path / "a.duckdb"), Database(tmp_path / "b.duckdb")
+    import_into(here, good.kind, put(tmp_path, good))
+    samples = form == "json"
+    path = tmp_path / f"out.{form}"
+    export(path, here.results(samples=samples), form, samples=samples)
+    assert import_into(there, form, path) == len(good.rows)
+    assert there.results(samples=samples) == here.results(samples=samples)
+    assert import_into(here, form, path) == 0
+
+
+each_bad = pytest.mark.parametrize("bad", BAD, ids=lambda one: f"{one.kind}-{one.why[:24]}")
+
+
+@each_bad
+def test_a_malformed_file_is_refused_by_file_line_and_field(bad: Bad, tmp_path: Path) -> None:
+    path = write(tmp_path, bad.name, bad.text)
+    with pytest.raises(MalformedError) as caught:
+        rows(path, bad.kind)
+    error = caught.value
+    assert (error.file, error.line, error.field) == (path, bad.line, bad.named)
+    assert bad.why in error.message
+    assert str(path) in error.message
+    assert error.exit_code == 2
+
+
+def test_a_folder_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    write(tmp_path / "one", "perf.yaml", PERF)
+    other = write(tmp_path / "two", "perf.yaml", PERF.replace("2.5", "soon"))
+    write(tmp_path / "two", "else.yaml", "- not ours\n")
+    with pytest.raises(MalformedError) as caught:
+        rows(tmp_path, "aihub")
+    assert caught.value.file == other
+    other.write_text(PERF, encoding="utf-8")
+    assert [row["model"] for row in rows(tmp_path, "aihub")] == ["one", "one", "two", "two"]
+
+
+def test_what_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / TIMM
+    path.write_bytes(TIMM_HEADER.encode() + b"\xff\n")
+    with pytest.raises(MalformedError, match="line 2: it is not text in UTF-8"):
+        rows(path, "timm")
+
+
+def test_a_model_that_did_not_run_is_passed_over(tmp_path: Path) -> None:
+    assert rows(write(tmp_path, TIMM, TIMM_HEADER + "net,448,,,,1,2,3\n"), "timm") == []
+
+
+def test_the_same_question_is_one_case_and_another_source_another_series(tmp_path: Path) -> None:
+    line = "net,224,1000,256,256,5.5,0.39,2.04\n"
+    newer = TIMM.replace("pt240-cu124", "pt291-cu128")
+    old = rows(write(tmp_path, TIMM, TIMM_HEADER + line), "timm")[0]
+    new = rows(write(tmp_path, newer, TIMM_HEADER + line.replace("1000,256", "1100,233")), "timm")[
+        0
+    ]
+    ours = rows(tmp_path / TIMM, "timm", source="us")[0]
+    assert old["case_id"] == new["case_id"] == ours["case_id"]
+    assert old["series_key"] == new["series_key"] != ours["series_key"]
+    assert len({row["result_id"] for row in (old, new, ours)}) == 3
+
+
+def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path: Path) -> None:
+    path = write(tmp_path, TIMM, TIMM_HEADER + "net,224,1000,256,256,5.5,0.39,2.04\n")
+    assert rows(path, "timm")[0]["started_at"] is None
+    said = rows(path, "timm", measured_at="2026-08-08T07:44:52-07:00")[0]
+    assert said["started_at"] == "2026-08-08T14:44:52.000000Z"
+    guide = write(tmp_path, "b.csv", GUIDE)
+    own = rows(guide, "guide-csv", measured_at="2020-01-01")[0]
+    assert own["started_at"] == "2026-05-01T12:00:00.000000Z"
+    with pytest.raises(UsageError, match="'soon' is no date"):
+        rows(path, "timm", measured_at="soon")
+
+
+def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(
+    tmp_path: Path,
+) -> None:
+    common = {
+        "result_id": "r",
+        "case_id": "c",
+        "model": "bert-tiny",
+        "hardware": "cpu",
+        "runtime": "pytorch",
+        "status": "ok",
+    }
+    results = [
+        {**common, "result_id": f"r{n}", "provenance": one}
+        for n, one in enumerate(("measured", "imported", "predicted", "simulated"))
+    ]
+    path = write(tmp_path, "r.json", json.dumps({"results": results}))
+    found = rows(path, "json", source="the other machine")
+    assert [row["provenance"] for row in found] == [
+        *("imported", "imported", "predicted", "simulated"),
+    ]
+    assert found[0]["conditions"]["source"] == {"name": "the other machine"}
+    results[0]["provenance"] = "rumour"
+    path.write_text(json.dumps({"results": results}))
+    with pytest.raises(MalformedError, match="'rumour' is none"):
+        rows(path, "json")
+
+
+def test_a_column_of_the_wrong_kind_is_refused(tmp_path: Path) -> None:
+    one = {"result_id": "r", "case_id": "c", "model": "m", "hardware": "cpu", "runtime": "r"}
+    one |= {"status": "ok", "provenance": "measured", "latency_mean_ms": "fast"}
+    path = write(tmp_path, "r.json", json.dumps({"results": [one]}, indent=0))
+    with pytest.raises(MalformedError) as caught:
+        rows(path, "json")
+    assert (caught.value.line, caught.value.field) == (11, "latency_mean_ms")
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no kind named 'timn'"):
+        kind_of("timn")
+    with pytest.raises(UsageError, match="There is no"):
+        files_of(kind_of("timm"), tmp_path / "none")
+    with pytest.raises(UsageError, match=r"There is no benchmark-\*\.csv in"):
+        files_of(kind_of("timm"), tmp_path)
+
+
+def test_every_kind_has_files_that_are_right_and_files_that_are_wrong() -> None:
+    tables = {"parquet", "tidy"}  # held in test_imports_parquet.py
+    assert {one.kind for one in GOOD} | {"json", "csv"} | tables == set(KINDS)
+    assert {one.kind for one in BAD} | {"csv"} | tables == set(KINDS)
+
+
+def test_a_source_says_only_what_is_known() -> None:
+    assert Source("a").told() == {"name": "a"}

@@ -1,0 +1,235 @@
+"""Parquet comes in by queries: as it went out, once, and refused by column and row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from foreign_files import GOOD
+
+from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.table_export import export
+from accelbench.store.database import Database
+
+LINE: dict[str, Any] = {
+    "source": "somebody",
+    "source_commit": "abc",
+    "license": "MIT",
+    "model": "net_a",
+    "family": "net",
+    "params_m": 5.5,
+    "gmacs": 0.5,
+    "hardware_name": "A phone",
+    "hardware_kind": "qualcomm-npu",
+    "framework": "qai-hub",
+    "runtime": "tflite",
+    "precision": "float",
+    "batch_size": 2,
+    "img_size": 224,
+    "seq_len": None,
+    "mode": "inference",
+    "latency_ms": 2.5,
+    "throughput": 800.0,
+    "throughput_unit": "inferences/s",
+    "memory_mb": 18.0,
+    "extra": '{"job_id": "j1", "date": "2025-12-01T17:50:14-08:00"}',
+}
+TIMM = {
+    **LINE,
+    "hardware_name": "A card",
+    "hardware_kind": "cuda",
+    "framework": "pytorch",
+    "runtime": "torch 2.4.0 inductor",
+    "precision": "amp",
+    "extra": '{"layout": "nhwc"}',
+}
+NCNN = {
+    **LINE,
+    "hardware_kind": "mobile-cpu",
+    "framework": "ncnn",
+    "runtime": "ncnn cpu",
+    "img_size": None,
+    "extra": '{"num_threads": 4, "powersave": 2}',
+}
+
+
+def write(path: Path, *lines: dict[str, Any], **types: pa.DataType) -> Path:
+    table = pa.Table.from_pylist(list(lines))
+    for name, kind in types.items():
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
+    pq.write_table(table, path)
+    return path
+
+
+def import_into(database: Database, kind: str, path: Path, **more: str) -> int:
+    found = read_import(kind, path, **more)
+    return database.bring_in(found.run_id, found.facts, found.bodies, found.queries).results
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path / "a.duckdb")
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> tuple[Path, list[dict[str, Any]]]:
+    """Results of every kind, as an export of ours."""
+    here = Database(tmp_path / "here.duckdb")
+    for number, good in enumerate(GOOD):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, text in {**good.beside, good.name: good.text}.items():
+            (folder / name).write_text(text)
+        import_into(here, good.kind, folder / good.name)
+    rows = here.results()
+    export(tmp_path / "out.parquet", rows, "parquet")
+    return tmp_path / "out.parquet", rows
+
+
+def test_what_went_out_comes_in_as_it_was_and_once(
+    database: Database, exported: tuple[Path, list[dict[str, Any]]]
+) -> None:
+    path, rows = exported
+    assert import_into(database, "parquet", path) == len(rows)
+    assert database.results() == rows
+    assert import_into(database, "parquet", path) == 0
+
+
+def test_what_was_measured_elsewhere_is_imported_here(
+    database: Database, exported: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    table = pq.read_table(exported[0])
+    words = ["measured", "simulated", *["imported"] * (table.num_rows - 2)]
+    column = table.column_names.index("provenance")
+    pq.write_table(table.set_column(column, "provenance", pa.array(words)), tmp_path / "m.parquet")
+    import_into(database, "parquet", tmp_path / "m.parquet", source="the lab")
+    by_id = {row["result_id"]: row for row in database.results()}
+    first, second, third = (by_id[i.as_py()] for i in table["result_id"][:3])
+    assert (first["provenance"], first["conditions"]["source"]) == ("imported", {"name": "the lab"})
+    assert second["provenance"] == "simulated"
+    assert third["conditions"]["source"]["name"] != "the lab"
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "row", "why"),
+    [
+        ("result_id", None, None, "the column is missing"),
+        ("latency_mean_ms", pa.array(["fast"] * 13), None, "VARCHAR where DOUBLE is expected"),
+        ("model", pa.array(["m"] * 4 + [None] * 9), 5, "it is missing"),
+        ("provenance", pa.array(["imported"] * 12 + ["rumour"]), 13, "none that is known"),
+        ("conditions", pa.array(["{}", "{"] + ["{}"] * 11), 2, "it is no JSON"),
+    ],
+)
+def test_an_export_that_is_not_one_is_refused_by_column_and_row(
+    exported: tuple[Path, list[dict[str, Any]]],
+    tmp_path: Path,
+    name: str,
+    column: Any,
+    row: int | None,
+    why: str,
+) -> None:
+    table = pq.read_table(exported[0])
+    assert table.num_rows == 13
+    index = table.column_names.index(name)
+    table = table.remove_column(index) if column is None else table.set_column(index, name, column)
+    path = tmp_path / "broken.parquet"
+    pq.write_table(table, path)
+    with pytest.raises(MalformedError, match=why) as caught:
+        read_import("parquet", path)
+    assert (caught.value.field, caught.value.line) == (name, row)
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_text("model,latency")
+    for kind in ("parquet", "tidy"):
+        with pytest.raises(MalformedError, match="it is no Parquet file"):
+            read_import(kind, path)
+
+
+def test_a_tidy_line_is_a_row_of_ours(database: Database, tmp_path: Path) -> None:
+    path = write(tmp_path / "tidy.parquet", LINE, TIMM, NCNN)
+    assert import_into(database, "tidy", path) == 3
+    rows = {row["runtime"]: row for row in database.results()}
+    phone, card, board = rows["tflite"], rows["pytorch"], rows["ncnn"]
+    wanted = {
+        "model": "net_a",
+        "hardware": "qnn",
+        "device_name": "A phone",
+        "precision": "float",
+        "batch_size": 2,
+        "image_size": 224,
+        "mode": "inference",
+        "scenario": "single_stream",
+        "compiled": False,
+        "world_size": 1,
+        "options": {},
+        "status": "ok",
+        "provenance": "imported",
+        "family": "vision",
+        "parameters": 5_500_000,
+        "latency_mean_ms": 2.5,
+        "throughput": 800.0,
+        "throughput_unit": "inferences/s",
+        "memory_peak_mb": 18.0,
+        "flops": 2e9,
+        "started_at": "2025-12-02T01:50:14.000000Z",
+        "launch": 0,
+        "arm": "",
+    }
+    assert {name: phone[name] for name in wanted} == wanted
+    assert phone["conditions"]["source"] == {"name": "somebody", "commit": "abc", "licence": "MIT"}
+    assert phone["conditions"]["kin"] == "net"
+    assert phone["conditions"]["said"]["job_id"] == "j1"
+    assert (card["hardware"], card["precision"], card["compiled"]) == ("cuda", "amp-fp16", True)
+    assert card["options"] == {"layout": "nhwc"}
+    assert card["conditions"]["engine"] == "torch 2.4.0 inductor"
+    assert (board["hardware"], board["threads"], board["family"]) == ("cpu", 4, None)
+    assert board["options"] == {"powersave": "2"}
+
+
+def test_a_tidy_figure_is_one_wherever_it_stands_and_a_later_one_is_another(
+    database: Database, tmp_path: Path
+) -> None:
+    newer = {**LINE, "source_commit": "def", "latency_ms": 2.4}
+    path = write(tmp_path / "tidy.parquet", LINE, LINE)
+    assert import_into(database, "tidy", path) == 1
+    again = write(tmp_path / "later.parquet", {**LINE, "source_commit": "def"}, newer)
+    assert import_into(database, "tidy", again) == 1
+    first, second = database.results()
+    for name in ("case_id", "series_key", "device_fingerprint"):
+        assert first[name] == second[name]
+    assert first["run_id"] != second["run_id"]
+
+
+def test_a_table_without_the_rest_is_taken(database: Database, tmp_path: Path) -> None:
+    needed = ("source", "model", "hardware_name", "hardware_kind", "framework", "runtime")
+    needed += ("precision", "batch_size", "mode", "latency_ms", "throughput")
+    path = write(tmp_path / "tidy.parquet", {name: LINE[name] for name in needed})
+    assert import_into(database, "tidy", path, measured_at="2026-01-02") == 1
+    (row,) = database.results()
+    assert (row["image_size"], row["parameters"], row["memory_peak_mb"]) == (None, None, None)
+    assert row["started_at"] == "2026-01-02T00:00:00.000000Z"
+    assert row["conditions"]["source"]["name"] == "somebody"
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "row"),
+    [
+        ({"latency_ms": -1.0}, "latency_ms", 2),
+        ({"throughput": float("inf")}, "throughput", 2),
+        ({"model": None}, "model", 2),
+        ({"extra": "{"}, "extra", 2),
+    ],
+)
+def test_a_tidy_line_that_is_wrong_is_named(
+    changed: dict[str, Any], field: str, row: int, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "tidy.parquet", LINE, {**LINE, **changed})
+    with pytest.raises(MalformedError) as caught:
+        read_import("tidy", path)
+    assert (caught.value.field, caught.value.line) == (field, row)
