@@ -36,7 +36,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on s
 #: A table with more columns than this does not fit 80 characters: shown a value a line instead.
 _MOST_COLUMNS = 8
 #: As many as a few lines hold: somebody else's tables have thousands of models.
-_MOST_NAMES = 60
+_MOST_NAMES = 24
 
 
 @app.command()
@@ -177,7 +177,7 @@ def import_(
             }
         )
         return
-    print_line(f"{filled.results} results of {found.source.name} from {_files(found.files)}")
+    print_line(f"{filled.results} results from {_files(found.files)}")
     if there:
         print_line(f"{there} more were there already, or stand there twice")
 
