@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.table_export import FORMATS, format_for
 from accelbench.exchange.table_export import export as export_table
-from accelbench.exchange.table_export import format_for
 from accelbench.store.database import Database, default_path
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.fit import spell_time
@@ -104,7 +104,7 @@ def export(
     path: Annotated[Path, typer.Argument(help="The file to write; one that exists is refused.")],
     form: Annotated[
         str | None,
-        typer.Option("--format", help="csv, json or parquet; else what the suffix says."),
+        typer.Option("--format", help=f"{', '.join(FORMATS)}; else what the suffix says."),
     ] = None,
     samples: Annotated[bool, typer.Option("--samples", help="Raw samples too.")] = False,
     db: DbOption = None,

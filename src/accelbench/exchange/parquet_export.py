@@ -10,14 +10,20 @@ from accelbench.core.columns import COLUMNS
 from accelbench.store.arrow import result_table
 
 
-def write_parquet(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write these columns of rows; JSON is text, samples a map of phase to nanoseconds."""
+def columns_table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    """These columns of rows as a table; JSON is text, samples a map of phase to nanoseconds."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     table = result_table(rows, [column for column in COLUMNS if column.name in names])
     if "samples" in names:
         kind = pa.map_(pa.string(), pa.list_(pa.int64()))
         values = pa.array([list(row["samples"].items()) for row in rows], kind)
         table = table.append_column("samples", values)
-    pq.write_table(table, path, compression="zstd")
+    return table
+
+
+def write_parquet(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write these columns of rows."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(columns_table(names, rows), path, compression="zstd")

@@ -8,17 +8,33 @@ from typing import Any
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
+from accelbench.exchange.action_export import write_action
+from accelbench.exchange.arrow_export import write_arrow
+from accelbench.exchange.bencher_export import write_bencher
 from accelbench.exchange.csv_export import write_csv
 from accelbench.exchange.json_export import write_json
+from accelbench.exchange.junit_export import write_junit
+from accelbench.exchange.markdown_export import write_markdown
 from accelbench.exchange.parquet_export import write_parquet
 from accelbench.exchange.writing import write_exactly
 
-FORMATS = {"csv": write_csv, "json": write_json, "parquet": write_parquet}
+#: Tables of our columns, and what has a form of its own.
+TABLES = {"csv": write_csv, "json": write_json, "parquet": write_parquet, "arrow": write_arrow}
+REPORTS = {
+    "markdown": write_markdown,
+    "github-action-benchmark": write_action,
+    "bencher": write_bencher,
+    "junit": write_junit,
+}
+FORMATS = (*TABLES, *REPORTS)
+#: A suffix that is not its format's name.
+_SUFFIXES = {"md": "markdown", "xml": "junit", "feather": "arrow"}
 
 
 def format_for(path: Path, asked: str | None) -> str:
     """The format asked for, else the one the file's suffix names."""
-    name = (asked or path.suffix.removeprefix(".")).lower()
+    suffix = path.suffix.removeprefix(".").lower()
+    name = (asked or _SUFFIXES.get(suffix, suffix)).lower()
     if name not in FORMATS:
         raise UsageError(
             f"There is no format named {name!r}." if name else f"{path} names no format.",
@@ -30,6 +46,9 @@ def format_for(path: Path, asked: str | None) -> str:
 def export(
     path: Path, rows: Sequence[Mapping[str, Any]], name: str, *, samples: bool = False
 ) -> None:
-    """Write rows (with "samples" where asked for) into a new file."""
+    """Write rows (with "samples" where asked for and a table) into a new file."""
+    if name in REPORTS:
+        write_exactly(path, lambda written: REPORTS[name](written, rows))
+        return
     names = [column.name for column in COLUMNS] + (["samples"] if samples else [])
-    write_exactly(path, lambda written: FORMATS[name](written, names, rows))
+    write_exactly(path, lambda written: TABLES[name](written, names, rows))

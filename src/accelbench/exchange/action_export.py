@@ -1,0 +1,29 @@
+"""For github-action-benchmark: latencies, as `customSmallerIsBetter` reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accelbench.exchange.series import LATENCY, newest, value
+
+
+def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write one entry a question."""
+    entries = []
+    for name, launches in newest(rows):
+        found = value(launches, LATENCY)
+        if found is None:
+            continue
+        entries.append(
+            {
+                "name": name,
+                "unit": LATENCY.unit,
+                "value": found.median,
+                "range": f"{found.low:.6g} - {found.high:.6g}",
+                "extra": f"{found.launches} launches of run {launches[0].get('run_id')}",
+            }
+        )
+    path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,62 @@
+"""JUnit XML: a test case a question, so that a pipeline shows what failed and what was left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from accelbench.core.words import Status
+from accelbench.exchange.series import MEASURES, newest, value
+
+_LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
+#: What XML 1.0 cannot hold, whatever is written for it.
+_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write one case a question."""
+    suite = ET.Element("testsuite", name="accelbench")
+    counts = {"tests": 0, "failures": 0, "skipped": 0}
+    for name, launches in newest(rows):
+        worst = next((row for row in launches if row.get("status") != Status.OK), launches[0])
+        case = ET.SubElement(suite, "testcase", name=_plain(name), classname=_model(worst))
+        counts["tests"] += 1
+        latency = value(launches, MEASURES[0])
+        case.set("time", f"{0.0 if latency is None else latency.median / 1e3:.6f}")
+        _properties(case, launches)
+        status = worst.get("status")
+        if status != Status.OK:
+            kind = "skipped" if status in _LEFT_OUT else "failure"
+            counts["skipped" if kind == "skipped" else "failures"] += 1
+            said = ET.SubElement(case, kind, message=_plain(str(worst.get("message") or "")))
+            if kind == "failure":
+                said.set("type", _plain(str(worst.get("reason") or status)))
+            said.text = _plain(str(worst.get("advice") or ""))
+    for word, count in counts.items():
+        suite.set(word, str(count))
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None:
+    known = [(one, value(launches, one)) for one in MEASURES]
+    if not any(found for _, found in known):
+        return
+    listed = ET.SubElement(case, "properties")
+    for one, found in known:
+        if found is not None:
+            name = f"{one.name} ({one.unit})"
+            ET.SubElement(listed, "property", name=name, value=f"{found.median:.6g}")
+
+
+def _model(row: Mapping[str, Any]) -> str:
+    return _plain(str(row.get("model") or "unknown"))
+
+
+def _plain(text: str) -> str:
+    return _UNWRITABLE.sub("\ufffd", text)

@@ -1,0 +1,51 @@
+"""Results as a table in Markdown: what people paste into a pull request or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.words import Status
+from accelbench.exchange.titles import title
+
+_HEADINGS = ("what", "p50 ms", "items/s", "peak MB", "launch", "status", "from")
+
+
+def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a line a result; a table of all columns would help nobody."""
+    lines = [_line(_HEADINGS), _line(["---", *["---:"] * 4, "---", "---"])]
+    lines += [_line(_cells(row)) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    p50, mean = row.get("latency_p50_ms"), row.get("latency_mean_ms")
+    status = str(row.get("status") or "unknown")
+    if status != Status.OK:
+        status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
+    notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
+    return [
+        title(row),
+        f"{_figure(mean)} (mean)" if p50 is None and mean is not None else _figure(p50),
+        _figure(row.get("throughput")),
+        _figure(row.get("memory_peak_mb")),
+        "" if row.get("launch") is None else str(row["launch"]),
+        status,
+        ", ".join(word for word in notes if word),
+    ]
+
+
+def _figure(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.4g}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """What Markdown, or the HTML in it, would obey is shown instead."""
+    for sign, shown in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`"), ("*", "\\*")):
+        text = text.replace(sign, shown)
+    return " ".join(text.split())

@@ -1,0 +1,39 @@
+"""What a result is of, in a line that stays the same: the name that dashboards know a series by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.core.words import SINGLE_STREAM, Mode
+
+#: Sizes beside the batch, with the word before and after the number.
+_SIZES = (
+    ("sequence_length", "seq ", ""),
+    ("image_size", "", "px"),
+    ("audio_seconds", "", " s"),
+    ("prompt_tokens", "prompt ", ""),
+    ("new_tokens", "new ", ""),
+    ("denoising_steps", "", " steps"),
+)
+
+
+def title(row: Mapping[str, Any]) -> str:
+    """Everything that was asked and where, and nothing that a later run would change."""
+    unit = row.get("device") or row.get("hardware") or "unknown"
+    said = [
+        str(row.get("model") or "unknown"),
+        f"{row.get('runtime') or 'unknown'}/{unit}",
+        str(row.get("precision") or ""),
+        f"batch {row['batch_size']}" if row.get("batch_size") else "",
+    ]
+    said += [f"{before}{row[n]}{after}" for n, before, after in _SIZES if row.get(n)]
+    if row.get("mode") == Mode.TRAINING:
+        said.append("training")
+    if row.get("scenario") not in (None, SINGLE_STREAM):
+        said.append(str(row["scenario"]))
+    if (row.get("world_size") or 1) > 1:
+        said.append(f"{row['world_size']} devices")
+    options = row.get("options") or {}
+    said += [f"{name}={options[name]}" for name in sorted(options)]
+    return " ".join(word for word in said if word)

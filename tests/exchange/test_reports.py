@@ -1,0 +1,211 @@
+"""What pipelines and dashboards read: one value a question, of its newest run, nothing invented."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pyarrow.feather as feather
+import pytest
+from bodies import NASTY
+
+from accelbench.core.columns import COLUMNS
+from accelbench.exchange.series import LATENCY, newest, value
+from accelbench.exchange.table_export import REPORTS, export, format_for
+from accelbench.exchange.titles import title
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
+    return whole | {
+        "run_id": "r1",
+        "result_id": "x",
+        "model": "bert-tiny",
+        "runtime": "pytorch",
+        "hardware": "cpu",
+        "device": "cpu:0",
+        "precision": "fp32",
+        "batch_size": 8,
+        "sequence_length": 128,
+        "mode": "inference",
+        "scenario": "single_stream",
+        "world_size": 1,
+        "options": {},
+        "launch": 0,
+        "status": "ok",
+        "provenance": "measured",
+        "latency_p50_ms": 4.0,
+        "latency_mean_ms": 4.5,
+        "throughput": 2000.0,
+        "memory_peak_mb": 100.0,
+        "started_at": "2026-01-01T00:00:00.000000Z",
+        **changes,
+    }
+
+
+NAME = "bert-tiny pytorch/cpu:0 fp32 batch 8 seq 128"
+FAILED = {
+    "status": "failed",
+    "reason": "wrong_outputs",
+    "message": "it computes something else",
+    "advice": "Look at it.",
+    "latency_p50_ms": None,
+    "latency_mean_ms": None,
+    "throughput": None,
+    "memory_peak_mb": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, NAME),
+        ({"mode": "training"}, f"{NAME} training"),
+        ({"device": None, "sequence_length": None}, "bert-tiny pytorch/cpu fp32 batch 8"),
+        ({"options": {"b": 2, "a": "x"}}, f"{NAME} a=x b=2"),
+        ({"scenario": "offline", "world_size": 4}, f"{NAME} offline 4 devices"),
+        ({"prompt_tokens": 16, "new_tokens": 8}, f"{NAME} prompt 16 new 8"),
+    ],
+)
+def test_a_title_has_what_was_asked(changes: dict[str, Any], wanted: str) -> None:
+    assert title(row(**changes)) == wanted
+
+
+@pytest.mark.parametrize("name", ["run_id", "latency_p50_ms", "started_at", "launch", "status"])
+def test_a_title_stays_when_it_is_measured_again(name: str) -> None:
+    assert title(row(**{name: None})) == NAME
+
+
+def test_launches_of_the_newest_run_count() -> None:
+    rows = [
+        row(latency_p50_ms=9.0),
+        *(
+            row(run_id="r2", started_at="2026-01-02", launch=n, latency_p50_ms=ms)
+            for n, ms in enumerate((5.0, 7.0, 6.0))
+        ),
+    ]
+    ((name, found),) = newest(rows)
+    one = value(found, LATENCY)
+    assert one is not None
+    assert name == NAME
+    assert (one.median, one.low, one.high, one.launches) == (6.0, 5.0, 7.0, 3)
+
+
+def test_a_mean_stands_in_where_steps_were_too_short() -> None:
+    one = value([row(latency_p50_ms=None)], LATENCY)
+    assert one is not None
+    assert one.median == 4.5
+
+
+@pytest.mark.parametrize("provenance", ["simulated", "predicted"])
+def test_what_nobody_measured_is_not_told(provenance: str) -> None:
+    assert list(newest([row(provenance=provenance)])) == []
+    assert list(newest([row(emulated=True)])) == []
+
+
+@pytest.fixture
+def rows() -> list[dict[str, Any]]:
+    return [
+        row(),
+        row(launch=1, latency_p50_ms=5.0),
+        row(model="broken", **FAILED),
+        row(model="refused", **{**FAILED, "status": "unsupported", "reason": "precision"}),
+        row(model="dreamt", provenance="simulated"),
+    ]
+
+
+def test_github_action_benchmark(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    export(tmp_path / "a.json", rows, "github-action-benchmark")
+    (entry,) = json.loads((tmp_path / "a.json").read_text())
+    assert entry == {
+        "name": NAME,
+        "unit": "ms",
+        "value": 4.5,
+        "range": "4 - 5",
+        "extra": "2 launches of run r1",
+    }
+
+
+def test_bencher(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    export(tmp_path / "b.json", rows, "bencher")
+    assert json.loads((tmp_path / "b.json").read_text()) == {
+        NAME: {
+            "latency (ms)": {"value": 4.5, "lower_value": 4.0, "upper_value": 5.0},
+            "throughput (items/s)": {
+                "value": 2000.0,
+                "lower_value": 2000.0,
+                "upper_value": 2000.0,
+            },
+            "memory (MB)": {"value": 100.0, "lower_value": 100.0, "upper_value": 100.0},
+        }
+    }
+
+
+def test_junit(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    export(tmp_path / "c.xml", rows, "junit")
+    suite = ET.parse(tmp_path / "c.xml").getroot()[0]
+    assert {n: suite.get(n) for n in ("tests", "failures", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "skipped": "1",
+    }
+    cases = {case.get("classname"): case for case in suite}
+    assert cases["bert-tiny"].get("time") == "0.004500"
+    (failure,) = cases["broken"].findall("failure")
+    assert (failure.get("type"), failure.get("message")) == (
+        *("wrong_outputs", "it computes something else"),
+    )
+    assert failure.text == "Look at it."
+    assert len(cases["refused"].findall("skipped")) == 1
+    assert cases["bert-tiny"].find("properties/property[@name='latency (ms)']") is not None
+
+
+def test_a_launch_that_failed_is_a_failure_though_others_did_not(tmp_path: Path) -> None:
+    export(tmp_path / "c.xml", [row(), row(launch=1, **FAILED)], "junit")
+    suite = ET.parse(tmp_path / "c.xml").getroot()[0]
+    assert suite.get("failures") == "1"
+
+
+def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    rows.append(row(latency_p50_ms=None, launch=2, emulated=True))
+    export(tmp_path / "d.md", rows, "markdown")
+    lines = (tmp_path / "d.md").read_text().splitlines()
+    assert len(lines) == 2 + len(rows)
+    assert lines[2] == f"| {NAME} | 4 | 2000 | 100 | 0 | ok | measured |"
+    assert "| n/a | n/a | n/a | 0 | failed: wrong_outputs | measured |" in lines[4]
+    assert lines[-1].endswith("| 4.5 (mean) | 2000 | 100 | 2 | ok | measured, emulated |")
+
+
+@pytest.mark.parametrize("word", NASTY)
+@pytest.mark.parametrize("form", list(REPORTS))
+def test_hostile_names_break_nothing(tmp_path: Path, word: str, form: str) -> None:
+    path = tmp_path / "out"
+    export(path, [row(model=word, options={"x": word}), row(model=word, **FAILED)], form)
+    text = path.read_text(encoding="utf-8")
+    if form == "junit":
+        assert len(ET.fromstring(text)[0]) == 2
+    elif form == "markdown":
+        assert len(text.splitlines()) == 4
+        assert "<" not in text
+    else:
+        assert len(json.loads(text)) == 1
+
+
+@pytest.mark.parametrize("form", list(REPORTS))
+def test_no_results_make_a_report_of_nothing(tmp_path: Path, form: str) -> None:
+    export(tmp_path / "out", [], form)
+    assert (tmp_path / "out").read_text().strip()
+
+
+def test_arrow_holds_every_column(tmp_path: Path) -> None:
+    export(tmp_path / "e.arrow", [row()], "arrow")
+    table = feather.read_table(tmp_path / "e.arrow")
+    assert table.column_names == [column.name for column in COLUMNS]
+    assert table["latency_p50_ms"].to_pylist() == [4.0]
+
+
+def test_suffixes_name_formats() -> None:
+    for name, form in (("a.md", "markdown"), ("a.xml", "junit"), ("a.feather", "arrow")):
+        assert format_for(Path(name), None) == form
