@@ -213,3 +213,65 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
     assert "--db" in done.stdout
     assert "--db-path" not in done.stdout
+
+
+TIMM = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv"
+TIMM_TEXT = (
+    "model,infer_samples_per_sec,infer_step_time,infer_batch_size\n"
+    "net_a,1000,256,256\nnet_b,500,512,256\n"
+)
+
+
+def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT)
+    assert shell("import", "timm", TIMM)[:2] == (0, f"2 results from {TIMM}\n")
+    again = shell("import", "timm", TIMM)[1].splitlines()
+    assert again == [f"0 results from {TIMM}", "2 more were there already, or stand there twice"]
+    status = shell.json("status")
+    assert status["results_by_provenance"] == {"imported": 2}
+    assert status["runs_by_status"] == {"finished": 1}
+
+
+def test_import_says_what_it_did_to_machines(tmp_path: Path, shell: Command) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT)
+    found = shell.json("import", "timm", ".", "--commit", "abc", "--licence", "none")
+    assert (found["results"], found["there_already"]) == (2, 0)
+    assert found["source"] == {"name": "timm", "commit": "abc", "licence": "none"}
+    assert found["files"] == [TIMM]
+
+
+def test_import_refuses_what_is_malformed_and_brings_in_nothing(
+    tmp_path: Path, shell: Command
+) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT + "net_c,1,soon,1\n")
+    code, out, err = shell("import", "timm", TIMM)
+    assert (code, out) == (2, "")
+    assert f"{TIMM}, line 4, 'infer_step_time': 'soon' is no number." in err
+    assert "Nothing of it was imported." in err
+    assert not (tmp_path / "accelbench.duckdb").exists()
+
+
+def test_import_knows_its_kinds(shell: Command) -> None:
+    code, _, err = shell("import", "timn", "x.csv")
+    assert code == 2
+    assert "There is no kind named 'timn'." in err
+    assert "pytest-benchmark" in err
+
+
+def test_status_does_not_list_thousands_of_models(tmp_path: Path, shell: Command) -> None:
+    lines = "".join(f"net_{n},1000,256,256\n" for n in range(2000))
+    (tmp_path / TIMM).write_text(TIMM_TEXT.splitlines(keepends=True)[0] + lines)
+    shell("import", "timm", TIMM)
+    shown = shell("status")[1]
+    assert len(shown.splitlines()) < 40
+    assert "1976 more" in " ".join(shown.split())
+    assert len(shell.json("status")["models"]) == 2000
+
+
+def test_export_writes_what_pipelines_read(tmp_path: Path, shell: Command) -> None:
+    measured(tmp_path / "accelbench.duckdb", provenance="measured")
+    assert shell("export", "out.xml")[0] == 0
+    assert "<testsuite " in (tmp_path / "out.xml").read_text()
+    assert shell("export", "out.json", "--format", "bencher")[0] == 0
+    (one,) = json.loads((tmp_path / "out.json").read_text()).values()
+    assert one["latency (ms)"]["value"] == 1.25

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.table_export import FORMATS, format_for
 from accelbench.exchange.table_export import export as export_table
@@ -146,7 +147,7 @@ def merge(
 
 @app.command("import")
 def import_(
-    kind: Annotated[str, typer.Argument(help="What it is, e.g. timm, aihub, mlperf, json, csv.")],
+    kind: Annotated[str, typer.Argument(help=f"What it is: {', '.join(KINDS)}.")],
     path: Annotated[Path, typer.Argument(help="A file, or a folder with files of that kind.")],
     source: Annotated[str | None, typer.Option(help="Whose figures they are.")] = None,
     commit: Annotated[str, typer.Option(help="The version of the source.")] = "",
