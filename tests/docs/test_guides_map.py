@@ -60,6 +60,11 @@ SMALL = {
     "xclip": "xclip-tiny",
 }
 QUICK = {"--iterations": "3", "--warmup": "1", "--batch-sizes": "1"}
+#: What judges stored results is run after something was measured.
+BEFORE = {
+    "matrix": "accelbench run bert --hardware cpu",
+    "compare": "accelbench run bert --hardware cpu,openvino:cpu --mode inference,training",
+}
 #: Shows that all hardware that is present is taken; elsewhere the CPU stands for all of it.
 WHOLE = "accelbench run bert"
 
@@ -121,9 +126,10 @@ def accelbench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def quickened(command: str) -> list[str]:
     """The words of a map's command; a `run` is made small and short."""
     words = shlex.split(command)[1:]
+    if words[0] in ("run", "compare"):
+        words = [SMALL.get(word, word) for word in words]
     if words[0] != "run":
         return words
-    words = [SMALL.get(word, word) for word in words]
     if command != WHOLE and not {"--hardware", "--device"} & set(words):
         words += ["--hardware", "cpu"]
     for option, value in QUICK.items():
@@ -339,8 +345,8 @@ def tried(command: str, folder: Path) -> Tried:
     """Run a command where what it needs has been prepared."""
     words = quickened(command)
     furnish(folder)
-    if words[0] == "matrix":  # rates what was measured, so something has to be
-        measured = accelbench(folder, *quickened("accelbench run bert --hardware cpu"))
+    if words[0] in BEFORE:
+        measured = accelbench(folder, *quickened(BEFORE[words[0]]))
         assert measured.returncode == 0, measured.stderr
     if words[:2] == ["db", "status"]:  # looks at a database, so there has to be one
         database = ["--db", words[-1]] if len(words) > 2 else []

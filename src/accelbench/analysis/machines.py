@@ -44,6 +44,8 @@ def machine_of(run_id: str, environment: Mapping[str, Any] | None) -> Machine:
     does not, and the machine is the same. Thread counts keep such results apart.
     """
     said = environment or {}
+    if isinstance(said.get("source"), Mapping):
+        return Machine(f"source {said['source'].get('name')}")
     if not said.get("machine") or not said.get("cpu"):
         return Machine(f"run {run_id}")
     memory = said.get("memory_total")

@@ -24,6 +24,7 @@ COMMANDS = {
     "run": ("accelbench.cli.run", "Measure models on hardware; store every sample."),
     "hardware": ("accelbench.cli.hardware", "Show every platform, present or absent, and why."),
     "matrix": ("accelbench.cli.matrix", "Show what each platform is worth for each model."),
+    "compare": ("accelbench.cli.compare", "Compare results along any axis."),
     "models": ("accelbench.cli.models", "List what can be measured by name."),
     "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
     "setup": ("accelbench.cli.setup", "Fetch what a runtime needs beside its packages."),

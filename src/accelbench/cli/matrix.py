@@ -6,14 +6,14 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from accelbench.cli.lists import SpacedLists, words
-from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.cli.stored import catalogued, filled, nothing, of_machine, runs_of, where_of
+from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
-from accelbench.core.provenance import COMPARABLE_SQL
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
@@ -25,13 +25,6 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 _FORMATS = ("table", "json", "markdown", "html")
 _SUFFIXES = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".html": "html"}
-_COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
-
-
-class NothingMeasuredError(AccelbenchError):
-    """There is nothing to make a matrix of."""
-
-    exit_code = EXIT_CANNOT_TELL
 
 
 @app.command(cls=SpacedLists)
@@ -64,7 +57,7 @@ def matrix(
     form = _form(form, output, as_json)
     filters = _filters(words(models), words(family), precision, mode)
     only = _platforms(words(hardware))
-    made, about = _made(_filled(db or db_path), filters, machine, only)
+    made, about = _made(filled(db or db_path), filters, machine, only)
     if output is None and form == "table":
         from accelbench.cli.display.matrix import show
 
@@ -120,46 +113,10 @@ def _filters(
     if len(found["mode"]) > 1:
         raise UsageError("A matrix is of one mode.", "Use --mode inference or --mode training.")
     if models:
-        found["model"] = tuple(_catalogued(name) for name in models)
+        found["model"] = tuple(catalogued(name) for name in models)
     if families:
         found["family"] = tuple(name.replace("-", "_").lower() for name in families)
     return found
-
-
-def _catalogued(name: str) -> str:
-    """The name results are stored under; a custom model's name stays as it is."""
-    from accelbench.catalog.find import find
-
-    try:
-        return find(name).id
-    except UsageError:
-        return name
-
-
-def _filled(path: Path | None) -> Database:
-    """The database, with what runs left in the journals."""
-    from accelbench.store.database import Database, default_path
-    from accelbench.store.files import ReadOnlyPlaceError
-    from accelbench.store.migrate import exists
-
-    database = Database(default_path(path))
-    if not exists(database.path) and not database.journals.is_dir():
-        raise _nothing(f"There is no database at {database.path}")
-    try:
-        filled = database.fill()
-    except ReadOnlyPlaceError as error:
-        sys.stderr.write(f"accelbench: {error.message} What waits in journals is not shown.\n")
-    else:
-        for problem in filled.problems:
-            sys.stderr.write(f"accelbench: {problem}\n")
-    return database
-
-
-def _nothing(said: str, more: str = "") -> NothingMeasuredError:
-    return NothingMeasuredError(
-        f"{said}: measure first, for example with"
-        f" `accelbench run --set small --hardware all{more}`, or name a database with --db."
-    )
 
 
 def _made(
@@ -169,25 +126,20 @@ def _made(
     only: Sequence[str],
 ) -> tuple[Matrix, About]:
     """The matrix of the machine asked for."""
-    from accelbench.analysis.machines import chosen
     from accelbench.analysis.matrix import matrix as rated
     from accelbench.analysis.matrix import platforms
     from accelbench.report.matrix import About
 
-    where, values = _where(filters)
-    runs = _runs(database, where, values)
+    where, values = where_of(filters)
+    runs = runs_of(database, where, values)
     if not runs:
         precision, mode = filters["precision"][0], filters["mode"][0]
-        raise _nothing(
+        raise nothing(
             f"{database.path} has no {precision} {mode} results"
             + (" of what was asked for" if len(filters) > 2 else ""),
             f" --precision {precision} --mode {mode}",
         )
-    newest: dict[Machine, str] = {}
-    for one, moment in runs.values():
-        newest[one] = max(moment, newest.get(one, ""))
-    machine = chosen(newest, asked)
-    ours = [run for run, (one, _) in runs.items() if one == machine]
+    machine, ours, others = of_machine(runs, asked)
     marks = ", ".join("?" * len(ours))
     rows = database.results(f"{where} AND coalesce(run_id, '') IN ({marks})", [*values, *ours])
     wanted = only or platforms(str(row["hardware"]) for row in rows)
@@ -195,36 +147,8 @@ def _made(
     there = {row["hardware"] for row in rows if row["status"] == "ok"}
     missing = [name for name in wanted if name not in there]
     found = rated(rows, _absences(machine, missing), only)
-    others = tuple(sorted(one for one in newest if one != machine))
     mode = filters["mode"][0]
     return found, About(utc_now(), machine, filters["precision"][0], mode, others)
-
-
-def _where(filters: Mapping[str, Sequence[str]]) -> tuple[str, list[str]]:
-    parts: list[str] = [_COUNTS]
-    values: list[str] = []
-    for column, wanted in filters.items():
-        parts.append(f"{column} IN ({', '.join('?' * len(wanted))})")
-        values += wanted
-    return " AND ".join(parts), values
-
-
-def _runs(database: Database, where: str, values: Sequence[str]) -> dict[str, tuple[Machine, str]]:
-    """Each run that has such results, with its machine and the moment of its newest one."""
-    from accelbench.analysis.machines import machine_of
-
-    _, rows = database.query(
-        "SELECT coalesce(r.run_id, ''), any_value(b.environment)::VARCHAR,"  # noqa: S608 — our columns
-        " max(r.started_at)::VARCHAR"
-        f" FROM (SELECT * FROM benchmark_results WHERE {where}) r"
-        " LEFT JOIN benchmark_runs b USING (run_id) GROUP BY 1",
-        values,
-    )
-    found = {}
-    for run, environment, moment in rows:
-        said: Any = json.loads(environment) if environment else None
-        found[str(run)] = (machine_of(str(run), said), str(moment or ""))
-    return found
 
 
 def _absences(machine: Machine, missing: Sequence[str]) -> dict[str, str]:

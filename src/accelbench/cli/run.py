@@ -176,6 +176,9 @@ def run(
     output_ci: Path | None = typer.Option(
         None, "--output-ci", help="One JSON file with every result of this run."
     ),
+    compare: bool = typer.Option(
+        False, "--compare", help="Afterwards, compare what was measured along every axis."
+    ),
     label: str | None = typer.Option(None, "--label", help="A name for this run."),
     as_json: bool = typer.Option(
         False, "--json", help="One JSON document on standard output, progress on standard error."
@@ -213,7 +216,7 @@ def run(
     with termination_as_interrupt():
         if resume is not None:
             ended = running.resume_run(resume, places, stream, quiet)
-            _finish(ended, places, stream, as_json, quiet)
+            _finish(ended, places, stream, as_json, quiet, compare)
         names = [*words(models), *words(model_id)]
         chosen = asked.models_for(
             names=names,
@@ -264,13 +267,13 @@ def run(
             running.show_plan(request, how, stream=sys.stdout, as_json=as_json)
             raise typer.Exit(EXIT_OK)
         ended = running.new_run(request, how, places, stream, quiet)
-        _finish(ended, places, stream, as_json, quiet)
+        _finish(ended, places, stream, as_json, quiet, compare)
 
 
 #: What may stand beside --resume: everything else was settled when the run began.
 _BESIDE_RESUME = frozenset(
     {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
-    | {"save"}
+    | {"save", "compare"}
 )
 
 
@@ -317,10 +320,12 @@ def _refuse_unlike_simulating(ctx: typer.Context, given: Mapping[str, str]) -> N
         )
 
 
-def _finish(ended: Any, places: Any, stream: IO[str], as_json: bool, quiet: bool) -> None:
+def _finish(
+    ended: Any, places: Any, stream: IO[str], as_json: bool, quiet: bool, compare: bool
+) -> None:
     from accelbench.cli import running
 
-    running.deliver(ended, places, stream, as_json, quiet)
+    running.deliver(ended, places, stream, as_json, quiet, compare)
     if ended.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     if ended.nothing_could_start:

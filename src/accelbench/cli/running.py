@@ -18,6 +18,7 @@ from accelbench.cli.profiles import ProfileFiles
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.provenance import comparable
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
@@ -187,8 +188,17 @@ def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
     return ended
 
 
-def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet: bool) -> None:
+def deliver(
+    ended: Ended,
+    places: Places,
+    stream: IO[str],
+    as_json: bool,
+    quiet: bool,
+    compare: bool = False,
+) -> None:
     """The files, the table, every path, and the JSON document."""
+    from accelbench.analysis.comparison import along_every_axis
+    from accelbench.analysis.questions import AXES
     from accelbench.cli.asked import BOTH
     from accelbench.cli.display.frameworks import print_frameworks
     from accelbench.cli.display.profile import print_profiles
@@ -204,12 +214,17 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
     if not ended.interrupted:
         written += _result_files(ended, places, journal)
     written += places.profiles
+    rows = [row_of(row) for row in ended.rows]
+    found = along_every_axis([row for row in rows if comparable(row)]) if compare else {}
     if as_json:
+        from accelbench.report.comparison import document as told
+
         document = {
             "run_id": ended.run_id,
             "status": "interrupted" if ended.interrupted else "finished",
-            "results": [row_of(row) for row in ended.rows],
+            "results": rows,
             **({"profiles": ended.profiles} if ended.profiles else {}),
+            **({"comparisons": {n: told(f, AXES[n]) for n, f in found.items()}} if compare else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
@@ -224,10 +239,23 @@ def deliver(ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet:
         print_frameworks(ended.rows, stream, BOTH)
         stream.write("".join(f"\n{line}\n" for line in trust(ended.rows)))
         print_profiles(ended.profiles, stream)
+        if compare:
+            _print_comparisons(found, stream)
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
     stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
     for what, path in written:
         stream.write(f"{what}: {path}\n")
+
+
+def _print_comparisons(found: Mapping[str, Any], stream: IO[str]) -> None:
+    from accelbench.analysis.questions import AXES
+    from accelbench.cli.display.compare import show
+
+    if not found:
+        stream.write("\nNothing to compare: no question was answered at two places.\n")
+    for name, lines in found.items():
+        stream.write("\n")
+        show(lines, AXES[name], stream=stream)
 
 
 def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:

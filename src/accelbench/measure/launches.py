@@ -106,6 +106,32 @@ def paired_interval(
     )
 
 
+def unpaired_interval(
+    a: Sequence[float], b: Sequence[float], level: float = 0.95
+) -> RatioInterval | None:
+    """Welch's t on log medians: for launches that were not interleaved, however many a side.
+
+    None below two launches on either side. It cannot tell a drift between the sides from a
+    difference: a verdict wants pairs.
+    """
+    first, second = _logs(a), _logs(b)
+    if len(first) < 2 or len(second) < 2:
+        return None
+    center = fmean(second) - fmean(first)
+    parts = [stdev(logs) ** 2 / len(logs) for logs in (first, second)]
+    error = math.sqrt(sum(parts))
+    freedom = _welch(parts, [len(first), len(second)])
+    reach = t_quantile((1.0 + level) / 2.0, freedom) * error
+    return RatioInterval(
+        math.exp(center),
+        math.exp(center - reach),
+        math.exp(center + reach),
+        level,
+        _p_value(center, error, freedom),
+        min(len(first), len(second)),
+    )
+
+
 def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
     """Launches a side, 5–40, that show an effect of so much with power 0.8 at level 0.01.
 
@@ -179,7 +205,13 @@ def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
     return reach * _comparison_noise(k, noise)
 
 
-def _p_value(center: float, error: float, freedom: int) -> float:
+def _welch(parts: Sequence[float], counts: Sequence[int]) -> float:
+    """Degrees of freedom of two means' difference, by Welch and Satterthwaite."""
+    below = sum(part**2 / (n - 1) for part, n in zip(parts, counts, strict=True))
+    return sum(parts) ** 2 / below if below > 0.0 else float(sum(counts) - 2)
+
+
+def _p_value(center: float, error: float, freedom: float) -> float:
     if error == 0.0:
         return 1.0 if center == 0.0 else 0.0
     return 2.0 * t_cdf(-abs(center) / error, freedom)

@@ -1,0 +1,166 @@
+"""How many times as fast: sides of a question against one of them, with what has to be said. Pure.
+
+Launches are the unit of replication. An interval is of the launches of both sides, by Welch's t
+on logarithms: they were not interleaved, so it knows nothing of drift between them, and a verdict
+is what `check` gives, not this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
+from accelbench.analysis.sides import Asked, Side, items, sides
+from accelbench.measure.launches import RatioInterval, unpaired_interval
+
+#: What makes figures those of different things; whoever wants them compared all the same says so.
+REFUSED = ("weights", "workarounds", "emulated", "source")
+#: The axes along which one run may have measured more than one place.
+_OF_ONE_RUN = ("hardware", "runtime", "precision", "batch", "mode")
+#: A batch that is as fast as this share of the fastest is fast enough.
+_KNEE_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One side beside the side that it is held against."""
+
+    side: Side
+    baseline: Side | None  # None where the question was not answered there
+    speedup: float | None = None  # items in the same time
+    interval: RatioInterval | None = None  # of the speed-up; None below two launches a side
+    memory_ratio: float | None = None
+    efficiency: float | None = None  # of a batch: speed-up, as a share of how much larger it is
+    knee: bool = False  # the smallest batch that is nearly as fast as any
+    refused: str = ""  # why it is not compared
+    differs: tuple[str, ...] = ()  # what else is not alike
+
+
+def compared(
+    rows: Iterable[Row], axis: Axis, baseline: str | None = None, allow: Sequence[str] = ()
+) -> list[list[Compared]]:
+    """Each question's sides against its baseline; questions with one side alone are left out.
+
+    Args:
+        rows: of one machine; what nobody measured is not among them.
+        axis: along which is compared.
+        baseline: the place on it to hold others against; else its first (`first`).
+        allow: of `REFUSED`, what is compared all the same.
+    """
+    found = []
+    for asked in sides(rows, axis):
+        if len(asked.sides) < 2:
+            continue
+        base = _baseline(asked, axis, baseline)
+        lines = [_compared(side, base, axis, allow) for side in _ordered(asked, axis)]
+        found.append(_with_knee(lines) if axis.name == "batch" else lines)
+    return found
+
+
+def along_every_axis(rows: Sequence[Row]) -> dict[str, list[list[Compared]]]:
+    """What a run's own results can be compared by, in the order of people's questions."""
+    found = {name: compared(rows, AXES[name]) for name in _OF_ONE_RUN}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def answers_to(value: Key, word: str) -> bool:
+    """Whether a place is meant by a word: its name, or a part of its device's."""
+    low = word.lower()
+    return any(low == str(one).lower() for one in value) or any(
+        low in str(one).lower() for one in value[1:]
+    )
+
+
+def _baseline(asked: Asked, axis: Axis, word: str | None) -> Side | None:
+    if word is not None:
+        named = (s for v, s in sorted(asked.sides.items(), key=_place) if answers_to(v, word))
+        return next(named, None)
+    return _ordered(asked, axis)[0]  # of hardware the CPU, where it was measured
+
+
+def _place(entry: tuple[Key, Side]) -> tuple[Any, ...]:
+    return tuple((part is None, str(part)) for part in entry[0])
+
+
+def _ordered(asked: Asked, axis: Axis) -> list[Side]:
+    """By size or time where the axis has an order, else the usual first and then by name."""
+    if axis.name in ("batch", "threads"):
+        return sorted(asked.sides.values(), key=lambda side: side.value[0] or 0)
+    if axis.name == "run":
+        return sorted(asked.sides.values(), key=lambda s: str(s.row.get("started_at") or ""))
+    first = {"cpu": 0, "pytorch": 0, "fp32": 0, "inference": 0}
+    return [
+        side
+        for _, side in sorted(
+            asked.sides.items(), key=lambda e: (first.get(str(e[0][0]), 1), _place(e))
+        )
+    ]
+
+
+def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -> Compared:
+    if base is None:
+        return Compared(side, None, refused="its baseline was not measured")
+    differs = tuple(differences(base.row, side.row))
+    if side is base:
+        return Compared(side, base, 1.0, efficiency=1.0 if axis.name == "batch" else None)
+    why = [one for one in _refusals(base.row, side.row, axis) if one not in allow]
+    if why:
+        return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
+    interval = unpaired_interval(side.times, base.times)
+    speedup = base_time(base) / base_time(side)
+    larger = items(side.row) / items(base.row)
+    return Compared(
+        side,
+        base,
+        speedup,
+        interval,
+        side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
+        speedup / larger if axis.name == "batch" else None,
+        differs=differs,
+    )
+
+
+def base_time(side: Side) -> float:
+    """Milliseconds an item of the median launch."""
+    return side.latency_ms / items(side.row)
+
+
+def _refusals(a: Row, b: Row, axis: Axis) -> Iterable[str]:
+    """What makes two rows figures of different things."""
+    digests = (a.get("weights_digest"), b.get("weights_digest"))
+    if all(digests) and digests[0] != digests[1] and axis.name not in ("model", "mode"):
+        yield "weights"
+    if list(a.get("workarounds") or ()) != list(b.get("workarounds") or ()):
+        yield "workarounds"
+    if a.get("emulated") or b.get("emulated"):
+        yield "emulated"
+    if (a.get("provenance"), _source(a)) != (b.get("provenance"), _source(b)):
+        yield "source"
+
+
+def _source(row: Row) -> str:
+    conditions = row.get("conditions") or {}
+    source = conditions.get("source") if isinstance(conditions, Mapping) else None
+    return str(source.get("name")) if isinstance(source, Mapping) else ""
+
+
+def differences(a: Row, b: Row) -> list[str]:
+    """The conditions that two rows do not share, each as a word and its two values."""
+    ours, theirs = (flat(row.get("conditions") or {}) for row in (a, b))
+    return [
+        f"{name} {ours[name]} → {theirs[name]}"
+        for name in sorted(ours.keys() & theirs.keys())
+        if ours[name] != theirs[name]
+    ]
+
+
+def _with_knee(lines: Sequence[Compared]) -> list[Compared]:
+    """Mark the smallest batch that reaches nearly the throughput of the best."""
+    known = [line for line in lines if line.speedup is not None]
+    if len(known) < 2:
+        return list(lines)
+    best = max(line.speedup or 0.0 for line in known)
+    knee = next(line for line in known if (line.speedup or 0.0) >= _KNEE_SHARE * best)
+    return [replace(line, knee=True) if line is knee else line for line in lines]

@@ -1,0 +1,95 @@
+"""What makes two figures comparable: one question, asked along one axis. Pure.
+
+Everything that was asked is of the question, but for the axis, and for what has to differ
+along it: another platform has another runtime, another model other weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.identity import canonical
+
+Row = Mapping[str, Any]
+Key = tuple[Any, ...]
+
+#: All that a figure is of. Launches of one run that are alike in it answer the same.
+ASKED = (
+    "model", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
+    "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
+    "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
+    "compiled", "options",
+)  # fmt: skip
+#: The sizes that a model has for itself.
+_SHAPES = (
+    *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
+    *("prompt_tokens", "new_tokens"),
+)
+#: Of conditions, what is told apart elsewhere or says nothing of how it was measured.
+_PASSED_OVER = frozenset({"source", "said", "kin", "job_id", "ID", "cases_before_in_worker"})
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A direction of comparing: what is held against each other, and what goes along with it."""
+
+    name: str
+    columns: tuple[str, ...]
+    along: tuple[str, ...] = ()
+
+    def value(self, row: Row) -> Key:
+        """Where a row stands on it."""
+        if self.name == "date":
+            return (str(row.get("started_at") or "")[:10],)
+        return tuple(row.get(name) for name in self.columns)
+
+    def question(self, row: Row) -> Key:
+        """What has to be alike: all that was asked, but for the axis and what goes along."""
+        left_out = {*self.columns, *self.along}
+        return tuple(_plain(row.get(name)) for name in ASKED if name not in left_out)
+
+    def way(self, row: Row) -> Key:
+        """What went along: of several ways to one value, the fastest stands for it.
+
+        An import brings figures of many versions of an engine at once: each is a way of its own.
+        """
+        versions = flat(row.get("conditions") or {}) if row.get("provenance") == "imported" else {}
+        return (*(_plain(row.get(name)) for name in self.along), canonical(versions))
+
+
+#: A processor's threads and whether a compiler is in it go along with the engine.
+_ENGINE = ("compiled", "threads")
+AXES: Mapping[str, Axis] = {
+    one.name: one
+    for one in (
+        Axis("hardware", ("hardware", "device_name"), ("runtime", *_ENGINE)),
+        Axis("runtime", ("runtime",), _ENGINE),
+        Axis("precision", ("precision",), _ENGINE),
+        Axis("batch", ("batch_size",)),
+        Axis("model", ("model",), (*_SHAPES, "weights")),
+        # What a model is trained on is no prompt.
+        Axis("mode", ("mode",), (*_SHAPES, "optimizer", *_ENGINE)),
+        Axis("threads", ("threads",), ("options",)),
+        Axis("run", ("run_id",)),
+        Axis("date", ("started_at",)),
+    )
+}
+
+
+def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
+    """Conditions by name, those within others as a.b; without what says nothing of how it ran."""
+    found: dict[str, str] = {}
+    for name, value in conditions.items():
+        if name in _PASSED_OVER:
+            continue
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{before}{name}.")
+        elif value is not None:
+            found[f"{before}{name}"] = str(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return canonical(value) if isinstance(value, (dict, list)) else value

@@ -1,0 +1,106 @@
+"""What a question came to at one place of an axis: launches, from rows of results. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from accelbench.analysis.questions import Axis, Key, Row
+from accelbench.core.words import Status
+
+#: Of a run and its date, older ones are what is compared; else the newest run speaks alone.
+_OLD_ONES_COUNT = ("run", "date")
+
+
+@dataclass(frozen=True)
+class Side:
+    """The launches of one question at one place, by the way that was fastest there."""
+
+    value: Key
+    rows: Sequence[Row]
+    others: tuple[str, ...] = ()  # runtimes that got there more slowly
+
+    @property
+    def row(self) -> Row:
+        """What all its launches have in common, and the first of what they have not."""
+        return self.rows[0]
+
+    @property
+    def latencies(self) -> list[float]:
+        """Milliseconds of a step, one a launch."""
+        return [found for row in self.rows if (found := latency(row)) is not None]
+
+    @property
+    def times(self) -> list[float]:
+        """Milliseconds an item, one a launch: what is compared, whatever the batch."""
+        return [found / items(self.row) for found in self.latencies]
+
+    @property
+    def latency_ms(self) -> float:
+        return median(self.latencies)
+
+    @property
+    def throughput(self) -> float:
+        """Items a second of the median launch."""
+        known = [row["throughput"] for row in self.rows if row.get("throughput") is not None]
+        return median(known) if known else 1e3 / median(self.times)
+
+    @property
+    def memory_mb(self) -> float | None:
+        known = [r["memory_peak_mb"] for r in self.rows if r.get("memory_peak_mb") is not None]
+        return median(known) if known else None
+
+
+@dataclass
+class Asked:
+    """A question, with a side for each place on the axis where it was answered."""
+
+    question: Key
+    sides: dict[Key, Side] = field(default_factory=dict)
+
+
+def latency(row: Row) -> float | None:
+    """The median of a step; of steps too short for the clock, and of much that others publish,
+    there is only the mean; of a throughput alone, what it comes to.
+    """
+    for name in ("latency_p50_ms", "latency_mean_ms"):
+        if row.get(name) is not None:
+            return float(row[name])
+    rate = row.get("throughput")
+    return None if not rate else 1e3 * items(row) / float(rate)
+
+
+def items(row: Row) -> int:
+    """Items of a step, where that is known."""
+    return int(row.get("batch_size") or 1)
+
+
+def sides(rows: Iterable[Row], axis: Axis) -> list[Asked]:
+    """Each question with its sides; what did not end well, or has no figure, answers nothing."""
+    found: dict[Key, dict[Key, dict[Key, list[Row]]]] = {}
+    for row in rows:
+        if row.get("status") == Status.OK and latency(row) is not None:
+            places = found.setdefault(axis.question(row), {})
+            places.setdefault(axis.value(row), {}).setdefault(axis.way(row), []).append(row)
+    asked = []
+    for question, places in found.items():
+        one = Asked(question)
+        for value, ways in places.items():
+            one.sides[value] = _fastest(value, ways, newest=axis.name not in _OLD_ONES_COUNT)
+        asked.append(one)
+    return asked
+
+
+def _fastest(value: Key, ways: Mapping[Key, Sequence[Row]], newest: bool) -> Side:
+    made = [Side(value, _newest(rows) if newest else list(rows)) for rows in ways.values()]
+    best, *rest = sorted(made, key=lambda side: median(side.times))
+    names = {str(side.row.get("runtime")) for side in rest} - {str(best.row.get("runtime"))}
+    return Side(value, best.rows, tuple(sorted(names)))
+
+
+def _newest(rows: Sequence[Row]) -> list[Row]:
+    """The launches of the newest run alone: older ones are history."""
+    last: Any = max(rows, key=lambda row: str(row.get("started_at") or ""))
+    return [row for row in rows if row.get("run_id") == last.get("run_id")]

@@ -1,0 +1,130 @@
+"""Asking the database for results to judge: filled from journals, of one machine at a time."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.core.provenance import COMPARABLE_SQL
+
+if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
+    from accelbench.store.database import Database
+
+#: What may be compared at all: what nobody measured is not among it.
+_COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
+
+
+class NothingMeasuredError(AccelbenchError):
+    """There are no results to judge."""
+
+    exit_code = EXIT_CANNOT_TELL
+
+
+def filled(path: Path | None) -> Database:
+    """The database, with what runs left in the journals."""
+    from accelbench.store.database import Database, default_path
+    from accelbench.store.files import ReadOnlyPlaceError
+    from accelbench.store.migrate import exists
+
+    database = Database(default_path(path))
+    if not exists(database.path) and not database.journals.is_dir():
+        raise nothing(f"There is no database at {database.path}")
+    try:
+        filled = database.fill()
+    except ReadOnlyPlaceError as error:
+        sys.stderr.write(f"accelbench: {error.message} What waits in journals is not shown.\n")
+    else:
+        for problem in filled.problems:
+            sys.stderr.write(f"accelbench: {problem}\n")
+    return database
+
+
+def nothing(said: str, more: str = "") -> NothingMeasuredError:
+    """The error, with the command that would bring results."""
+    return NothingMeasuredError(
+        f"{said}: measure first, for example with"
+        f" `accelbench run --set small --hardware all{more}`, or name a database with --db."
+    )
+
+
+def catalogued(name: str) -> str:
+    """The name results are stored under; a custom model's name stays as it is."""
+    from accelbench.catalog.find import find
+
+    try:
+        return find(name).id
+    except UsageError:
+        return name
+
+
+def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
+    """Results that count and have these values in these columns: SQL and its parameters."""
+    parts: list[str] = [_COUNTS]
+    values: list[Any] = []
+    for column, wanted in filters.items():
+        parts.append(f"{column} IN ({', '.join('?' * len(wanted))})")
+        values += wanted
+    return " AND ".join(parts), values
+
+
+def runs_of(
+    database: Database, where: str, values: Sequence[Any]
+) -> dict[str, tuple[Machine, str]]:
+    """Each run that has such results, with its machine and the moment of its newest one."""
+    from accelbench.analysis.machines import machine_of
+
+    _, rows = database.query(
+        "SELECT coalesce(r.run_id, ''), any_value(b.environment)::VARCHAR,"  # noqa: S608 — our columns
+        " max(r.started_at)::VARCHAR"
+        f" FROM (SELECT * FROM benchmark_results WHERE {where}) r"
+        " LEFT JOIN benchmark_runs b USING (run_id) GROUP BY 1",
+        values,
+    )
+    found = {}
+    for run, environment, moment in rows:
+        said: Any = json.loads(environment) if environment else None
+        found[str(run)] = (machine_of(str(run), said), str(moment or ""))
+    return found
+
+
+def of_machine(
+    runs: Mapping[str, tuple[Machine, str]], asked: str | None
+) -> tuple[Machine, list[str], tuple[Machine, ...]]:
+    """The machine that is asked for, or that of the newest result; its runs, and the others."""
+    from accelbench.analysis.machines import chosen
+
+    newest: dict[Machine, str] = {}
+    for one, moment in runs.values():
+        newest[one] = max(moment, newest.get(one, ""))
+    machine = chosen(newest, asked)
+    ours = [run for run, (one, _) in runs.items() if one == machine]
+    return machine, ours, tuple(sorted(one for one in newest if one != machine))
+
+
+def rows_of(
+    database: Database, columns: Sequence[str], where: str, values: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """Some columns of results, JSON as what it holds."""
+    from accelbench.core.columns import BY_NAME
+
+    shown = [
+        f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
+        for name in columns
+    ]
+    names, rows = database.query(
+        f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where}",  # noqa: S608 — our names
+        values,
+    )
+    parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]
+    found = []
+    for row in rows:
+        cells = list(row)
+        for i in parsed:
+            cells[i] = None if cells[i] is None else json.loads(cells[i])
+        found.append(dict(zip(names, cells, strict=True)))
+    return found

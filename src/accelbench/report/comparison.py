@@ -1,0 +1,71 @@
+"""A comparison as CSV, which `check` takes for a baseline, and as JSON: a line a side."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from accelbench.analysis.comparison import Compared
+from accelbench.analysis.questions import Axis
+from accelbench.core.identity import canonical
+
+#: What a side is of.
+_OF = (
+    "model", "family", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
+    "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
+    "new_tokens", "scenario", "world_size", "threads", "compiled", "options", "run_id",
+    "provenance",
+)  # fmt: skip
+
+Found = Sequence[Sequence[Compared]]
+
+
+def document(found: Found, axis: Axis) -> list[dict[str, Any]]:
+    """Each side of each question, in plain JSON values."""
+    return [_line(one, axis) for lines in found for one in lines]
+
+
+def write_csv(path: Path, found: Found, axis: Axis) -> None:
+    """Write the same as a table."""
+    lines = document(found, axis)
+    with path.open("x", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(lines[0])
+        for line in lines:
+            writer.writerow([_cell(value) for value in line.values()])
+
+
+def _line(one: Compared, axis: Axis) -> dict[str, Any]:
+    row, base, interval = one.side.row, one.baseline, one.interval
+    return {
+        **{name: row.get(name) for name in _OF},
+        "axis": axis.name,
+        "launches": len(one.side.latencies),
+        "latency_ms": one.side.latency_ms,
+        "throughput": one.side.throughput,
+        "throughput_unit": row.get("throughput_unit"),
+        "memory_mb": one.side.memory_mb,
+        "baseline": None if base is None else " ".join(str(v) for v in base.value if v is not None),
+        "baseline_launches": None if base is None else len(base.latencies),
+        "baseline_latency_ms": None if base is None else base.latency_ms,
+        "baseline_throughput": None if base is None else base.throughput,
+        "speedup": one.speedup,
+        "speedup_low": None if interval is None else interval.low,
+        "speedup_high": None if interval is None else interval.high,
+        "memory_ratio": one.memory_ratio,
+        "efficiency": one.efficiency,
+        "knee": one.knee,
+        "refused": one.refused,
+        "differs": list(one.differs),
+        "slower_runtimes": list(one.side.others),
+    }
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return canonical(value) if isinstance(value, (list, Mapping)) else value

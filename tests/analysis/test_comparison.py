@@ -1,0 +1,202 @@
+"""Times as fast: of what was asked alike, from launches, and refused where it is not alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from accelbench.analysis.comparison import REFUSED, Compared, answers_to, compared
+from accelbench.analysis.questions import AXES
+from accelbench.measure.launches import unpaired_interval
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {
+        "model": "bert-tiny",
+        "family": "embedding",
+        "mode": "inference",
+        "hardware": "cpu",
+        "device_name": "A processor",
+        "runtime": "pytorch",
+        "precision": "fp32",
+        "batch_size": 1,
+        "sequence_length": 128,
+        "scenario": "single_stream",
+        "world_size": 1,
+        "weights": "random",
+        "data_source": "synthetic",
+        "threads": 2,
+        "compiled": False,
+        "options": {},
+        "run_id": "r1",
+        "status": "ok",
+        "provenance": "measured",
+        "emulated": False,
+        "started_at": "2026-01-01 00:00:00",
+        "latency_p50_ms": 8.0,
+        "latency_mean_ms": 9.0,
+        "throughput": None,
+        "memory_peak_mb": 100.0,
+        "weights_digest": "w",
+        "workarounds": [],
+        "conditions": {"versions": {"torch": "2.13"}},
+        **changes,
+    }
+
+
+GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}
+
+
+def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[Compared]:
+    (lines,) = compared(rows, AXES[by], **more)
+    return lines
+
+
+def test_the_cpu_is_what_others_are_held_against() -> None:
+    cpu, gpu = only([row(**GPU, latency_p50_ms=2.0, memory_peak_mb=50.0), row()])
+    assert (cpu.side.row["hardware"], cpu.speedup) == ("cpu", 1.0)
+    assert (gpu.speedup, gpu.memory_ratio, gpu.interval) == (4.0, 0.5, None)
+    assert gpu.baseline is cpu.side
+
+
+def test_where_there_is_no_cpu_the_first_is() -> None:
+    lines = only([row(**GPU), row(**{**GPU, "device_name": "B card"}, latency_p50_ms=4.0)])
+    assert [line.side.value[1] for line in lines] == ["A card", "B card"]
+    assert lines[1].speedup == 2.0
+
+
+@pytest.mark.parametrize("word", ["cuda", "CARD", "a card"])
+def test_a_baseline_is_named_by_platform_or_device(word: str) -> None:
+    cpu, gpu = only([row(), row(**GPU, latency_p50_ms=2.0)], baseline=word)
+    assert (cpu.speedup, gpu.speedup) == (0.25, 1.0)
+    assert not answers_to(("cpu", "A processor"), word)
+
+
+def test_a_baseline_that_was_not_measured_is_said() -> None:
+    for line in only([row(), row(**GPU)], baseline="tpu"):
+        assert (line.speedup, line.refused) == (None, "its baseline was not measured")
+
+
+def test_the_fastest_runtime_stands_for_a_platform_and_the_others_are_named() -> None:
+    rows = [row(), row(runtime="jax", latency_p50_ms=4.0), row(**GPU, latency_p50_ms=2.0)]
+    cpu, gpu = only(rows)
+    assert (cpu.side.row["runtime"], cpu.side.others) == ("jax", ("pytorch",))
+    assert gpu.speedup == 2.0
+
+
+def test_only_what_was_asked_alike_is_compared() -> None:
+    assert compared([row(), row(**GPU, batch_size=2)], AXES["hardware"]) == []
+    assert compared([row(), row(**GPU, options={"layout": "nhwc"})], AXES["hardware"]) == []
+    assert compared([row(), row(**GPU, status="failed")], AXES["hardware"]) == []
+    two = compared([row(batch_size=b, **w) for b in (1, 2) for w in ({}, GPU)], AXES["hardware"])
+    assert len(two) == 2
+
+
+def test_the_newest_run_speaks_and_its_launches_give_the_interval() -> None:
+    old = row(run_id="r0", started_at="2025-01-01", latency_p50_ms=80.0)
+    cpu = [row(launch=n, latency_p50_ms=ms) for n, ms in enumerate((8.0, 8.1, 7.9))]
+    gpu = [row(**GPU, launch=n, latency_p50_ms=ms) for n, ms in enumerate((2.0, 2.02, 1.98))]
+    _, line = only([old, *cpu, *gpu])
+    assert line.speedup == pytest.approx(4.0)
+    assert line.interval is not None
+    assert 3.8 < line.interval.low < 4.0 < line.interval.high < 4.2
+
+
+def test_two_versions_of_an_engine_in_one_import_are_not_launches_of_one_thing() -> None:
+    common = {"provenance": "imported", "weights_digest": None}
+    slow = row(**GPU, **common, conditions={"torch": "1.13"}, latency_p50_ms=8.0)
+    fast = row(**GPU, **common, conditions={"torch": "2.9"}, latency_p50_ms=2.0)
+    base = row(**common, conditions={"torch": "2.9"})
+    _, line = only([base, slow, fast])
+    assert line.side.latencies == [2.0]
+    assert line.differs == ()
+
+
+def test_what_differs_is_listed() -> None:
+    newer = {"versions": {"torch": "2.14"}, "job_id": "j"}
+    _, line = only([row(), row(**GPU, conditions=newer)])
+    assert line.differs == ("versions.torch 2.13 → 2.14",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"weights_digest": "other"}, "weights"),
+        ({"workarounds": ["static_batch"]}, "workarounds"),
+        ({"emulated": True}, "emulated"),
+        ({"provenance": "imported"}, "source"),
+    ],
+)
+def test_figures_of_different_things_are_refused_unless_allowed(
+    changes: dict[str, Any], why: str
+) -> None:
+    rows = [row(), row(**GPU, latency_p50_ms=4.0) | changes]
+    _, line = only(rows)
+    assert (line.speedup, line.refused) == (None, f"not alike: {why}")
+    _, line = only(rows, allow=[why])
+    assert (line.speedup, line.refused) == (2.0, "")
+    assert why in REFUSED
+
+
+def test_a_mean_or_a_throughput_stands_in() -> None:
+    rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
+    _, line = only([row(latency_p50_ms=None), row(**GPU) | rate])
+    assert line.speedup == pytest.approx(9.0 / 2.0)
+
+
+def test_batches_are_held_against_the_smallest_by_items() -> None:
+    ms = {1: 1.0, 2: 1.0, 4: 1.25, 8: 2.4}
+    lines = only([row(batch_size=b, latency_p50_ms=t) for b, t in ms.items()], by="batch")
+    assert [line.side.value[0] for line in lines] == [1, 2, 4, 8]
+    assert [line.speedup for line in lines] == pytest.approx([1.0, 2.0, 3.2, 8 / 2.4])
+    assert [line.efficiency for line in lines] == pytest.approx([1.0, 1.0, 0.8, 1 / 2.4])
+    assert [line.knee for line in lines] == [False, False, True, False]
+
+
+def test_training_is_held_against_inference_whatever_it_reads() -> None:
+    training = {"mode": "training", "optimizer": "adamw", "sequence_length": 64}
+    inference, line = only([row(), row(**training, latency_p50_ms=24.0)], by="mode")
+    assert inference.speedup == 1.0
+    assert line.speedup == pytest.approx(1 / 3)
+
+
+def test_precisions_runtimes_and_models_are_axes() -> None:
+    assert only([row(), row(precision="int8", latency_p50_ms=4.0)], by="precision")[1].speedup == 2
+    assert only([row(), row(runtime="jax", latency_p50_ms=4.0)], by="runtime")[1].speedup == 2
+    other = row(model="vit-tiny", sequence_length=None, image_size=32, weights_digest="v")
+    assert only([row(), other | {"latency_p50_ms": 4.0}], by="model")[1].speedup == 2
+
+
+@pytest.mark.parametrize("by", ["run", "date"])
+def test_runs_and_days_are_held_against_the_first(by: str) -> None:
+    later = {"run_id": "r2", "started_at": "2026-02-01 00:00:00"}
+    first, second = only([row(**later, latency_p50_ms=4.0), row()], by=by)
+    assert (first.speedup, second.speedup) == (1.0, 2.0)
+
+
+times = st.lists(st.floats(0.1, 100.0), min_size=2, max_size=12)
+
+
+@given(a=times, b=times)
+def test_an_interval_of_launches_is_welchs(a: list[float], b: list[float]) -> None:
+    found = unpaired_interval(a, b)
+    assert found is not None
+    logs = np.log(a), np.log(b)
+    if max(np.ptp(logs[0]), np.ptp(logs[1])) < 1e-9:
+        assert found.low == pytest.approx(found.high)
+        return
+    expected = stats.ttest_ind(logs[1], logs[0], equal_var=False)
+    interval = expected.confidence_interval(0.95)
+    assert math.log(found.low) == pytest.approx(interval.low, abs=1e-6)
+    assert math.log(found.high) == pytest.approx(interval.high, abs=1e-6)
+    assert found.p_value == pytest.approx(expected.pvalue, abs=1e-6)
+
+
+def test_one_launch_has_no_interval() -> None:
+    assert unpaired_interval([1.0], [1.0, 2.0]) is None

@@ -1,0 +1,139 @@
+"""`accelbench compare` as people and machines meet it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import Command
+
+from accelbench.core.facts import RESULT, RUN_STARTED, Fact
+from accelbench.store.database import Database
+from accelbench.store.journal import Journal
+
+MACHINE = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 2**34}
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command]) -> Command:
+    return command("compare")
+
+
+def store(path: Path, *changes: dict[str, Any], run: str = "r", **environment: Any) -> None:
+    database = Database(path)
+    with Journal.create(database.journals, run) as journal:
+        body = {"started_at": "2026-01-01T00:00:00Z", "environment": MACHINE | environment}
+        journal.append(Fact(RUN_STARTED, run, body))
+        for number, change in enumerate(changes):
+            result = {
+                "model": "bert-tiny",
+                "mode": "inference",
+                "hardware": "cpu",
+                "device_name": "A processor",
+                "runtime": "pytorch",
+                "precision": "fp32",
+                "batch_size": 1,
+                "sequence_length": 128,
+                "status": "ok",
+                "provenance": "measured",
+                "options": {},
+                "latency_p50_ms": 8.0,
+                "latency_mean_ms": 8.5,
+                "throughput": 120.0,
+                "memory_peak_mb": 100.0,
+                "started_at": "2026-01-02T03:04:05.000000Z",
+                **change,
+            }
+            journal.append(Fact(RESULT, f"{run}-{number}", result))
+
+
+GPU = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
+
+
+def test_platforms_are_held_against_the_cpu(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, GPU)
+    code, out, _ = shell()
+    assert code == 0
+    assert "By hardware, on lab" in out
+    assert "bert-tiny · fp32 · batch 1 · seq 128" in out
+    assert "4.00×" in out
+    assert "baseline" in out
+    assert "--launches" in out
+
+
+def test_json_and_csv_say_the_same(tmp_path: Path, shell: Command) -> None:
+    launches = [{**GPU, "launch": n, "latency_p50_ms": ms} for n, ms in enumerate((2.0, 2.1, 1.9))]
+    cpus = [{"launch": n, "latency_p50_ms": ms} for n, ms in enumerate((8.0, 8.1, 7.9))]
+    store(tmp_path / "accelbench.duckdb", *cpus, *launches)
+    found = shell.json("bert-tiny", "--output", "analysis.csv")
+    assert (found["axis"], found["other_machines"]) == ("hardware", [])
+    cpu, gpu = found["comparisons"]
+    assert (cpu["speedup"], gpu["baseline"], gpu["launches"]) == (1.0, "cpu A processor", 3)
+    assert gpu["speedup"] == pytest.approx(4.0)
+    assert gpu["speedup_low"] < 4.0 < gpu["speedup_high"]
+    with (tmp_path / "analysis.csv").open(encoding="utf-8", newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    assert [float(line["speedup"]) for line in lines] == [1.0, gpu["speedup"]]
+    assert lines[1]["hardware"] == "cuda"
+    assert lines[0]["speedup_low"] == ""
+    assert shell("--output", "analysis.csv")[0] == 2  # what is there stays
+
+
+def test_a_name_of_others_is_found_beside_the_catalogues(tmp_path: Path, shell: Command) -> None:
+    theirs = {"model": "resnet50", "sequence_length": None}
+    store(tmp_path / "accelbench.duckdb", theirs, theirs | GPU, {}, GPU)
+    assert {line["model"] for line in shell.json("resnet50")["comparisons"]} == {"resnet50"}
+
+
+def test_results_are_narrowed_down(tmp_path: Path, shell: Command) -> None:
+    sides = [{"batch_size": b, **more} for b in (1, 8) for more in ({}, GPU, {"precision": "int8"})]
+    store(tmp_path / "accelbench.duckdb", *sides)
+    some = shell.json("--batch-sizes", "8", "--precision", "fp32")["comparisons"]
+    assert {(one["batch_size"], one["precision"]) for one in some} == {(8, "fp32")}
+    by = shell.json("--by", "precision", "--hardware", "cpu", "--baseline", "int8")["comparisons"]
+    assert {one["baseline"] for one in by} == {"int8"}
+
+
+def test_machines_are_not_mixed(tmp_path: Path, shell: Command) -> None:
+    path = tmp_path / "accelbench.duckdb"
+    store(path, {"started_at": "2025-01-01T00:00:00Z"}, run="old", machine="attic")
+    store(path, GPU, {})
+    assert "attic" in shell.json()["other_machines"][0]
+    code, _, err = shell("--machine", "attic")
+    assert code == 4
+    assert "Nothing on attic" in err
+    assert "none" in err
+
+
+def test_where_nothing_is_alike_the_other_axes_are_named(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, {"batch_size": 8})
+    code, _, err = shell()
+    assert code == 4
+    assert "Axes along which something was: batch." in err
+    code, out, _ = shell("--by", "batch")
+    assert code == 0
+    assert "knee" in out
+
+
+@pytest.mark.parametrize(
+    "words", [("--by", "mood"), ("--allow", "all"), ("--batch-sizes", "many"), ("--machine", "no")]
+)
+def test_wrong_words_are_told(tmp_path: Path, shell: Command, words: tuple[str, ...]) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, GPU)
+    code, out, err = shell(*words)
+    assert (code, out) == (2, "")
+    assert words[1] in err
+
+
+def test_without_a_database_the_way_to_one_is_told(shell: Command) -> None:
+    code, _, err = shell()
+    assert code == 4
+    assert "accelbench run" in err
+
+
+def test_what_nobody_measured_is_not_compared(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, {**GPU, "provenance": "simulated"})
+    assert shell()[0] == 4
