@@ -196,6 +196,28 @@ def test_steps_too_short_for_the_clock_are_timed_in_blocks() -> None:
     assert steps * MS // 10 >= 1000 * 1000  # a block is at least a thousand ticks
 
 
+class Afar(Session):
+    """A session that is asked for many blocks at once."""
+
+    def __init__(self, case: Case, script: Mapping[str, Any], clock: VirtualClock) -> None:
+        super().__init__(case, script, clock)
+        self.asked: list[tuple[int, int]] = []
+
+    def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> list[Block]:
+        self.asked.append((steps, samples))
+        return [self.sample(inputs, steps, Timing.WHOLE) for _ in range(samples)]
+
+
+def test_whoever_is_asked_from_afar_is_asked_for_many_blocks_at_once() -> None:
+    clock, notes = VirtualClock(1000.0), Notes()
+    session = Afar(case_of(), {"step_ns": MS // 10}, clock)
+    found = measure(session, case_of(), fixed(5, 40), clock, notes, notes)
+    ((steps, first), (same, rest)) = session.asked
+    assert steps == same
+    assert (first, rest) == (1, 39)  # the first tells how long one takes
+    assert found.metrics["sample_count"] == 40
+
+
 def test_a_drift_is_unsteady_and_said() -> None:
     steps = [MS] * 36 + [round(1.1 * MS)] * 30 + [round(1.2 * MS)] * 100
     found = measured(rules=fixed(5, 90), step_ns=steps)

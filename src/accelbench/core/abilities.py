@@ -71,7 +71,7 @@ class Elsewhere(Protocol):
 class Unbroken(Protocol):
     """A session that is asked from afar, and does better without a pause between its blocks."""
 
-    def blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
+    def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
         """So many blocks of steps timed as a whole, one straight after the other."""
         ...
 

@@ -252,7 +252,7 @@ def _blocks(
         return [session.sample(inputs, samples, Timing.EACH)]
     steps = resolution.steps_per_sample
     if unbroken is not None:
-        return unbroken.blocks(inputs, steps, samples)
+        return unbroken.unbroken_blocks(inputs, steps, samples)
     return [session.sample(inputs, steps, Timing.WHOLE) for _ in range(samples)]
 
 

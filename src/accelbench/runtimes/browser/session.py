@@ -170,12 +170,12 @@ class BrowserSession(ArtefactSession):
         if timing not in (Timing.EACH, Timing.WHOLE):
             raise ValueError(f"a page does not time {timing}")
         if timing is Timing.WHOLE:
-            return self.blocks(inputs, n, 1)[0]
+            return self.unbroken_blocks(inputs, n, 1)[0]
         self._feed(inputs)
         said, _ = self._page.ask("steps", n=n)
         return Block(n, timing, {"step": [round(ms * _NS) for ms in said["ms"]]})
 
-    def blocks(self, inputs: Any, steps: int, samples: int) -> list[Block]:
+    def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> list[Block]:
         self._feed(inputs)
         said, _ = self._page.ask("blocks", steps=steps, samples=samples)
         return [Block(steps, Timing.WHOLE, {"step": [round(ms * _NS)]}) for ms in said["ms"]]
