@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
-from accelbench.analysis.sides import Asked, Side, items, sides
+from accelbench.analysis.sides import Side, items, sides
 from accelbench.measure.launches import RatioInterval, unpaired_interval
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
@@ -46,12 +46,12 @@ def compared(
     Args:
         rows: of one machine; what nobody measured is not among them.
         axis: along which is compared.
-        baseline: the place on it to hold others against; else its first (`first`).
+        baseline: the place on it to hold others against; else its first.
         allow: of `REFUSED`, what is compared all the same.
     """
     found = []
     for asked in sides(rows, axis):
-        if len(asked.sides) < 2:
+        if len(asked) < 2:
             continue
         base = _baseline(asked, axis, baseline)
         lines = [_compared(side, base, axis, allow) for side in _ordered(asked, axis)]
@@ -73,9 +73,9 @@ def answers_to(value: Key, word: str) -> bool:
     )
 
 
-def _baseline(asked: Asked, axis: Axis, word: str | None) -> Side | None:
+def _baseline(asked: Mapping[Key, Side], axis: Axis, word: str | None) -> Side | None:
     if word is not None:
-        named = (s for v, s in sorted(asked.sides.items(), key=_place) if answers_to(v, word))
+        named = (s for v, s in sorted(asked.items(), key=_place) if answers_to(v, word))
         return next(named, None)
     return _ordered(asked, axis)[0]  # of hardware the CPU, where it was measured
 
@@ -84,18 +84,16 @@ def _place(entry: tuple[Key, Side]) -> tuple[Any, ...]:
     return tuple((part is None, str(part)) for part in entry[0])
 
 
-def _ordered(asked: Asked, axis: Axis) -> list[Side]:
+def _ordered(asked: Mapping[Key, Side], axis: Axis) -> list[Side]:
     """By size or time where the axis has an order, else the usual first and then by name."""
     if axis.name in ("batch", "threads"):
-        return sorted(asked.sides.values(), key=lambda side: side.value[0] or 0)
+        return sorted(asked.values(), key=lambda side: side.value[0] or 0)
     if axis.name == "run":
-        return sorted(asked.sides.values(), key=lambda s: str(s.row.get("started_at") or ""))
+        return sorted(asked.values(), key=lambda s: str(s.row.get("started_at") or ""))
     first = {"cpu": 0, "pytorch": 0, "fp32": 0, "inference": 0}
     return [
         side
-        for _, side in sorted(
-            asked.sides.items(), key=lambda e: (first.get(str(e[0][0]), 1), _place(e))
-        )
+        for _, side in sorted(asked.items(), key=lambda e: (first.get(str(e[0][0]), 1), _place(e)))
     ]
 
 
@@ -109,7 +107,7 @@ def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
     interval = unpaired_interval(side.times, base.times)
-    speedup = base_time(base) / base_time(side)
+    speedup = base.time_ms / side.time_ms
     larger = items(side.row) / items(base.row)
     return Compared(
         side,
@@ -120,11 +118,6 @@ def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -
         speedup / larger if axis.name == "batch" else None,
         differs=differs,
     )
-
-
-def base_time(side: Side) -> float:
-    """Milliseconds an item of the median launch."""
-    return side.latency_ms / items(side.row)
 
 
 def _refusals(a: Row, b: Row, axis: Axis) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -42,23 +42,20 @@ class Side:
         return median(self.latencies)
 
     @property
+    def time_ms(self) -> float:
+        """Of the median launch."""
+        return median(self.times)
+
+    @property
     def throughput(self) -> float:
         """Items a second of the median launch."""
         known = [row["throughput"] for row in self.rows if row.get("throughput") is not None]
-        return median(known) if known else 1e3 / median(self.times)
+        return median(known) if known else 1e3 / self.time_ms
 
     @property
     def memory_mb(self) -> float | None:
         known = [r["memory_peak_mb"] for r in self.rows if r.get("memory_peak_mb") is not None]
         return median(known) if known else None
-
-
-@dataclass
-class Asked:
-    """A question, with a side for each place on the axis where it was answered."""
-
-    question: Key
-    sides: dict[Key, Side] = field(default_factory=dict)
 
 
 def latency(row: Row) -> float | None:
@@ -77,25 +74,23 @@ def items(row: Row) -> int:
     return int(row.get("batch_size") or 1)
 
 
-def sides(rows: Iterable[Row], axis: Axis) -> list[Asked]:
-    """Each question with its sides; what did not end well, or has no figure, answers nothing."""
+def sides(rows: Iterable[Row], axis: Axis) -> list[dict[Key, Side]]:
+    """Of each question, its side at each place; what has no figure, or failed, answers nothing."""
     found: dict[Key, dict[Key, dict[Key, list[Row]]]] = {}
     for row in rows:
         if row.get("status") == Status.OK and latency(row) is not None:
             places = found.setdefault(axis.question(row), {})
             places.setdefault(axis.value(row), {}).setdefault(axis.way(row), []).append(row)
-    asked = []
-    for question, places in found.items():
-        one = Asked(question)
-        for value, ways in places.items():
-            one.sides[value] = _fastest(value, ways, newest=axis.name not in _OLD_ONES_COUNT)
-        asked.append(one)
-    return asked
+    newest = axis.name not in _OLD_ONES_COUNT
+    return [
+        {value: _fastest(value, ways, newest) for value, ways in places.items()}
+        for places in found.values()
+    ]
 
 
 def _fastest(value: Key, ways: Mapping[Key, Sequence[Row]], newest: bool) -> Side:
     made = [Side(value, _newest(rows) if newest else list(rows)) for rows in ways.values()]
-    best, *rest = sorted(made, key=lambda side: median(side.times))
+    best, *rest = sorted(made, key=lambda side: side.time_ms)
     names = {str(side.row.get("runtime")) for side in rest} - {str(best.row.get("runtime"))}
     return Side(value, best.rows, tuple(sorted(names)))
 

@@ -197,8 +197,6 @@ def deliver(
     compare: bool = False,
 ) -> None:
     """The files, the table, every path, and the JSON document."""
-    from accelbench.analysis.comparison import along_every_axis
-    from accelbench.analysis.questions import AXES
     from accelbench.cli.asked import BOTH
     from accelbench.cli.display.frameworks import print_frameworks
     from accelbench.cli.display.profile import print_profiles
@@ -214,17 +212,15 @@ def deliver(
     if not ended.interrupted:
         written += _result_files(ended, places, journal)
     written += places.profiles
-    rows = [row_of(row) for row in ended.rows]
-    found = along_every_axis([row for row in rows if comparable(row)]) if compare else {}
+    rows = [row_of(row) for row in ended.rows] if as_json or compare else []
+    found = _comparisons(rows) if compare else {}
     if as_json:
-        from accelbench.report.comparison import document as told
-
         document = {
             "run_id": ended.run_id,
             "status": "interrupted" if ended.interrupted else "finished",
             "results": rows,
             **({"profiles": ended.profiles} if ended.profiles else {}),
-            **({"comparisons": {n: told(f, AXES[n]) for n, f in found.items()}} if compare else {}),
+            **({"comparisons": _told(found)} if compare else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
@@ -245,6 +241,19 @@ def deliver(
     stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
     for what, path in written:
         stream.write(f"{what}: {path}\n")
+
+
+def _comparisons(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    from accelbench.analysis.comparison import along_every_axis
+
+    return along_every_axis([row for row in rows if comparable(row)])
+
+
+def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+    from accelbench.analysis.questions import AXES
+    from accelbench.report.comparison import document
+
+    return {name: document(lines, AXES[name]) for name, lines in found.items()}
 
 
 def _print_comparisons(found: Mapping[str, Any], stream: IO[str]) -> None:

@@ -83,6 +83,12 @@ def connect(
             raise explain_duck(error, path) from error
 
 
+def quoted(word: str) -> str:
+    """A text in SQL where no parameter may stand."""
+    doubled = word.replace("'", "''")
+    return f"'{doubled}'"
+
+
 def file_errors() -> tuple[type[Exception], ...]:
     """What DuckDB raises when the file, not the statement, is the trouble.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import FACT_VERSION, Fact
-from accelbench.store.duck import RETRY_SECONDS, connect
+from accelbench.store.duck import RETRY_SECONDS, connect, quoted
 from accelbench.store.insert import Batch, Filled, anti_insert, flush
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def bring_in(
 def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
     """What a query gives, less what is there; of several with one id, one."""
     names = {name for name, *_ in con.execute(f"DESCRIBE {query}").fetchall()}
-    own = _quoted(run_id)
+    own = quoted(run_id)
     chosen = f"*, {own} AS run_id"
     if "run_id" in names:
         chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
@@ -62,8 +62,3 @@ def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
     one_each = "DISTINCT ON (result_id)" if different < rows else ""
     source = f"(SELECT {one_each} {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608
     return anti_insert(con, "fact_result", source, "result_id")
-
-
-def _quoted(word: str) -> str:
-    doubled = word.replace("'", "''")
-    return f"'{doubled}'"

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.store.duck import connect, held_or_explained, retrying, shared_guard
+from accelbench.store.duck import (
+    connect,
+    held_or_explained,
+    quoted,
+    retrying,
+    shared_guard,
+)
 from accelbench.store.insert import Filled, anti_insert
 from accelbench.store.schema import columns_of
 
@@ -31,10 +37,9 @@ def merge(path: Path, other: Path, retry_seconds: float) -> Filled:
 def _attach(con: DuckDBPyConnection, other: Path) -> None:
     import duckdb
 
-    name = str(other).replace("'", "''")
     with shared_guard(other, create=False):
         try:
-            con.execute(f"ATTACH '{name}' AS other (READ_ONLY)")
+            con.execute(f"ATTACH {quoted(str(other))} AS other (READ_ONLY)")
         except duckdb.Error as error:
             raise held_or_explained(error, other) from error
 

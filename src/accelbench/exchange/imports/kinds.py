@@ -101,5 +101,10 @@ def files_of(kind: Kind, path: Path) -> list[Path]:
 
 def digest_of(files: Sequence[Path]) -> str:
     """What is in the files, whatever they are called and wherever they lie."""
-    each = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+    each = sorted(map(_digest, files))
     return hashlib.sha256("".join(each).encode()).hexdigest()[:16]
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -16,6 +16,7 @@ from accelbench.core.words import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.ours import NEEDED
 from accelbench.exchange.imports.records import MalformedError
+from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -58,15 +59,15 @@ def ours(file: Path, source: Source) -> str:
             if types[name] not in wanted:
                 why = f"it holds {types[name]} where {wanted[0]} is expected"
                 raise MalformedError(file, None, name, why)
-        words = ", ".join(_text(one.value) for one in Provenance)
+        words = ", ".join(quoted(one.value) for one in Provenance)
         for name in NEEDED:
             _hold(con, file, name, f'"{name}" IS NOT NULL', "it is missing")
         _hold(con, file, "provenance", f"provenance IN ({words})", "it is none that is known")
         for name in (name for name in known if BY_NAME[name].kind == "json"):
             valid = f'"{name}" IS NULL OR json_valid("{name}")'
             _hold(con, file, name, valid, "it is no JSON")
-    measured, imported = _text(Provenance.MEASURED.value), _text(Provenance.IMPORTED.value)
-    said = _text(canonical({"source": source.told()}))
+    measured, imported = quoted(Provenance.MEASURED.value), quoted(Provenance.IMPORTED.value)
+    said = quoted(canonical({"source": source.told()}))
     columns = {name: f'"{name}"' for name in known}
     columns["provenance"] = f"CASE provenance WHEN {measured} THEN {imported} ELSE provenance END"
     given = "coalesce(conditions, '{}')" if "conditions" in types else "'{}'"
@@ -104,7 +105,7 @@ def _tidy_columns(there: set[str], source: Source) -> dict[str, str]:
         return name if name in there else otherwise
 
     def extra(name: str) -> str:
-        return f"(extra->>{_text(name)})" if "extra" in there else "NULL::VARCHAR"
+        return f"(extra->>{quoted(name)})" if "extra" in there else "NULL::VARCHAR"
 
     mode = "coalesce(mode, 'inference')"
     compiled = "coalesce(contains(runtime, 'inductor'), false)"
@@ -126,13 +127,13 @@ def _tidy_columns(there: set[str], source: Source) -> dict[str, str]:
         "image_size": f"{given('img_size')}::BIGINT",
         "sequence_length": f"{given('seq_len')}::BIGINT",
         "mode": mode,
-        "scenario": f"coalesce(lower({extra('Scenario')}), {_text(SINGLE_STREAM)})",
+        "scenario": f"coalesce(lower({extra('Scenario')}), {quoted(SINGLE_STREAM)})",
         "compiled": compiled,
         "world_size": f"coalesce(try_cast({extra('n_gpus')} AS BIGINT), 1)",
         "options": options,
     }
     packed = ", ".join(f"{name} := {sql}" for name, sql in asked.items())
-    case = f"md5(to_json(struct_pack({packed})) || {_text(f'case{IDENTITY_VERSION}')})"
+    case = f"md5(to_json(struct_pack({packed})) || {quoted(f'case{IDENTITY_VERSION}')})"
     device = "md5(concat_ws('|', 'device', hardware_kind, hardware_name))"
     threads = f"try_cast({extra('num_threads')} AS BIGINT)"
     series = f"md5(concat_ws('|', 'series', source, {case}, {device}, {threads}))"
@@ -147,7 +148,7 @@ def _tidy_columns(there: set[str], source: Source) -> dict[str, str]:
         ),
         "said": f"CAST({given('extra')} AS JSON)",
     }
-    moment = _text(source.measured_at) if source.measured_at else extra("date")
+    moment = quoted(source.measured_at) if source.measured_at else extra("date")
     return {
         **asked,
         "result_id": f"substr(md5('result|' || {figures}), 1, 24)",
@@ -157,7 +158,7 @@ def _tidy_columns(there: set[str], source: Source) -> dict[str, str]:
         "launch": "0",
         "arm": "''",
         "status": "'ok'",
-        "provenance": _text(Provenance.IMPORTED.value),
+        "provenance": quoted(Provenance.IMPORTED.value),
         "verification": "'not_done'",
         "self_check": "'not_done'",
         "family": f"CASE WHEN {given('img_size')} IS NOT NULL THEN 'vision' END",
@@ -169,13 +170,13 @@ def _tidy_columns(there: set[str], source: Source) -> dict[str, str]:
         "throughput_unit": given("throughput_unit"),
         "memory_peak_mb": given("memory_mb"),
         "flops": f"2e9 * {given('gmacs')} * batch_size",
-        "conditions": f"json_object({', '.join(f'{_text(n)}, {sql}' for n, sql in told.items())})",
+        "conditions": f"json_object({', '.join(f'{quoted(n)}, {sql}' for n, sql in told.items())})",
         "started_at": f"CAST(try_cast({moment} AS TIMESTAMPTZ) AT TIME ZONE 'UTC' AS TIMESTAMP)",
     }
 
 
 def _or(said: str, otherwise: str) -> str:
-    return _text(said) if said else otherwise
+    return quoted(said) if said else otherwise
 
 
 def _query(file: Path, columns: Mapping[str, str]) -> str:
@@ -184,12 +185,7 @@ def _query(file: Path, columns: Mapping[str, str]) -> str:
 
 
 def _read(file: Path) -> str:
-    return f"read_parquet({_text(str(file))}, file_row_number = true)"
-
-
-def _text(word: str) -> str:
-    quoted = word.replace("'", "''")
-    return f"'{quoted}'"
+    return f"read_parquet({quoted(str(file))}, file_row_number = true)"
 
 
 def _looking_at(file: Path) -> Any:

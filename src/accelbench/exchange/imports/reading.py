@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from accelbench.core.facts import RUN_FINISHED, RUN_STARTED, Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.kinds import digest_of, files_of, kind_of
+from accelbench.store.fit import MisfitError, as_kind
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,6 @@ def _moment(text: str) -> str:
     if not text:
         return ""
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        return str(as_kind("time", text))
+    except MisfitError as error:
         raise UsageError(f"{text!r} is no date.", "Write it as 2026-08-08.") from error
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -9,12 +9,12 @@ import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse
+from accelbench.store.fit import MisfitError, as_kind
 
 #: What tables of others write where they have nothing.
 _NOTHING = frozenset({"", "nan", "none", "null", "n/a"})
@@ -81,11 +81,9 @@ class Record:
         """A moment, in UTC."""
         text = self.text(field)
         try:
-            moment = datetime.fromisoformat(text)
-        except ValueError as error:
+            return str(as_kind("time", text))
+        except MisfitError as error:
             self.wrong(field, f"{text!r} is no date and time", error)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def of(self, field: str) -> Record:
         """The object under a name."""
