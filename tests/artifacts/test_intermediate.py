@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from artifact_makers import case_of, shared_cache
 
+from accelbench.artifacts import intermediate
+from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
@@ -33,3 +38,21 @@ def test_what_nncf_cannot_do_is_said_with_its_cause(
         make(Recipe(case_of("resnet-tiny"), Wanted("ir-int8"), seed=42), shared_cache())
     assert caught.value.reason == "conversion_failed"
     assert capfd.readouterr().out == ""
+
+
+def test_a_large_graph_is_read_and_computes_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Converting would hold its weights twice in memory; reading leaves them in their file."""
+    found = []
+    for least in (2**60, 1):
+        monkeypatch.setattr(intermediate, "_READ_FROM", least)
+        if least == 1:
+            monkeypatch.delattr(openvino, "convert_model")
+        recipe = Recipe(case_of("bert-tiny"), Wanted("ir"))
+        kept = make(recipe, Cache(tmp_path / str(least), 2**40))
+        model = openvino.Core().compile_model(str(kept.folder / kept.manifest.file), "CPU")
+        given = {port.any_name: np.ones((1, 16), np.int64) for port in model.inputs}
+        found.append(list(model(given).values()))
+    for one, other in zip(*found, strict=True):
+        assert np.allclose(one, other, atol=1e-5)

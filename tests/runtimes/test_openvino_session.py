@@ -6,6 +6,8 @@ import dataclasses
 import json
 import subprocess
 import sys
+import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from accelbench.core.words import Timing
 from accelbench.run.agreement import agree
 from accelbench.run.kept import pick
 from accelbench.runtimes.openvino import OpenvinoRuntime
+from accelbench.runtimes.openvino import session as session_module
 from accelbench.runtimes.openvino.profile import Profile
 from accelbench.runtimes.openvino.session import Bound, OpenvinoSession, in_words, instructions
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -238,6 +241,32 @@ def test_evidence_says_where_how_and_in_what(opened: Any, units: Mapping[str, De
     assert details["isa"]
     assert details["model_cache"] is None
     assert details["outputs_finite"]
+
+
+def test_where_memory_holds_the_weights_once_they_are_never_there_twice(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model that is compiled to count takes the place of the one that was run."""
+    session = opened(asked())
+    inputs = session.prepare(asked())
+    session.compile(inputs)
+    session.inspect(inputs)
+    right = session.outputs(inputs)
+    full = types.SimpleNamespace(available=0)
+    monkeypatch.setattr(session_module.psutil, "virtual_memory", lambda: full)
+    first = weakref.ref(session._compiled)
+    made: list[bool] = []
+    counting = session._counting
+    monkeypatch.setattr(
+        session, "_counting", lambda *asked: made.append(first() is None) or counting(*asked)
+    )
+    details = session.evidence().details
+    assert made == [True]
+    assert details["computed_in"] == {"fp32": 1.0}
+    assert (details["execution_devices"], details["precision_hint"]) == (["cpu"], "f32")
+    again = session.outputs(inputs)  # compiled anew, to be timed again
+    assert all(np.array_equal(again[name], right[name]) for name in right)
+    assert not session._compiled.stands_in
 
 
 def test_threads_are_those_asked_for_or_the_engines(opened: Any) -> None:
