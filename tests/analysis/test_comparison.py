@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asked_rows import row
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -14,41 +15,6 @@ from scipy import stats
 from accelbench.analysis.comparison import REFUSED, Compared, answers_to, compared
 from accelbench.analysis.questions import AXES
 from accelbench.measure.launches import unpaired_interval
-
-
-def row(**changes: Any) -> dict[str, Any]:
-    return {
-        "model": "bert-tiny",
-        "family": "embedding",
-        "mode": "inference",
-        "hardware": "cpu",
-        "device_name": "A processor",
-        "runtime": "pytorch",
-        "precision": "fp32",
-        "batch_size": 1,
-        "sequence_length": 128,
-        "scenario": "single_stream",
-        "world_size": 1,
-        "weights": "random",
-        "data_source": "synthetic",
-        "threads": 2,
-        "compiled": False,
-        "options": {},
-        "run_id": "r1",
-        "status": "ok",
-        "provenance": "measured",
-        "emulated": False,
-        "started_at": "2026-01-01 00:00:00",
-        "latency_p50_ms": 8.0,
-        "latency_mean_ms": 9.0,
-        "throughput": None,
-        "memory_peak_mb": 100.0,
-        "weights_digest": "w",
-        "workarounds": [],
-        "conditions": {"versions": {"torch": "2.13"}},
-        **changes,
-    }
-
 
 GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}
 

@@ -5,49 +5,15 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from shells import Command
-
-from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.store.database import Database
-from accelbench.store.journal import Journal
-
-MACHINE = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 2**34}
+from stored_rows import store
 
 
 @pytest.fixture
 def shell(command: Callable[..., Command]) -> Command:
     return command("compare")
-
-
-def store(path: Path, *changes: dict[str, Any], run: str = "r", **environment: Any) -> None:
-    database = Database(path)
-    with Journal.create(database.journals, run) as journal:
-        body = {"started_at": "2026-01-01T00:00:00Z", "environment": MACHINE | environment}
-        journal.append(Fact(RUN_STARTED, run, body))
-        for number, change in enumerate(changes):
-            result = {
-                "model": "bert-tiny",
-                "mode": "inference",
-                "hardware": "cpu",
-                "device_name": "A processor",
-                "runtime": "pytorch",
-                "precision": "fp32",
-                "batch_size": 1,
-                "sequence_length": 128,
-                "status": "ok",
-                "provenance": "measured",
-                "options": {},
-                "latency_p50_ms": 8.0,
-                "latency_mean_ms": 8.5,
-                "throughput": 120.0,
-                "memory_peak_mb": 100.0,
-                "started_at": "2026-01-02T03:04:05.000000Z",
-                **change,
-            }
-            journal.append(Fact(RESULT, f"{run}-{number}", result))
 
 
 GPU = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}

@@ -103,7 +103,7 @@ def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -
     differs = tuple(differences(base.row, side.row))
     if side is base:
         return Compared(side, base, 1.0, efficiency=1.0 if axis.name == "batch" else None)
-    why = [one for one in _refusals(base.row, side.row, axis) if one not in allow]
+    why = [one for one in refusals(base.row, side.row, axis.name) if one not in allow]
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
     interval = unpaired_interval(side.times, base.times)
@@ -120,10 +120,10 @@ def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -
     )
 
 
-def _refusals(a: Row, b: Row, axis: Axis) -> Iterable[str]:
-    """What makes two rows figures of different things."""
+def refusals(a: Row, b: Row, axis: str = "") -> Iterable[str]:
+    """What makes two rows figures of different things; along some axes weights have to differ."""
     digests = (a.get("weights_digest"), b.get("weights_digest"))
-    if all(digests) and digests[0] != digests[1] and axis.name not in ("model", "mode"):
+    if all(digests) and digests[0] != digests[1] and axis not in ("model", "mode"):
         yield "weights"
     if list(a.get("workarounds") or ()) != list(b.get("workarounds") or ()):
         yield "workarounds"

@@ -10,18 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]
 
-#: All that a figure is of. Launches of one run that are alike in it answer the same.
-ASKED = (
-    "model", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
-    "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
-    "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
-    "compiled", "options",
-)  # fmt: skip
 #: The sizes that a model has for itself.
 _SHAPES = (
     *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
@@ -48,7 +42,7 @@ class Axis:
     def question(self, row: Row) -> Key:
         """What has to be alike: all that was asked, but for the axis and what goes along."""
         left_out = {*self.columns, *self.along}
-        return tuple(_plain(row.get(name)) for name in ASKED if name not in left_out)
+        return tuple(plain(row.get(name)) for name in ASKED if name not in left_out)
 
     def way(self, row: Row) -> Key:
         """What went along: of several ways to one value, the fastest stands for it.
@@ -56,7 +50,7 @@ class Axis:
         An import brings figures of many versions of an engine at once: each is a way of its own.
         """
         versions = flat(row.get("conditions") or {}) if row.get("provenance") == "imported" else {}
-        return (*(_plain(row.get(name)) for name in self.along), canonical(versions))
+        return (*(plain(row.get(name)) for name in self.along), canonical(versions))
 
 
 #: A processor's threads and whether a compiler is in it go along with the engine.
@@ -91,5 +85,6 @@ def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value that can be a key, and is the same however its parts are ordered."""
     return canonical(value) if isinstance(value, (dict, list)) else value

@@ -81,21 +81,21 @@ def sides(rows: Iterable[Row], axis: Axis) -> list[dict[Key, Side]]:
         if row.get("status") == Status.OK and latency(row) is not None:
             places = found.setdefault(axis.question(row), {})
             places.setdefault(axis.value(row), {}).setdefault(axis.way(row), []).append(row)
-    newest = axis.name not in _OLD_ONES_COUNT
+    only_newest = axis.name not in _OLD_ONES_COUNT
     return [
-        {value: _fastest(value, ways, newest) for value, ways in places.items()}
+        {value: _fastest(value, ways, only_newest) for value, ways in places.items()}
         for places in found.values()
     ]
 
 
-def _fastest(value: Key, ways: Mapping[Key, Sequence[Row]], newest: bool) -> Side:
-    made = [Side(value, _newest(rows) if newest else list(rows)) for rows in ways.values()]
+def _fastest(value: Key, ways: Mapping[Key, Sequence[Row]], only_newest: bool) -> Side:
+    made = [Side(value, newest(rows) if only_newest else list(rows)) for rows in ways.values()]
     best, *rest = sorted(made, key=lambda side: side.time_ms)
     names = {str(side.row.get("runtime")) for side in rest} - {str(best.row.get("runtime"))}
     return Side(value, best.rows, tuple(sorted(names)))
 
 
-def _newest(rows: Sequence[Row]) -> list[Row]:
+def newest(rows: Sequence[Row]) -> list[Row]:
     """The launches of the newest run alone: older ones are history."""
     last: Any = max(rows, key=lambda row: str(row.get("started_at") or ""))
     return [row for row in rows if row.get("run_id") == last.get("run_id")]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.analysis.comparison import REFUSED
-from accelbench.analysis.questions import ASKED, AXES, Axis
+from accelbench.analysis.questions import AXES, Axis
+from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.stored import (
     NothingMeasuredError,
-    catalogued,
     filled,
     nothing,
     of_machine,
@@ -23,6 +23,7 @@ from accelbench.cli.stored import (
     runs_of,
     where_of,
 )
+from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,11 +75,7 @@ def compare(
     from accelbench.analysis.comparison import along_every_axis, compared
 
     axis = _axis(by)
-    filters = _filters(words(models or []), words(hardware), words(framework), words(precision))
-    if batch_sizes:
-        filters["batch_size"] = tuple(_number(word) for word in words(batch_sizes))
-    if mode:
-        filters["mode"] = tuple(words(mode))
+    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if run:
         filters["run_id"] = tuple(words(run))
     where, values = where_of(filters)
@@ -137,39 +134,6 @@ def _axis(name: str) -> Axis:
     if name not in AXES:
         raise UsageError(f"There is no axis named {name!r}.", f"Axes: {', '.join(AXES)}.")
     return AXES[name]
-
-
-def _filters(
-    models: Sequence[str],
-    hardware: Sequence[str],
-    runtimes: Sequence[str],
-    precisions: Sequence[str],
-) -> dict[str, tuple[Any, ...]]:
-    """Column → the values that count."""
-    found = {
-        # By the catalogue's name, and as others call theirs.
-        "model": tuple(dict.fromkeys(n for name in models for n in (catalogued(name), name))),
-        "hardware": tuple(name.lower() for name in hardware),
-        "runtime": tuple(name.lower() for name in runtimes),
-        "precision": tuple(_precision(name) for name in precisions),
-    }
-    return {column: wanted for column, wanted in found.items() if wanted}
-
-
-def _precision(word: str) -> str:
-    """A precision of ours, or the word that somebody else has for one of theirs."""
-    from accelbench.core.precision import parse_precision
-
-    try:
-        return parse_precision(word)
-    except UsageError:
-        return word
-
-
-def _number(word: str) -> int:
-    if not word.isdecimal():
-        raise UsageError(f"{word!r} is no batch size.")
-    return int(word)
 
 
 def _allowed(names: Sequence[str]) -> tuple[str, ...]:

@@ -240,6 +240,14 @@ COLUMNS: tuple[Column, ...] = (
 
 BY_NAME = {column.name: column for column in COLUMNS}
 
+#: All that a figure is of. Launches of one run that are alike in it answer the same.
+ASKED = (
+    "model", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
+    "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
+    "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
+    "compiled", "options",
+)  # fmt: skip
+
 
 def metric_columns() -> tuple[Column, ...]:
     """The columns that hold a measured figure."""

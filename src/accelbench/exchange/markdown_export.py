@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,12 @@ from accelbench.core.words import Status
 from accelbench.exchange.titles import title
 
 _HEADINGS = ("what", "p50 ms", "items/s", "peak MB", "launch", "status", "from")
+_RIGHT = frozenset({"p50 ms", "items/s", "peak MB", "launch"})
 
 
 def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write a line a result; a table of all columns would help nobody."""
-    lines = [_line(_HEADINGS), _line(["---", *["---:"] * 4, "---", "---"])]
-    lines += [_line(_cells(row)) for row in rows]
+    lines = table(_HEADINGS, map(_cells, rows), _RIGHT)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -40,11 +40,19 @@ def _figure(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.4g}"
 
 
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Container[str] = ()
+) -> list[str]:
+    """The lines of a table; figures stand to the right."""
+    rule = ["---:" if heading in right else "---" for heading in headings]
+    return [_line(headings), f"| {' | '.join(rule)} |", *map(_line, rows)]
+
+
 def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+    return f"| {' | '.join(escaped(cell) for cell in cells)} |"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """What Markdown, or the HTML in it, would obey is shown instead."""
     for sign, shown in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`"), ("*", "\\*")):
         text = text.replace(sign, shown)

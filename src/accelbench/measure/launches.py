@@ -16,7 +16,7 @@ may look far too quiet; this floor rests on noise known beforehand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
@@ -80,6 +80,29 @@ def aa_noise(medians_per_launch: Sequence[float]) -> float | None:
     return stdev(logs) if len(logs) > 1 else None
 
 
+@dataclass(frozen=True)
+class Noise:
+    """Launch-to-launch noise, and how many degrees of freedom it rests on."""
+
+    value: float
+    freedom: int
+
+
+def pooled_noise(runs: Iterable[Sequence[float]]) -> Noise | None:
+    """`aa_noise` of launches in several runs: what differs between runs is no noise of launches."""
+    logs = [_logs(medians) for medians in runs]
+    return pooled([Noise(stdev(one), len(one) - 1) for one in logs if len(one) > 1])
+
+
+def pooled(parts: Sequence[Noise]) -> Noise | None:
+    """One noise of several estimates of it, each by what it rests on; None of none."""
+    freedom = sum(part.freedom for part in parts)
+    if not freedom:
+        return None
+    total = math.fsum(part.freedom * part.value**2 for part in parts)
+    return Noise(math.sqrt(total / freedom), freedom)
+
+
 def paired_interval(
     a: Sequence[float], b: Sequence[float], level: float = 0.95
 ) -> RatioInterval | None:
@@ -137,11 +160,13 @@ def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
 
     40 where even those do not: `minimum_detectable_effect` says what they do show.
     """
-    wanted = math.log1p(effect)
-    for k in range(FEWEST_LAUNCHES, MOST_LAUNCHES):
-        if _detectable_log(k, noise, _ALPHA, _POWER) <= wanted:
-            return k
-    return MOST_LAUNCHES
+    enough = (k for k in range(FEWEST_LAUNCHES, MOST_LAUNCHES) if suffices(k, noise, effect))
+    return next(enough, MOST_LAUNCHES)
+
+
+def suffices(k: int, noise: float, effect: float = LEAST_EFFECT) -> bool:
+    """Whether k launches a side show an effect of so much with power 0.8 at level 0.01."""
+    return k > 1 and _detectable_log(k, noise, _ALPHA, _POWER) <= math.log1p(effect)
 
 
 def minimum_detectable_effect(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from accelbench.core.facts import (
     RUN_RESUMED,
     RUN_STARTED,
     Fact,
+    new_run_id,
     utc_now,
 )
 from accelbench.core.identity import digest, plain
@@ -179,6 +180,31 @@ def resume(
         return _go(journey, journal, observer, environment, list(results.values()), keep)
 
 
+def again(
+    begun: Mapping[str, Any],
+    cases: Container[str],
+    launches: int,
+    about: Mapping[str, Any],
+    found: Found,
+) -> Journey:
+    """Some cases of an earlier run once more, as they were planned then.
+
+    Args:
+        begun: The body of that run's run_started.
+        cases: By case_id.
+        launches: Of each.
+        about: What the new run says of itself.
+        found: What is present now; a device that is not is refused.
+    """
+    earlier = str(begun["run_id"])
+    settings, plan = _settled(earlier, begun)
+    wanted = tuple(one for one in plan.cases if one.case.case_id in cases)
+    _refuse_other_machine(earlier, wanted, found)
+    settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
+    names = {"names": begun.get("names") or {}}
+    return Journey(Plan(wanted), settings, installed_runtimes(), {**names, **about})
+
+
 def last_unfinished(folder: Path) -> str | None:
     """The newest run in a journal folder that was cut off, None where there is none.
 
@@ -205,6 +231,10 @@ def _begun(run_id: str, facts: Sequence[Fact]) -> tuple[Settings, Plan]:
         raise StoreError(
             f"The journal of run {run_id} does not say what was planned.", "Start a new run."
         )
+    return _settled(run_id, begun)
+
+
+def _settled(run_id: str, begun: Mapping[str, Any]) -> tuple[Settings, Plan]:
     try:
         plan = Plan(tuple(_planned_from_json(p) for p in begun["plan"]))
         return Settings(**begun["settings"]), plan
@@ -212,7 +242,7 @@ def _begun(run_id: str, facts: Sequence[Fact]) -> tuple[Settings, Plan]:
         raise StoreError(
             f"Run {run_id} was begun by accelbench {begun.get('accelbench')}, whose plan this"
             f" version ({__version__}) cannot read.",
-            "Resume it with that version, or start a new run.",
+            "Use that version, or start a new run.",
         ) from error
 
 

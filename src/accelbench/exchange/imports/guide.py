@@ -15,7 +15,7 @@ from accelbench.exchange.imports.records import Record, table_of
 
 PATTERN = "benchmark_results_*.csv"
 
-_NEEDED = ("framework", "model", "device", "batch_size", "dtype", "latency_mean_ms")
+NEEDED = ("framework", "model", "device", "batch_size", "dtype", "latency_mean_ms")
 _WHOLES = (
     *("sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
     *("denoising_steps", "threads", "launch", "sample_count"),
@@ -28,7 +28,7 @@ _TEXTS = (
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a line."""
-    for line in table_of(file, _NEEDED):
+    for line in table_of(file, NEEDED):
         conditions = {"git_commit": line.text("git_commit")} if line.has("git_commit") else {}
         yield imported(source, {**_asked(line), **_figures(line)}, conditions)
 

@@ -33,10 +33,7 @@ _TRUTHS = {"true": True, "false": False}
 
 def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a result of a result file or of an export."""
-    whole = object_of(file)
-    for one in objects_in(file, whole.list("results"), "result"):
-        body = {n: one.values[n] for n in BY_NAME if one.values.get(n) is not None}
-        _hold(one, body)
+    for one, body in told_as_json(object_of(file)):
         if one.has("samples"):
             body["samples"] = dict(one.of("samples").values)
         yield _imported(one, body, source)
@@ -44,11 +41,30 @@ def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 
 def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a line of an export."""
+    for line, body in told_as_csv(file):
+        yield _imported(line, body, source)
+
+
+def told_as_json(whole: Record) -> Iterator[tuple[Record, dict[str, Any]]]:
+    """Each result of a document as it stands there, without its samples."""
+    for one in objects_in(whole.file, whole.list("results"), "result"):
+        body = {n: one.values[n] for n in BY_NAME if one.values.get(n) is not None}
+        _hold(one, body)
+        yield one, body
+
+
+def told_as_csv(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
+    """Each result of an export as it stands there."""
     for line in table_of(file, NEEDED):
-        body = {name: _cell(line, name) for name in BY_NAME if line.values.get(name)}
+        body = columns_of(line)
         body.setdefault("arm", "")  # a cell does not tell an empty word from none
         _hold(line, body)
-        yield _imported(line, body, source)
+        yield line, body
+
+
+def columns_of(line: Record) -> dict[str, Any]:
+    """The cells that have a column's name, as it holds them."""
+    return {name: _cell(line, name) for name in BY_NAME if line.values.get(name)}
 
 
 def _hold(one: Record, body: Mapping[str, Any]) -> None:

@@ -1,0 +1,175 @@
+"""Has a figure become worse? Launches of a baseline and of now, and one of four answers. Pure.
+
+Launches are the unit of replication (`measure.launches`). The answer rests on them: a change must
+be significant at 1 %, and exceed 3 %, three times the noise of such a comparison, and what was
+asked for. That none was shown is an answer where there are five launches a side and more, and
+enough of them for the noise. Of a single launch, and of much that others publish, there is only
+the plain threshold, and the answer says that it is that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import Any
+
+from accelbench.analysis.sides import items, latency
+from accelbench.measure.launches import (
+    FEWEST_LAUNCHES,
+    LEAST_EFFECT,
+    Noise,
+    RatioInterval,
+    least_effect,
+    minimum_detectable_effect,
+    required_launches,
+    suffices,
+    unpaired_interval,
+)
+
+Row = Mapping[str, Any]
+
+#: What the documents alert at, where launches cannot tell.
+PLAIN_THRESHOLD = 0.1
+_LEVEL = 0.99
+
+
+class Answer(StrEnum):
+    """What became of a figure."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    STEADY = "no change shown"
+    CANNOT_TELL = "can't tell"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure that is judged, and which way is worse."""
+
+    name: str
+    header: str
+    of: Callable[[Row], float | None]
+    lower_is_better: bool = True
+
+
+def _throughput(row: Row) -> float | None:
+    if row.get("throughput") is not None:
+        return float(row["throughput"])
+    time = latency(row)
+    return None if time is None else 1e3 * items(row) / time
+
+
+def _memory(row: Row) -> float | None:
+    value = row.get("memory_peak_mb")
+    return None if value is None else float(value)
+
+
+METRICS = (
+    Metric("latency", "ms", latency),
+    Metric("throughput", "items/s", _throughput, lower_is_better=False),
+    Metric("memory", "MB", _memory),
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One figure of one question, then and now. Shares are of becoming worse: 0.05 is 5 % worse."""
+
+    metric: Metric
+    before: float  # of the median launch
+    now: float
+    worse_by: float
+    answer: Answer
+    limit: float  # what a change had to exceed
+    launches: tuple[int, int]
+    low: float | None = None  # the 99 % interval of worse_by
+    high: float | None = None
+    noise: Noise | None = None
+    least_shown: float | None = None  # the smallest change that so many launches find
+    required: int | None = None  # launches a side
+    plain: bool = False  # judged by the threshold alone
+
+
+def judged(
+    metric: Metric,
+    before: Sequence[float],
+    now: Sequence[float],
+    noise: Noise | None,
+    threshold: float | None = None,
+) -> Judged:
+    """Whether launches of now are worse than those of before.
+
+    Args:
+        metric: which figure.
+        before: one value a launch; at least one.
+        now: the same; neither side in any order.
+        noise: of launches of this question, from all that is known of it.
+        threshold: what a change has to exceed at least, as a share.
+    """
+    interval = unpaired_interval(*_as_times(metric, before, now), _LEVEL)
+    if interval is None or noise is None:
+        return _by_threshold(metric, before, now, noise, threshold)
+    k = min(len(before), len(now))
+    asked = max(threshold or 0.0, LEAST_EFFECT)
+    limit = max(asked, least_effect(k, noise.value))
+    return Judged(
+        metric,
+        median(before),
+        median(now),
+        interval.ratio - 1.0,
+        _answer(interval, limit, enough=k >= FEWEST_LAUNCHES and suffices(k, noise.value, asked)),
+        limit,
+        (len(before), len(now)),
+        interval.low - 1.0,
+        interval.high - 1.0,
+        noise,
+        minimum_detectable_effect(k, noise.value),
+        required_launches(noise.value, asked),
+    )
+
+
+def _answer(interval: RatioInterval, limit: float, *, enough: bool) -> Answer:
+    effect = math.log(interval.ratio)
+    if interval.p_value < 1.0 - _LEVEL and abs(effect) > math.log1p(limit):
+        return Answer.WORSE if effect > 0 else Answer.BETTER
+    return Answer.STEADY if enough else Answer.CANNOT_TELL
+
+
+def _by_threshold(
+    metric: Metric,
+    before: Sequence[float],
+    now: Sequence[float],
+    noise: Noise | None,
+    threshold: float | None,
+) -> Judged:
+    limit = PLAIN_THRESHOLD if threshold is None else threshold
+    then, here = (median(values) for values in _as_times(metric, before, now))
+    effect = math.log(here / then)
+    answer = Answer.STEADY
+    if abs(effect) > math.log1p(limit):
+        answer = Answer.WORSE if effect > 0 else Answer.BETTER
+    asked = max(limit, LEAST_EFFECT)
+    return Judged(
+        metric,
+        median(before),
+        median(now),
+        math.expm1(effect),
+        answer,
+        limit,
+        (len(before), len(now)),
+        noise=noise,
+        required=None if noise is None else required_launches(noise.value, asked),
+        plain=True,
+    )
+
+
+def _as_times(
+    metric: Metric, before: Sequence[float], now: Sequence[float]
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Both as what grows when it becomes worse."""
+    if metric.lower_is_better:
+        return before, now
+    return [1.0 / one for one in before], [1.0 / one for one in now]

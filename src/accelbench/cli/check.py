@@ -1,0 +1,123 @@
+"""`accelbench check`: the gate. Has anything become worse than the baseline, and is it known?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from accelbench.analysis.checking import Check, Outcome
+from accelbench.cli.baselines import ALLOWED, Baseline, Sought, baseline_for
+from accelbench.cli.filters import filters_of
+from accelbench.cli.lists import SpacedLists, words
+from accelbench.cli.stored import filled
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_EXITS = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
+
+
+@app.command(cls=SpacedLists)
+def check(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    baseline: str = typer.Option(
+        ...,
+        "--baseline",
+        "--compare-to",
+        help="A CSV, JSON or database file; a run, label, branch.",
+    ),
+    threshold: float | None = typer.Option(
+        None,
+        "--threshold",
+        "--regression-alert",
+        help="A change has to exceed this share: 0.1 for 10 %. Else what launches show, 3 % at"
+        " least; 10 % where there are too few.",
+    ),
+    run: list[str] = typer.Option(
+        [], "--run", help="What is checked: runs by id or label; else the newest."
+    ),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name or id; else that of the newest run."
+    ),
+    allow: list[str] = typer.Option(
+        [], "--allow", help=f"Check although not alike: {', '.join(ALLOWED)}."
+    ),
+    rerun: bool = typer.Option(
+        False,
+        "--rerun",
+        help="Measure again, in as many launches as the noise asks for, what seems worse or cannot"
+        " be told, and judge by that.",
+    ),
+    markdown: Path | None = typer.Option(
+        None, "--markdown", help="Add a summary in Markdown to this file, as pull requests show it."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Has anything become worse? Latency, throughput and memory against a baseline, each apart.
+
+    Ends with 0 where nothing has, with 1 where something has, with 4 where it cannot be told.
+    """
+    if threshold is not None and not 0 < threshold < 10:
+        raise UsageError(f"{threshold:g} is no threshold.", "0.1 stands for 10 %.")
+    allowed = _allowed(words(allow))
+    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
+    sought = Sought(filters, tuple(words(run)), machine, allowed)
+    database = filled(db or db_path)
+    found = baseline_for(database, baseline, sought)
+    checked = found.check(threshold)
+    if rerun:
+        from accelbench.cli.rerun import rerun_of
+
+        checked, found = rerun_of(database, checked, found, threshold)
+    _say(checked, found, threshold, markdown, as_json)
+    raise typer.Exit(_EXITS.get(checked.outcome, EXIT_OK))
+
+
+def _say(
+    checked: Check, found: Baseline, threshold: float | None, markdown: Path | None, as_json: bool
+) -> None:
+    from accelbench.report.check import document
+    from accelbench.report.check_markdown import summary
+
+    about = found.about(threshold)
+    if markdown is not None:
+        _append(markdown.expanduser(), summary(checked, about))
+    if as_json:
+        whole: Mapping[str, Any] = document(checked, about)
+        sys.stdout.write(json.dumps(whole, indent=1, allow_nan=False) + "\n")
+        return
+    from accelbench.cli.display.check import show
+
+    show(checked, about)
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to what is there: a step of CI has one summary file for all that it says."""
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _allowed(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in ALLOWED:
+            raise UsageError(
+                f"Nothing to allow is named {name!r}.", f"Known: {', '.join(ALLOWED)}."
+            )
+    return names

@@ -1,0 +1,48 @@
+"""A check for people: a table of what was judged, and below it what has to be known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from accelbench.analysis.checking import BAD, Check, Outcome
+from accelbench.cli.display.words import figure
+from accelbench.exchange.titles import title
+from accelbench.report.check import answer, change, headline, ordered, sentences, shown
+
+_STYLES = {**dict.fromkeys(BAD, "red"), Outcome.CANNOT_TELL: "yellow", Outcome.BETTER: "green"}
+
+
+def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+    """Print it."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, file=stream)
+    console.print(Text(f"Against {about['baseline']}, on {about['machine']}"))
+    for one in ordered(check):
+        console.print()
+        heading = Text(title(one.row), style="bold")
+        heading.append(f": {one.outcome.value}", style=_STYLES.get(one.outcome, ""))
+        console.print(heading)
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(width=21, no_wrap=True)
+        for width in (8, 2, 8):
+            table.add_column(width=width, justify="right", no_wrap=True)
+        table.add_column(min_width=24, no_wrap=True)
+        table.add_column()
+        for judged in shown(one):
+            table.add_row(
+                f"  {judged.metric.name}, {judged.metric.header}",
+                figure(judged.before),
+                "→",
+                figure(judged.now),
+                change(judged),
+                answer(judged),
+            )
+        console.print(table)
+    console.print()
+    for sentence in sentences(check, about):
+        console.print(Text(sentence))
+    console.print(Text(f"{headline(check)}.", style="bold"))

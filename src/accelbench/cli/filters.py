@@ -1,0 +1,50 @@
+"""What narrows stored results down: a command's lists as columns and the values that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accelbench.cli.lists import words
+from accelbench.cli.stored import catalogued
+from accelbench.core.errors import UsageError
+
+Filters = dict[str, tuple[Any, ...]]
+
+
+def filters_of(
+    models: Sequence[str] | None = None,
+    hardware: Sequence[str] = (),
+    runtimes: Sequence[str] = (),
+    precisions: Sequence[str] = (),
+    batch_sizes: Sequence[str] = (),
+    modes: Sequence[str] = (),
+) -> Filters:
+    """Column → the values that count; a column is left out where any do."""
+    named = words(list(models or ()))
+    found: Filters = {
+        # By the catalogue's name, and as others call theirs.
+        "model": tuple(dict.fromkeys(n for name in named for n in (catalogued(name), name))),
+        "hardware": tuple(name.lower() for name in words(list(hardware))),
+        "runtime": tuple(name.lower() for name in words(list(runtimes))),
+        "precision": tuple(_precision(name) for name in words(list(precisions))),
+        "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
+        "mode": tuple(words(list(modes))),
+    }
+    return {column: wanted for column, wanted in found.items() if wanted}
+
+
+def _precision(word: str) -> str:
+    """A precision of ours, or the word that somebody else has for one of theirs."""
+    from accelbench.core.precision import parse_precision
+
+    try:
+        return parse_precision(word)
+    except UsageError:
+        return word
+
+
+def _number(word: str) -> int:
+    if not word.isdecimal():
+        raise UsageError(f"{word!r} is no batch size.")
+    return int(word)

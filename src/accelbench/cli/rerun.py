@@ -1,0 +1,90 @@
+"""`check --rerun`: what seems worse is measured again before it is said to be.
+
+Suspects run in as many fresh launches as the noise asks for, in turns with each other and with
+some that did not change: a slow hour of the machine falls on all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.checking import BAD, Check, Checked, Outcome
+from accelbench.cli.baselines import rows_of_runs
+from accelbench.cli.display.watch import watch_for
+from accelbench.core.errors import UsageError
+from accelbench.hardware.detect import detect_all
+from accelbench.hardware.environment import environment
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.run import estimates, journey
+
+if TYPE_CHECKING:
+    from accelbench.cli.baselines import Baseline
+    from accelbench.store.database import Database
+
+#: Questions that did not change and run along, so that the machine's own drift is seen.
+_CONTROLS = 2
+_SUSPECT = (*BAD, Outcome.CANNOT_TELL)
+
+
+def rerun_of(
+    database: Database, check: Check, found: Baseline, threshold: float | None
+) -> tuple[Check, Baseline]:
+    """Measure suspects again, and check by what that gives; the rest stays as it was judged."""
+    suspects = [one for one in check.questions if one.outcome in _SUSPECT and one.before]
+    if not suspects:
+        return check, found
+    steady = [one for one in check.questions if one.outcome is Outcome.STEADY]
+    once_more = [*suspects, *steady[:_CONTROLS]]
+    runs = _measured(database, once_more, _launches(once_more))
+    names = {str(one.row["case_id"]) for one in once_more}
+    rows = rows_of_runs(database, runs)
+    second = replace(
+        found,
+        now=[*(row for row in found.now if str(row["case_id"]) not in names), *rows],
+        runs=(*found.runs, *runs),
+    )
+    return second.check(threshold), second
+
+
+def _launches(questions: Sequence[Checked]) -> int:
+    """As many as the noise of the loudest asks for."""
+    wanted = [figure.required or 0 for one in questions for figure in one.figures]
+    return max([FEWEST_LAUNCHES, *wanted])
+
+
+def _measured(database: Database, questions: Sequence[Checked], launches: int) -> list[str]:
+    """Run the cases of those questions as they were planned; the runs that this made."""
+    by_run: dict[str, set[str]] = {}
+    for one in questions:
+        by_run.setdefault(str(one.row["run_id"]), set()).add(str(one.row["case_id"]))
+    watch = watch_for(sys.stderr, quiet=False)
+    present = detect_all()
+    made = []
+    for run, cases in by_run.items():
+        about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": f"rerun of {run}"}
+        planned = journey.again(_begun(database, run), cases, launches, about, present)
+        total = planned.plan.measurements(launches)
+        rough = estimates.seconds(planned.plan, planned.settings)
+        watch.started(planned.settings.run_id, total, rough)
+        journey.start(planned, database.journals, watch, environment())
+        made.append(planned.settings.run_id)
+    for problem in database.fill().problems:
+        watch.note(problem)
+    return made
+
+
+def _begun(database: Database, run: str) -> dict[str, Any]:
+    """What the run said when it began."""
+    _, rows = database.query(
+        "SELECT body::VARCHAR FROM fact WHERE kind = 'run_started' AND run_id = ? ORDER BY line",
+        [run],
+    )
+    body: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
+    if "plan" not in body:
+        raise UsageError(f"Run {run} was not measured here: it cannot be measured again.")
+    return body

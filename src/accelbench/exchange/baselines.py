@@ -1,0 +1,123 @@
+"""A file as a baseline: what `compare`, `db export`, `run` or the guide's programs wrote.
+
+Its rows are taken as they stand there, with what the file does not say of them named.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.columns import ASKED, BY_NAME
+from accelbench.core.errors import UsageError
+from accelbench.core.words import Provenance, Status
+from accelbench.exchange.imports import guide
+from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.ours import NEEDED, columns_of, told_as_csv, told_as_json
+from accelbench.exchange.imports.records import (
+    MalformedError,
+    Record,
+    object_of,
+    objects_in,
+    table_of,
+    text_of,
+)
+
+Row = dict[str, Any]
+
+#: What `compare` calls figures of a side, which has several launches, and their columns.
+_OF_A_SIDE = {"latency_ms": "latency_p50_ms", "memory_mb": "memory_peak_mb"}
+_COMPARED = ("axis", "model", "hardware", "runtime", *_OF_A_SIDE)
+#: What nobody says who wrote the guide's CSV without us, and an import fills in; the guide's
+#: options have no form that could be read back.
+_ASSUMED = ("scenario", "world_size", "compiled", "mode")
+
+
+@dataclass(frozen=True)
+class FromFile:
+    """What a file holds."""
+
+    rows: tuple[Row, ...]
+    told: frozenset[str]  # of what was asked, what it says
+    environment: Mapping[str, Any] | None = None  # of the machine, where it says it
+
+
+def read_baseline(path: Path) -> FromFile:
+    """Read a file of one of the forms that a baseline may have.
+
+    Raises:
+        UsageError: there is none, it has another form, or is malformed.
+    """
+    if path.suffix.lower() == ".json":
+        return _of_json(path)
+    if path.suffix.lower() == ".csv":
+        return _of_csv(path)
+    raise UsageError(f"{path} is no baseline.", "One is CSV, JSON or a database of ours.")
+
+
+def _of_json(path: Path) -> FromFile:
+    whole = object_of(path)
+    if "comparisons" in whole.values:
+        rows = [_side(one.values) for one in objects_in(path, whole.list("comparisons"))]
+        return FromFile(tuple(rows), _columns(rows))
+    if "results" not in whole.values:
+        raise MalformedError(path, 1, "results", "neither this nor 'comparisons' is there")
+    rows = [_as_measured(body) for _, body in told_as_json(whole)]
+    run = whole.values.get("run")
+    environment = run.get("environment") if isinstance(run, Mapping) else None
+    return FromFile(tuple(rows), frozenset(ASKED), environment)
+
+
+def _of_csv(path: Path) -> FromFile:
+    lines = text_of(path).splitlines()
+    header = next(csv.reader(lines[:1]), [])
+    if set(NEEDED) <= set(header):
+        rows = [_as_measured(body) for _, body in told_as_csv(path)]
+        return FromFile(tuple(rows), frozenset(ASKED) & set(header))
+    if set(_COMPARED) <= set(header):
+        rows = [_side(_typed(line)) for line in table_of(path, _COMPARED)]
+        return FromFile(tuple(rows), frozenset(ASKED) & set(header))
+    if set(guide.NEEDED) <= set(header):
+        rows = [_of_guide(row, header) for row in guide.rows(path, Source("guide"))]
+        return FromFile(tuple(rows), _columns(rows))
+    why = "the header is neither that of `compare --output`, `db export` nor the guide's CSV"
+    raise MalformedError(path, 1, None, why)
+
+
+def _of_guide(row: Row, header: Sequence[str]) -> Row:
+    """Without what an import takes for granted where the file says nothing."""
+    said = {name: v for name, v in row.items() if name not in _ASSUMED or name in header}
+    said.pop("options", None)
+    return _as_measured(said)
+
+
+def _typed(line: Record) -> Row:
+    figures = {name: line.number(name) for name in _OF_A_SIDE if line.has(name)}
+    return {**columns_of(line), **figures}
+
+
+def _side(values: Mapping[str, Any]) -> Row:
+    """A side of a comparison as one launch: the median of those that it had."""
+    row = {name: values[name] for name in BY_NAME if values.get(name) is not None}
+    row |= {
+        column: values[name] for name, column in _OF_A_SIDE.items() if values.get(name) is not None
+    }
+    return {**row, "status": Status.OK.value}
+
+
+def _as_measured(body: Mapping[str, Any]) -> Row:
+    """As somebody's measurement: whoever names the file as a baseline knows whose it is."""
+    row = dict(body)
+    if row.get("provenance") == Provenance.IMPORTED:
+        conditions = row.get("conditions") or {}
+        row["provenance"] = Provenance.MEASURED.value
+        row["conditions"] = {name: v for name, v in conditions.items() if name != "source"}
+    return row
+
+
+def _columns(rows: Any) -> frozenset[str]:
+    """Of what was asked, what at least one row says."""
+    return frozenset(name for name in ASKED if any(name in row for row in rows))

@@ -1,0 +1,144 @@
+"""A check in plain JSON values, and in the words that its tables share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accelbench.analysis.checking import BAD, Check, Checked, Outcome
+from accelbench.analysis.judging import Answer, Judged
+from accelbench.core.columns import ASKED
+from accelbench.exchange.titles import title
+
+_ORDER = list(Outcome)
+
+
+def document(check: Check, about: Mapping[str, Any]) -> dict[str, Any]:
+    """All of it."""
+    return {
+        "outcome": check.outcome.value,
+        **about,
+        "moved_together_by": check.together,
+        "questions": [_question(one) for one in ordered(check)],
+        "not_measured": [title(row) for row in check.not_measured],
+        "not_in_baseline": [title(row) for row in check.not_before],
+    }
+
+
+def ordered(check: Check) -> list[Checked]:
+    """What is bad first."""
+    return sorted(check.questions, key=lambda one: (_ORDER.index(one.outcome), title(one.row)))
+
+
+def headline(check: Check) -> str:
+    """The answer in a line."""
+    counts = Counter(one.outcome for one in check.questions)
+    said = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in _ORDER if counts[outcome])
+    if not check.questions:
+        return "Can't tell: nothing was measured now that the baseline has"
+    if check.outcome is Outcome.WORSE:
+        return f"Worse than the baseline: {said}"
+    if check.outcome is Outcome.CANNOT_TELL:
+        return f"Can't tell: {said}"
+    return f"Nothing became worse: {said}"
+
+
+def shown(one: Checked) -> list[Judged]:
+    """The figures worth a line: all where something is to be seen, else the time alone."""
+    if one.outcome in BAD or one.outcome in (Outcome.CANNOT_TELL, Outcome.BETTER):
+        return list(one.figures)
+    return list(one.figures[:1])
+
+
+def change(figure: Judged) -> str:
+    """How the figure itself changed, by its own sign, with the interval of it."""
+    said = f"{figure.now / figure.before - 1.0:+.1%}"
+    if figure.low is None or figure.high is None:
+        return said
+    ends = [figure.low, figure.high]
+    if not figure.metric.lower_is_better:
+        ends = [1.0 / (1.0 + end) - 1.0 for end in reversed(ends)]
+    return f"{said} ({ends[0]:+.1%} … {ends[1]:+.1%})"
+
+
+def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
+    """What has to be said of it below any table."""
+    figures = [figure for one in check.questions for figure in one.figures]
+    yield from (f"{title(one.row)}: {one.why}." for one in ordered(check) if one.why)
+    if any(figure.plain for figure in figures):
+        yield (
+            "Warning: of a single launch, a plain threshold of"
+            f" {next(f.limit for f in figures if f.plain):.0%} decided; it knows nothing of noise."
+            " Measure both sides with --launches 5 or more."
+        )
+    counted = [figure for figure in figures if not figure.plain]
+    if counted:
+        yield (
+            "Judged by launches, Welch's t at 1 %: a change counts from"
+            f" {_span(figure.limit for figure in counted)} on, and so many launches find one of"
+            f" {_span(figure.least_shown for figure in counted)}."
+        )
+    if check.together is not None:
+        yield (
+            f"All {len(check.questions)} moved together, by {check.together:+.1%}: rather the"
+            " machine than each of them. --rerun measures again."
+        )
+    differs = sorted({text for one in check.questions for text in one.differs})
+    if differs:
+        more = f"; and {len(differs) - 8} more, see --json" if len(differs) > 8 else ""
+        yield f"Not alike: {'; '.join(differs[:8])}{more}."
+    for rows, words in (
+        (check.not_measured, "of the baseline were not measured now"),
+        (check.not_before, "are not in the baseline"),
+    ):
+        if rows:
+            names = "; ".join(title(row) for row in rows[:4])
+            yield f"{len(rows)} {words}: {names}{'; …' if len(rows) > 4 else ''}."
+    yield from about["notes"]
+
+
+def answer(figure: Judged) -> str:
+    """The answer to one figure."""
+    if figure.plain and figure.answer is Answer.STEADY:
+        return f"within {figure.limit:.0%}"
+    return figure.answer.value
+
+
+def _span(values: Iterable[float | None]) -> str:
+    known = sorted(value for value in values if value is not None)
+    low, high = f"{known[0]:.1%}", f"{known[-1]:.1%}"
+    return low if low == high else f"{low} – {high}"
+
+
+def _question(one: Checked) -> dict[str, Any]:
+    return {
+        "what": title(one.row),
+        **{name: one.row.get(name) for name in ASKED},
+        "run_id": one.row.get("run_id"),
+        "baseline_run_id": None if one.before is None else one.before.get("run_id"),
+        "outcome": one.outcome.value,
+        "why": one.why,
+        "differs": list(one.differs),
+        "figures": [_figure(figure) for figure in one.figures],
+    }
+
+
+def _figure(figure: Judged) -> dict[str, Any]:
+    return {
+        "metric": figure.metric.name,
+        "unit": figure.metric.header,
+        "before": figure.before,
+        "now": figure.now,
+        "worse_by": figure.worse_by,
+        "worse_by_low": figure.low,
+        "worse_by_high": figure.high,
+        "answer": figure.answer.value,
+        "limit": figure.limit,
+        "launches_before": figure.launches[0],
+        "launches_now": figure.launches[1],
+        "launches_required": figure.required,
+        "noise": None if figure.noise is None else figure.noise.value,
+        "least_shown": figure.least_shown,
+        "by_plain_threshold": figure.plain,
+    }

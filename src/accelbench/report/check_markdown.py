@@ -1,0 +1,46 @@
+"""A check as Markdown: what a pull request shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accelbench.analysis.checking import BAD, Check, Checked, Outcome
+from accelbench.exchange.markdown_export import escaped, table
+from accelbench.exchange.titles import title
+from accelbench.report.check import answer, change, headline, ordered, sentences, shown
+
+_HEADINGS = ("what", "figure", "before", "now", "change", "answer")
+_RIGHT = frozenset({"before", "now", "change"})
+_MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
+
+
+def summary(check: Check, about: Mapping[str, Any]) -> str:
+    """The whole: what is bad or unknown in sight, the rest folded away."""
+    lines = [f"### {_MARKS.get(check.outcome, '✅')} {escaped(headline(check))}", ""]
+    lines += [f"Against {escaped(str(about['baseline']))}, on {escaped(about['machine'])}.", ""]
+    seen = [one for one in ordered(check) if one.outcome in (*BAD, Outcome.CANNOT_TELL)]
+    rest = [one for one in ordered(check) if one not in seen]
+    if seen:
+        lines += [*table(_HEADINGS, _rows(seen), _RIGHT), ""]
+    if rest:
+        lines += [f"<details><summary>{len(rest)} others</summary>", ""]
+        lines += [*table(_HEADINGS, _rows(rest), _RIGHT), "", "</details>", ""]
+    lines += [f"- {escaped(sentence)}" for sentence in sentences(check, about)]
+    return "\n".join(lines) + "\n\n"
+
+
+def _rows(questions: Iterable[Checked]) -> Iterable[list[str]]:
+    for one in questions:
+        figures = shown(one)
+        if not figures:
+            yield [title(one.row), "", "", "", "", one.outcome.value]
+        for number, figure in enumerate(figures):
+            yield [
+                "" if number else title(one.row),
+                f"{figure.metric.name}, {figure.metric.header}",
+                f"{figure.before:.4g}",
+                f"{figure.now:.4g}",
+                change(figure),
+                answer(figure),
+            ]

@@ -1,0 +1,138 @@
+"""Now beside a baseline: matched by what was asked, refused where not alike, failures told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asked_rows import row
+
+from accelbench.analysis.checking import Check, Checked, Outcome, checked
+from accelbench.analysis.judging import Answer
+from accelbench.core.columns import ASKED
+from accelbench.measure.launches import Noise
+
+NOW = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
+TIMES = (8.0, 8.01, 7.99, 8.02, 7.98, 8.0)
+
+
+def launches(factor: float = 1.0, **changes: Any) -> list[dict[str, Any]]:
+    return [
+        row(
+            **{
+                "launch": n,
+                "latency_p50_ms": ms * factor,
+                "latency_mean_ms": ms * factor,
+                **changes,
+            }
+        )
+        for n, ms in enumerate(TIMES)
+    ]
+
+
+def only(found: Check) -> Checked:
+    (one,) = found.questions
+    return one
+
+
+def test_each_figure_is_judged_apart() -> None:
+    found = only(checked(launches(memory_peak_mb=120.0, **NOW), launches()))
+    assert found.outcome is Outcome.WORSE
+    answers = {one.metric.name: one.answer for one in found.figures}
+    assert answers == {
+        "latency": Answer.STEADY,
+        "throughput": Answer.STEADY,
+        "memory": Answer.WORSE,
+    }
+
+
+def test_what_is_slower_is_worse_and_the_whole_with_it() -> None:
+    found = checked(launches(1.1, **NOW), launches())
+    assert (only(found).outcome, found.outcome) == (Outcome.WORSE, Outcome.WORSE)
+    assert checked(launches(0.9, **NOW), launches()).outcome is Outcome.STEADY
+    assert only(checked(launches(0.9, **NOW), launches())).outcome is Outcome.BETTER
+
+
+def test_only_what_was_asked_alike_is_held_against_each_other() -> None:
+    found = checked([*launches(**NOW), *launches(2.0, batch_size=8, **NOW)], launches())
+    assert only(found).row["batch_size"] == 1
+    assert [one["batch_size"] for one in found.not_before] == [8]
+    found = checked(launches(**NOW), [*launches(), *launches(precision="bf16")])
+    assert [one["precision"] for one in found.not_measured] == ["bf16"]
+    assert checked(launches(batch_size=8), launches()).outcome is Outcome.CANNOT_TELL
+
+
+def test_of_a_baseline_the_newest_run_of_a_question_counts() -> None:
+    older = launches(0.5, run_id="r0", started_at="2025-01-01 00:00:00")
+    assert only(checked(launches(**NOW), [*older, *launches()])).outcome is Outcome.STEADY
+
+
+def test_what_no_longer_runs_is_a_regression_and_what_runs_now_is_none() -> None:
+    lost = row(
+        **NOW, status="out_of_memory", reason="out_of_memory", message="too large",
+        threads=None, device_name=None, latency_p50_ms=None, latency_mean_ms=None,
+    )  # fmt: skip
+    found = checked([lost], launches())
+    assert (only(found).outcome, found.outcome) == (Outcome.BROKEN, Outcome.WORSE)
+    assert only(found).why == "out_of_memory: too large"
+    assert not found.not_measured
+    before = {**lost, "run_id": "r1"}
+    assert only(checked(launches(**NOW), [before])).outcome is Outcome.MENDED
+    assert only(checked([lost], [before])).outcome is Outcome.FAILS_STILL
+    assert checked([lost], [before]).outcome is Outcome.STEADY
+
+
+def test_a_launch_that_was_lost_beside_good_ones_is_told() -> None:
+    lost = row(**NOW, status="failed", reason="crashed", latency_p50_ms=None, latency_mean_ms=None)
+    found = only(checked([*launches(**NOW), lost], launches()))
+    assert (found.outcome, found.why) == (Outcome.BROKEN, "1 of 7 launches: crashed")
+
+
+def test_what_is_not_alike_cannot_be_told_unless_it_is_allowed() -> None:
+    for change, name in (
+        ({"weights_digest": "v"}, "weights"),
+        ({"workarounds": ["eager"]}, "workarounds"),
+        ({"emulated": True}, "emulated"),
+        ({"provenance": "imported"}, "source"),
+    ):
+        now = launches(**NOW, **change)
+        found = only(checked(now, launches()))
+        assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, f"not alike: {name}")
+        assert only(checked(now, launches(), allow=[name])).outcome is Outcome.STEADY
+
+
+def test_conditions_that_differ_are_said() -> None:
+    now = launches(**NOW, conditions={"versions": {"torch": "2.14"}})
+    assert only(checked(now, launches())).differs == ("versions.torch 2.13 → 2.14",)
+
+
+def test_a_baseline_that_says_less_matches_by_what_it_says() -> None:
+    told = set(ASKED) - {"threads", "options", "weights", "device_name"}
+    before = [{name: value for name, value in one.items() if name not in {"threads", "options"}}
+              for one in launches()]  # fmt: skip
+    assert only(checked(launches(**NOW), before, told=told)).outcome is Outcome.STEADY
+    both = [*launches(**NOW), *launches(threads=1, **NOW)]
+    found = checked(both, before, told=told)
+    assert {one.outcome for one in found.questions} == {Outcome.CANNOT_TELL}
+    assert found.questions[0].why == "the baseline does not say which threads it is of"
+
+
+def test_noise_that_is_known_from_older_runs_counts() -> None:
+    quiet = only(checked(launches(1.05, **NOW), launches()))
+    assert quiet.outcome is Outcome.WORSE
+    loud = checked(launches(1.05, **NOW), launches(), known=lambda row, metric: Noise(0.05, 90))
+    assert only(loud).outcome is Outcome.CANNOT_TELL
+    assert "launches a side are too few at this noise" in only(loud).why
+
+
+def test_what_moved_together_is_rather_the_machine() -> None:
+    def of(factors: dict[int, float]) -> Check:
+        now = [one for b, f in factors.items() for one in launches(f, batch_size=b, **NOW)]
+        then = [one for b in factors for one in launches(batch_size=b)]
+        return checked(now, then)
+
+    together = of({1: 1.06, 8: 1.05, 32: 1.07}).together
+    assert together is not None
+    assert 0.05 < together < 0.07
+    assert of({1: 1.06, 8: 1.05}).together is None
+    assert of({1: 1.06, 8: 1.05, 32: 0.95}).together is None
+    assert of({1: 1.06, 8: 1.05, 32: 1.001}).together is None

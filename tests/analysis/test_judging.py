@@ -1,0 +1,126 @@
+"""Worse, better, steady or unknown: from launches; of a single one by a plain threshold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from accelbench.analysis.judging import METRICS, Answer, Judged, judged
+from accelbench.measure.launches import Noise, pooled, pooled_noise
+
+LATENCY, THROUGHPUT, MEMORY = METRICS
+QUIET = Noise(0.005, 8)
+
+
+def launches(center: float, noise: float = 0.004, count: int = 8, seed: int = 0) -> list[float]:
+    drawn = np.random.default_rng(seed).normal(0.0, noise, count)
+    drawn -= drawn.mean()
+    return [center * math.exp(one) for one in drawn]
+
+
+def of(before: float, now: float, noise: Noise | None = QUIET, count: int = 8) -> Judged:
+    return judged(LATENCY, launches(before, count=count), launches(now, count=count, seed=1), noise)
+
+
+def test_a_change_beyond_the_noise_is_worse_or_better() -> None:
+    assert of(10.0, 10.6).answer is Answer.WORSE
+    assert of(10.0, 9.4).answer is Answer.BETTER
+    assert of(10.0, 10.0).answer is Answer.STEADY
+    assert of(10.0, 10.6).worse_by == pytest.approx(0.06)
+
+
+def test_a_change_that_is_sure_but_small_is_none() -> None:
+    found = of(10.0, 10.2)
+    assert found.low is not None
+    assert found.low > 0.0  # sure to be there
+    assert (found.answer, found.limit) == (Answer.STEADY, 0.03)
+
+
+def test_the_threshold_is_what_a_change_has_to_exceed() -> None:
+    before, now = launches(10.0), launches(10.8, seed=1)
+    assert judged(LATENCY, before, now, QUIET).answer is Answer.WORSE
+    assert judged(LATENCY, before, now, QUIET, 0.1).answer is Answer.STEADY
+    assert judged(LATENCY, before, launches(11.2, seed=1), QUIET, 0.1).answer is Answer.WORSE
+
+
+def test_less_throughput_is_worse() -> None:
+    found = judged(THROUGHPUT, launches(100.0), launches(90.0, seed=1), QUIET)
+    assert found.answer is Answer.WORSE
+    assert found.worse_by == pytest.approx(1.0 / 0.9 - 1.0)
+    assert (
+        judged(THROUGHPUT, launches(90.0), launches(100.0, seed=1), QUIET).answer is Answer.BETTER
+    )
+
+
+def test_memory_that_is_the_same_to_the_byte_is_steady() -> None:
+    assert judged(MEMORY, [64.0] * 5, [64.0] * 5, Noise(0.0, 8)).answer is Answer.STEADY
+    assert judged(MEMORY, [64.0] * 5, [70.0] * 5, Noise(0.0, 8)).answer is Answer.WORSE
+
+
+def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
+    loud = of(10.0, 10.0, Noise(0.05, 30))
+    assert loud.answer is Answer.CANNOT_TELL
+    assert loud.limit == pytest.approx(3 * 0.05 * math.sqrt(2 / 8))
+    assert loud.required is not None
+    assert loud.required > 8
+    assert loud.least_shown is not None
+    assert loud.least_shown > loud.limit
+
+
+def test_few_launches_show_what_is_plain_but_never_that_nothing_changed() -> None:
+    assert of(10.0, 20.0, count=3).answer is Answer.WORSE
+    assert of(10.0, 10.0, count=3).answer is Answer.CANNOT_TELL
+    assert of(10.0, 10.0, count=4).required == 5
+
+
+def test_a_single_launch_has_the_plain_threshold_alone() -> None:
+    assert judged(LATENCY, [10.0], [11.2], None).answer is Answer.WORSE
+    assert judged(LATENCY, [10.0], [10.8], None).answer is Answer.STEADY
+    assert judged(LATENCY, [10.0], [8.0], None).answer is Answer.BETTER
+    assert judged(LATENCY, [10.0], [10.8], None, 0.05).answer is Answer.WORSE
+    assert judged(THROUGHPUT, [100.0], [92.0], None).answer is Answer.STEADY
+    assert judged(THROUGHPUT, [100.0], [89.0], None).answer is Answer.WORSE
+    found = judged(LATENCY, [10.0], [11.2, 11.3, 11.1], None)
+    assert found.plain
+    assert (found.launches, found.low) == ((1, 3), None)
+
+
+@given(
+    st.lists(st.floats(0.5, 2.0), min_size=4, max_size=8),
+    st.lists(st.floats(0.5, 2.0), min_size=4, max_size=8),
+)
+def test_the_interval_is_welchs(before: list[float], now: list[float]) -> None:
+    a, b = np.log(before), np.log(now)
+    if a.std() < 1e-3 or b.std() < 1e-3:
+        return
+    found = judged(LATENCY, before, now, QUIET)
+    interval = stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.99)
+    assert found.low is not None
+    assert found.high is not None
+    assert math.log1p(found.low) == pytest.approx(interval.low, rel=1e-6, abs=1e-9)
+    assert math.log1p(found.high) == pytest.approx(interval.high, rel=1e-6, abs=1e-9)
+
+
+@given(st.lists(st.lists(st.floats(0.5, 2.0), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_pooled_noise_is_the_spread_within_runs(runs: list[list[float]]) -> None:
+    centered = [np.log(run) - np.log(run).mean() for run in runs]
+    freedom = sum(len(run) - 1 for run in runs)
+    found = pooled_noise(runs)
+    if freedom == 0:
+        assert found is None
+        return
+    assert found is not None
+    wanted = math.sqrt(sum(float(one @ one) for one in centered) / freedom)
+    assert found.freedom == freedom
+    assert found.value == pytest.approx(wanted, abs=1e-12)
+
+
+def test_several_estimates_of_noise_count_by_what_they_rest_on() -> None:
+    assert pooled([]) is None
+    found = pooled([Noise(0.01, 30), Noise(0.02, 10)])
+    assert found == Noise(pytest.approx(math.sqrt((30 * 1e-4 + 10 * 4e-4) / 40)), 40)

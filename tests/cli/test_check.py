@@ -1,0 +1,207 @@
+"""`accelbench check` as people and machines meet it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import Command
+from stored_rows import MACHINE, store
+
+from accelbench.core.facts import RESULT, RUN_STARTED, Fact
+from accelbench.store.database import Database
+from accelbench.store.journal import Journal
+
+TIMES = (8.0, 8.01, 7.99, 8.02, 7.98, 8.0)
+DB = "accelbench.duckdb"
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command]) -> Command:
+    return command("check")
+
+
+def launches(factor: float = 1.0, day: int = 2, **changes: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "case_id": f"c{changes.get('batch_size', 1)}",
+            "series_key": f"s{changes.get('batch_size', 1)}",
+            "launch": n,
+            "latency_p50_ms": ms * factor,
+            "latency_mean_ms": ms * factor,
+            "throughput": 1e3 / (ms * factor),
+            "started_at": f"2026-01-{day:02d}T03:04:05.000000Z",
+            **changes,
+        }
+        for n, ms in enumerate(TIMES)
+    ]
+
+
+def both(folder: Path, factor: float, **changes: Any) -> None:
+    store(folder / DB, *launches(), run="r1", about={"label": "main", "git_branch": "trunk"})
+    store(folder / DB, *launches(factor, 3, **changes), run="r2", about={"label": "pr"})
+
+
+def test_what_became_slower_ends_with_1(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.08)
+    code, out, _ = shell("--baseline", "main")
+    assert code == 1
+    assert "Against main, on lab" in out
+    assert "+8.0%" in out
+    assert "worse" in out
+    assert "a change counts from 3.0%" in out
+    assert "Worse than the baseline: 1 worse" in out
+
+
+@pytest.mark.parametrize("word", ["main", "trunk", "r1"])
+def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path: Path, shell: Command, word: str) -> None:
+    both(tmp_path, 1.0)
+    found = shell.json("--baseline", word)
+    assert (found["outcome"], found["runs"]) == ("no change shown", ["r2"])
+    assert found["questions"][0]["baseline_run_id"] == "r1"
+
+
+def test_the_threshold_is_the_documents(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.08)
+    assert shell("--baseline", "main", "--threshold", "0.1")[0] == 0
+    assert shell("--compare-to", "main", "--regression-alert", "0.05")[0] == 1
+    assert shell("--baseline", "main", "--threshold", "0")[0] == 2
+
+
+def test_too_few_launches_end_with_4(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches()[:3], run="r1", about={"label": "main"})
+    store(tmp_path / DB, *launches(1.01, 3)[:3], run="r2")
+    code, out, _ = shell("--baseline", "main")
+    assert code == 4
+    assert "3 launches a side are too few at this noise: 5 would do" in " ".join(out.split())
+
+
+def test_older_runs_of_the_series_tell_its_noise(tmp_path: Path, shell: Command) -> None:
+    for number in range(4):
+        loud = [
+            {**one, "latency_p50_ms": ms}
+            for one, ms in zip(launches(day=1), (7.0, 9.0, 8.0, 7.0, 9.0, 8.0), strict=True)
+        ]
+        store(tmp_path / DB, *loud, run=f"r0{number}")
+    both(tmp_path, 1.08)
+    latency = shell("--baseline", "main", "--json")
+    assert latency[0] == 1  # throughput of older runs was steady
+    (found,) = json.loads(latency[1])["questions"]
+    noise = {one["metric"]: one["noise"] for one in found["figures"]}
+    assert noise["latency"] > 0.05 > noise["throughput"]
+    assert found["figures"][0]["answer"] == "can't tell"
+
+
+def test_a_file_is_a_baseline(tmp_path: Path, shell: Command, command: Any) -> None:
+    both(tmp_path, 1.2)
+    assert command("db")("export", "all.csv")[0] == 0
+    (tmp_path / DB).unlink()
+    store(tmp_path / "other.duckdb", *launches(1.2, 3), run="r9")
+    found = shell("--baseline", "all.csv", "--db", "other.duckdb", "--json")
+    assert found[0] == 0  # the newest run in it was as slow
+    notes = json.loads(found[1])["notes"]
+    assert "does not say which machine it is of" in notes[0]
+
+
+def test_a_single_figure_is_judged_by_the_threshold_with_a_warning(
+    tmp_path: Path, shell: Command, command: Any
+) -> None:
+    store(tmp_path / DB, *launches(), *launches(0.5, hardware="cuda", device_name="A card"))
+    assert command("compare")("--output", "baseline.csv")[0] == 0
+    store(tmp_path / DB, *launches(1.2, 3), run="r2")
+    code, out, _ = shell("--baseline", "baseline.csv")
+    assert code == 1
+    assert "Warning: of a single launch, a plain threshold of 10% decided" in out
+    assert "1 of the baseline were not measured now" in out
+    assert shell("--baseline", "baseline.csv", "--threshold", "0.3")[0] == 0
+
+
+def test_another_machine_is_refused_unless_it_is_allowed(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches(), run="r1", about={"label": "main"}, machine="elsewhere")
+    store(tmp_path / DB, *launches(1.0, 3), run="r2")
+    code, _, err = shell("--baseline", "main")
+    assert (code, "elsewhere" in err, "--allow machine" in err) == (2, True, True)
+    assert shell("--baseline", "main", "--allow", "machine")[0] == 0
+    body = {"environment": {**MACHINE, "machine": "elsewhere"}}
+    results = [
+        {**one, "result_id": f"x{n}", "model": "bert-tiny", "hardware": "cpu", "status": "ok",
+         "runtime": "pytorch", "provenance": "measured"}
+        for n, one in enumerate(launches())
+    ]  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps({"run": body, "results": results}))
+    assert shell("--baseline", "a.json")[0] == 2
+
+
+def test_another_database_is_a_baseline(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / "old.duckdb", *launches(), run="r1")
+    store(tmp_path / DB, *launches(1.08, 3), run="r2")
+    assert shell("--baseline", "old.duckdb")[0] == 1
+
+
+def test_the_newest_run_is_checked_or_those_that_are_named(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.08)
+    store(tmp_path / DB, *launches(1.0, 4), run="r3")
+    assert shell("--baseline", "main")[0] == 0
+    assert shell("--baseline", "main", "--run", "pr")[0] == 1
+    assert shell("--baseline", "main", "--run", "nobody")[0] == 4
+
+
+def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.08)
+    (tmp_path / "s.md").write_text("# before\n")
+    assert shell("--baseline", "main", "--markdown", "s.md")[0] == 1
+    said = (tmp_path / "s.md").read_text()
+    assert said.startswith("# before\n### ❌ Worse than the baseline: 1 worse\n")
+    assert "| what | figure | before | now | change | answer |" in said
+    assert "| bert-tiny pytorch/cpu fp32 batch 1 seq 128 | latency, ms | 8 | 8.64 | +8.0% (" in said
+
+
+def test_what_is_not_there_is_said(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.0)
+    for words, code in (
+        (("--baseline", "nothing"), 2),
+        (("--baseline", "missing.csv"), 2),
+        (("--baseline", "main", "--run", "r1"), 4),
+        (("gpt2", "--baseline", "main"), 4),
+        (("--baseline", "main", "--allow", "all"), 2),
+        ((), 2),
+    ):
+        found, out, err = shell(*words)
+        assert (found, out) == (code, ""), words
+        assert "Traceback" not in err
+
+
+def test_what_only_seemed_worse_is_measured_again(
+    tmp_path: Path, shell: Command, command: Any
+) -> None:
+    how = ("bert-tiny", "--hardware", "cpu", "--batch-sizes", "1", "--iterations", "5")
+    found = command("run").json(*how, "--warmup", "1", "--benchmark-only")
+    (real,) = found["results"]
+    database = Database(tmp_path / DB)
+    _, ((body,),) = database.query("SELECT body::VARCHAR FROM fact WHERE kind = 'run_started'")
+
+    def again(run: str, factor: float, **about: str) -> None:
+        times = {n: real["latency_p50_ms"] * factor * ms / 8.0 for n, ms in enumerate(TIMES)}
+        with Journal.create(database.journals, run) as journal:
+            journal.append(Fact(RUN_STARTED, run, {**json.loads(body), "run_id": run, **about}))
+            for n, ms in times.items():
+                figures = {"latency_p50_ms": ms, "latency_mean_ms": ms, "throughput": 1e3 / ms}
+                fact = {**real, **figures, "launch": n, "result_id": f"{run}-{n}", "run_id": run}
+                journal.append(Fact(RESULT, fact["result_id"], fact))
+
+    again("a", 1.0, label="main")
+    again("b", 10.0, label="pr")
+    check = ("--baseline", "main", "--run", "pr", "--threshold", "0.5", "--json")
+    code, out, _ = shell(*check)
+    assert (code, json.loads(out)["outcome"]) == (1, "worse")
+    _, out, err = shell(*check, "--rerun")
+    said = json.loads(out)
+    (latency, *_) = said["questions"][0]["figures"]
+    assert latency["worse_by"] < 3.0  # what was stored was ten times as slow
+    assert latency["launches_now"] == 5
+    assert said["runs"][0] == "b"
+    assert said["questions"][0]["run_id"] == said["runs"][1]
+    assert "bert-tiny" in err  # it is seen to measure

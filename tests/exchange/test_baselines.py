@@ -1,0 +1,103 @@
+"""A file as a baseline: each form that there is, and what is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_files import GUIDE
+
+from accelbench.analysis.comparison import compared
+from accelbench.analysis.questions import AXES
+from accelbench.core.columns import ASKED
+from accelbench.core.errors import UsageError
+from accelbench.exchange.baselines import read_baseline
+from accelbench.exchange.csv_export import write_csv as export_csv
+from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.result_file import write_one
+from accelbench.report.comparison import document, write_csv
+
+BODY: dict[str, Any] = {
+    "result_id": "i1", "case_id": "c1", "run_id": "r1", "model": "bert-tiny", "hardware": "cpu",
+    "runtime": "pytorch", "device_name": "A processor", "precision": "fp32", "batch_size": 8,
+    "mode": "inference", "threads": 2, "compiled": False, "options": {"hint": "latency"},
+    "status": "ok", "provenance": "measured", "latency_p50_ms": 8.0, "latency_mean_ms": 8.5,
+    "throughput": 940.0, "memory_peak_mb": 100.0, "workarounds": ["eager"],
+}  # fmt: skip
+ENVIRONMENT = {"machine": "lab", "cpu": "A processor"}
+
+
+def test_a_result_file_says_all_that_was_asked_and_the_machine(tmp_path: Path) -> None:
+    write_one(tmp_path / "ci.json", {"run_id": "r1", "environment": ENVIRONMENT}, [BODY])
+    found = read_baseline(tmp_path / "ci.json")
+    assert (found.told, found.environment) == (frozenset(ASKED), ENVIRONMENT)
+    (row,) = found.rows
+    assert row == {**row, **BODY}
+
+
+def test_an_export_keeps_every_value(tmp_path: Path) -> None:
+    export_csv(tmp_path / "all.csv", list(BODY), [BODY])
+    found = read_baseline(tmp_path / "all.csv")
+    assert found.rows == ({**BODY, "arm": ""},)
+    assert found.told == set(ASKED) & set(BODY)
+    assert found.environment is None
+
+
+def test_a_comparison_is_one_launch_a_side(tmp_path: Path) -> None:
+    sides = [
+        {**BODY, "launch": n, "hardware": hardware, "latency_p50_ms": ms}
+        for hardware, times in (("cpu", (8.0, 8.2, 8.4)), ("cuda", (2.0, 2.1)))
+        for n, ms in enumerate(times)
+    ]
+    found = compared(sides, AXES["hardware"])
+    write_csv(tmp_path / "analysis.csv", found, AXES["hardware"])
+    read = read_baseline(tmp_path / "analysis.csv")
+    cpu, cuda = read.rows
+    assert (cpu["latency_p50_ms"], cuda["latency_p50_ms"]) == (8.2, 2.05)
+    assert (cpu["memory_peak_mb"], cpu["throughput"]) == (100.0, 940.0)
+    assert cpu["options"] == {"hint": "latency"}
+    assert (cpu["threads"], cpu["compiled"], cpu["status"]) == (2, False, "ok")
+    assert "weights" not in read.told
+    lines = document(found, AXES["hardware"])
+    (tmp_path / "said.json").write_text(json.dumps({"comparisons": lines}))
+    again = read_baseline(tmp_path / "said.json")
+    assert [one["latency_p50_ms"] for one in again.rows] == [8.2, 2.05]
+
+
+def test_the_guides_table_says_no_more_than_it_does(tmp_path: Path) -> None:
+    (tmp_path / "baseline.csv").write_text(GUIDE, encoding="utf-8")
+    found = read_baseline(tmp_path / "baseline.csv")
+    assert {"model", "runtime", "hardware", "batch_size", "precision"} <= found.told
+    assert not {"options", "scenario", "world_size"} & found.told
+    assert found.rows[0]["provenance"] == "measured"
+    assert "source" not in found.rows[0]["conditions"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.csv", "x,y\n1,2\n", "line 1"),
+        ("a.csv", "", "line 1"),
+        ("a.json", '{"what": 1}', "'results'"),
+        ("a.json", "[]", "an object"),
+        ("a.json", '{"comparisons": [1]}', "an object"),
+        ("a.txt", "x", "no baseline"),
+    ],
+)
+def test_what_is_none_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_baseline(tmp_path / name)
+
+
+def test_a_figure_that_is_none_is_told_by_line_and_field(tmp_path: Path) -> None:
+    header = GUIDE.splitlines()[0].split(",")
+    cells = dict.fromkeys(header, "")
+    cells |= {"framework": "pytorch", "model": "bert", "device": "cpu", "dtype": "float32"}
+    cells |= {"batch_size": "many", "latency_mean_ms": "1"}
+    (tmp_path / "a.csv").write_text(",".join(header) + "\n" + ",".join(cells.values()) + "\n")
+    with pytest.raises(MalformedError) as refused:
+        read_baseline(tmp_path / "a.csv")
+    assert (refused.value.line, refused.value.field) == (2, "batch_size")
