@@ -52,6 +52,7 @@ class Metric:
     name: str
     header: str
     of: Callable[[Row], float | None]
+    sql: str  # the same of a row of benchmark_results
     lower_is_better: bool = True
 
 
@@ -67,10 +68,18 @@ def _memory(row: Row) -> float | None:
     return None if value is None else float(value)
 
 
+_ITEMS = "1e3 * coalesce(nullif(batch_size, 0), 1)"
+_STEP = "coalesce(latency_p50_ms, latency_mean_ms)"
 METRICS = (
-    Metric("latency", "ms", latency),
-    Metric("throughput", "items/s", _throughput, lower_is_better=False),
-    Metric("memory", "MB", _memory),
+    Metric("latency", "ms", latency, f"coalesce({_STEP}, {_ITEMS} / nullif(throughput, 0))"),
+    Metric(
+        "throughput",
+        "items/s",
+        _throughput,
+        f"coalesce(throughput, {_ITEMS} / {_STEP})",
+        lower_is_better=False,
+    ),
+    Metric("memory", "MB", _memory, "memory_peak_mb"),
 )
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "matrix": ("accelbench.cli.matrix", "Show what each platform is worth for each model."),
     "compare": ("accelbench.cli.compare", "Compare results along any axis."),
     "check": ("accelbench.cli.check", "Say whether anything became worse than a baseline."),
+    "history": ("accelbench.cli.history", "Show what changed over time, and since when."),
     "models": ("accelbench.cli.models", "List what can be measured by name."),
     "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
     "setup": ("accelbench.cli.setup", "Fetch what a runtime needs beside its packages."),

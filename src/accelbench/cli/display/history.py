@@ -1,0 +1,82 @@
+"""Series over time for people: a line of the course, and what happened where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import IO
+
+from accelbench.analysis.history import Point, Series
+from accelbench.cli.display.words import figure
+from accelbench.exchange.titles import title
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_WIDEST = 60
+_SHORT = 10  # characters of a commit
+
+
+def show(shown: Sequence[Series], looked_at: int, stream: IO[str] | None = None) -> None:
+    """Print it."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, file=stream)
+    for one in shown:
+        console.print(Text(_heading(one), style="bold"))
+        console.print(Text(f"  {spark([point.value for point in one.points])}"))
+        for line in _lines(one):
+            console.print(Text(f"  {line}"))
+        console.print()
+    quiet = looked_at - sum(one.changed for one in shown)
+    console.print(Text(f"{quiet} of {looked_at} series without a change."))
+
+
+def spark(values: Sequence[float]) -> str:
+    """A course in one line: the newest points, low to high."""
+    newest = values[-_WIDEST:]
+    low, high = min(newest), max(newest)
+    if high <= low:
+        return _LEVELS[0] * len(newest)
+    scale = (len(_LEVELS) - 1) / (high - low)
+    return "".join(_LEVELS[round((value - low) * scale)] for value in newest)
+
+
+def _heading(one: Series) -> str:
+    values = [point.value for point in one.points]
+    where = f", {one.row['device_name']}" if one.row.get("device_name") else ""
+    emulated = ", emulated" if one.row.get("emulated") else ""
+    return (
+        f"{title(one.row)}{where}{emulated}: {one.metric.name} {figure(values[-1])}"
+        f" {one.metric.header}, {len(values)} points, {figure(min(values))} – {figure(max(values))}"
+    )
+
+
+def _lines(one: Series) -> Iterable[str]:
+    told = one.course
+    if told is None:
+        return
+    for step in told.steps:
+        worse = (step.share > 0) == one.metric.lower_is_better
+        yield (
+            f"{step.share:+.1%} ({step.low:+.1%} … {step.high:+.1%}), {_word(worse)}: between"
+            f" {_place(one.points[step.at - 1])} and {_place(one.points[step.at])}"
+        )
+    for spike in told.spikes:
+        yield f"{spike.share:+.1%} at {_place(one.points[spike.at])} alone: it came back"
+    if told.drift is not None:
+        since = _place(one.points[told.drift.since])
+        yield f"{told.drift.share:+.1%} crept in since {since}, with no step"
+    if told.unconfirmed is not None:
+        last = told.unconfirmed
+        yield (
+            f"{last.share:+.1%} at {_place(one.points[last.at])}, the newest point: it stands alone"
+            " or begins a new level; measure again"
+        )
+
+
+def _word(worse: bool) -> str:
+    return "worse" if worse else "better"
+
+
+def _place(point: Point) -> str:
+    commit = f" {point.commit[:_SHORT]}" if point.commit else ""
+    return f"{point.moment[:16]}{commit}"

@@ -1,0 +1,126 @@
+"""`accelbench history`: what happened to a question's figures over time, and since which commit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from accelbench.analysis.history import FEWEST_POINTS, Point, Series, series_of
+from accelbench.analysis.judging import METRICS, Metric
+from accelbench.cli.filters import filters_of
+from accelbench.cli.lists import SpacedLists
+from accelbench.cli.stored import NothingMeasuredError, filled, rows_of, where_of
+from accelbench.core.errors import UsageError
+from accelbench.measure.changes import LEAST_CHANGE
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_METRICS = {metric.name: metric for metric in METRICS}
+_COLUMNS = (
+    *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
+    *("batch_size", "sequence_length", "image_size", "audio_seconds", "prompt_tokens"),
+    *("new_tokens", "denoising_steps", "mode", "scenario", "world_size", "options", "threads"),
+    *("emulated", "provenance"),
+)
+#: One point a run; an import brings figures of many moments in one run.
+_POINTS = """
+SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
+FROM benchmark_results
+WHERE {where} AND status = 'ok' AND series_key IS NOT NULL AND {value} > 0
+GROUP BY series_key, run_id, CASE WHEN provenance = 'imported' THEN started_at END
+QUALIFY count(*) OVER (PARTITION BY series_key) >= {fewest}
+"""
+
+
+@app.command(cls=SpacedLists)
+def history(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    metric: str = typer.Option("latency", "--metric", help=f"{', '.join(_METRICS)}."),
+    threshold: float = typer.Option(
+        LEAST_CHANGE, "--threshold", help="Changes below this share are not told: 0.03 for 3 %."
+    ),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    every: bool = typer.Option(False, "--all", help="Series in which nothing happened, too."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Show steps, spikes and drift in what was measured over time, and between which commits."""
+    if metric not in _METRICS:
+        raise UsageError(f"No metric is called {metric!r}.", f"Known: {', '.join(_METRICS)}.")
+    if not 0 < threshold < 10:
+        raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
+    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
+    where, values = where_of(filters)
+    database = filled(db or db_path)
+    found = series_in(database, _METRICS[metric], where, values, threshold)
+    if not found:
+        raise NothingMeasuredError(
+            f"{database.path} has no question that was measured {FEWEST_POINTS} times and more.",
+            "A point of a series is a run: measure the same again, for example each night.",
+        )
+    shown = [one for one in found if every or one.changed]
+    if as_json:
+        from accelbench.report.history import document
+
+        whole: dict[str, Any] = {
+            "metric": metric,
+            "threshold": threshold,
+            "series": [document(one) for one in shown],
+            "without_change": len(found) - sum(one.changed for one in found),
+        }
+        sys.stdout.write(json.dumps(whole, indent=1, allow_nan=False) + "\n")
+        return
+    from accelbench.cli.display.history import show
+
+    show(shown, len(found))
+
+
+def series_in(
+    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
+) -> list[Series]:
+    """Every series with points enough, that which became worst first."""
+    sql = _POINTS.format(value=metric.sql, where=where, fewest=FEWEST_POINTS)
+    _, rows = database.query(sql, values)
+    commits = _commits(database)
+    points: dict[str, list[Point]] = {}
+    for key, run, moment, value, launches in rows:
+        point = Point(str(moment or ""), str(run), commits.get(run, ""), float(value), launches)
+        points.setdefault(str(key), []).append(point)
+    about = _about(database, sorted(points))
+    found = [series_of(about[key], metric, several, least) for key, several in points.items()]
+    return sorted(found, key=lambda one: (-(one.newest_step or 0.0), str(one.row.get("model"))))
+
+
+def _commits(database: Database) -> dict[str, str]:
+    _, rows = database.query(
+        "SELECT run_id, git_commit FROM benchmark_runs WHERE git_commit IS NOT NULL"
+    )
+    return {str(run): str(commit) for run, commit in rows}
+
+
+def _about(database: Database, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A row of each series: what it is of."""
+    if not keys:
+        return {}
+    marks = ", ".join("?" * len(keys))
+    condition = (
+        f"series_key IN ({marks})"
+        " QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY started_at DESC) = 1"
+    )
+    rows = rows_of(database, _COLUMNS, condition, keys)
+    return {str(row["series_key"]): row for row in rows}

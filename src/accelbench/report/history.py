@@ -1,0 +1,53 @@
+"""A series over time in plain JSON values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelbench.analysis.history import Point, Series
+from accelbench.exchange.titles import title
+
+
+def document(series: Series) -> dict[str, Any]:
+    """All that is known of it; shares are of the figure itself, by its own sign."""
+    told = series.course
+    steps = told.steps if told else ()
+    spikes = told.spikes if told else ()
+    drift = told.drift if told else None
+    last = told.unconfirmed if told else None
+    return {
+        "what": title(series.row),
+        "series_key": series.row.get("series_key"),
+        "device_name": series.row.get("device_name"),
+        "unit": series.metric.header,
+        "noise": told.noise if told else None,
+        "points": [_point(point) for point in series.points],
+        "steps": [
+            {
+                "at": step.at,
+                "after": _point(series.points[step.at - 1]),
+                "since": _point(series.points[step.at]),
+                "change": step.share,
+                "low": step.low,
+                "high": step.high,
+                "worse": (step.share > 0) == series.metric.lower_is_better,
+                "p_value": step.p_value,
+            }
+            for step in steps
+        ],
+        "spikes": [{"at": spike.at, "change": spike.share} for spike in spikes],
+        "drift": None
+        if drift is None
+        else {"since": drift.since, "change": drift.share, "p_value": drift.p_value},
+        "unconfirmed": None if last is None else {"at": last.at, "change": last.share},
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {
+        "started_at": point.moment,
+        "run_id": point.run_id,
+        "git_commit": point.commit or None,
+        "value": point.value,
+        "launches": point.launches,
+    }

@@ -1,0 +1,132 @@
+"""`accelbench history` as people and machines meet it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+from accelbench.analysis.judging import METRICS
+from accelbench.cli.display.history import spark
+from accelbench.store.database import Database
+
+DB = "accelbench.duckdb"
+WOBBLE = (1.0, 1.004, 0.997, 1.002, 0.999, 1.003)
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command]) -> Command:
+    return command("history")
+
+
+def nights(folder: Path, *levels: float, **changes: Any) -> None:
+    """A run a night, of three launches."""
+    for day, level in enumerate(levels):
+        ms = 8.0 * level * WOBBLE[day % len(WOBBLE)]
+        launches = [
+            {
+                "series_key": "s",
+                "launch": n,
+                "latency_p50_ms": ms * factor,
+                "latency_mean_ms": ms,
+                "throughput": 1e3 / ms,
+                "started_at": f"2026-03-{day + 1:02d}T03:04:05.000000Z",
+                **changes,
+            }
+            for n, factor in enumerate((1.0, 0.999, 1.5))
+        ]
+        about = {"git_commit": f"{day:02d}abcdef0123456789"}
+        store(folder / DB, *launches, run=f"r{day:02d}{changes.get('model', '')}", about=about)
+
+
+def test_a_step_is_told_with_its_commits(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 8, *[1.1] * 6)
+    code, out, _ = shell()
+    said = " ".join(out.split())
+    assert code == 0
+    assert "bert-tiny pytorch/cpu fp32 batch 1 seq 128, A processor: latency" in said
+    assert "worse: between 2026-03-08 03:04 07abcdef01 and 2026-03-09 03:04 08abcdef01" in said
+    assert "+9." in said or "+10." in said
+    assert "0 of 1 series without a change" in said
+
+
+def test_json_has_every_point_and_what_happened(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 8, *[1.1] * 6)
+    (one,) = shell.json()["series"]
+    assert [point["launches"] for point in one["points"]] == [3] * 14
+    assert one["points"][0]["value"] == pytest.approx(8.0)  # the median over launches
+    (step,) = one["steps"]
+    assert (step["at"], step["worse"], step["since"]["git_commit"]) == (
+        8,
+        True,
+        "08abcdef0123456789",
+    )
+    assert step["low"] < 0.1 < step["high"]
+    assert (one["spikes"], one["drift"], one["unconfirmed"]) == ([], None, None)
+
+
+def test_throughput_has_its_own_sign(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 8, *[1.1] * 6)
+    (one,) = shell.json("--metric", "throughput")["series"]
+    assert one["steps"][0]["change"] == pytest.approx(1 / 1.1 - 1, abs=0.01)
+    assert one["steps"][0]["worse"]
+
+
+def test_spikes_and_the_newest_point_are_told_apart(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 5, 1.4, *[1.0] * 5, 1.3)
+    (one,) = shell.json()["series"]
+    assert ([spike["at"] for spike in one["spikes"]], one["steps"]) == ([5], [])
+    assert one["unconfirmed"]["at"] == 11
+    said = " ".join(shell()[1].split())
+    assert "alone: it came back" in said
+    assert "it stands alone or begins a new level; measure again" in said
+
+
+def test_series_without_a_change_are_counted_and_shown_on_request(
+    tmp_path: Path, shell: Command
+) -> None:
+    nights(tmp_path, *[1.0] * 6)
+    assert shell.json() == {
+        "metric": "latency", "threshold": 0.03, "series": [], "without_change": 1,
+    }  # fmt: skip
+    assert len(shell.json("--all")["series"]) == 1
+    assert "1 of 1 series without a change" in shell()[1]
+
+
+def test_few_points_have_no_history(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, 1.0, 1.0, 1.0)
+    code, out, err = shell()
+    assert (code, out) == (4, "")
+    assert "measured 4 times and more" in err
+
+
+@pytest.mark.parametrize("words", [("--metric", "colour"), ("--threshold", "0")])
+def test_wrong_words_are_refused(shell: Command, words: tuple[str, ...]) -> None:
+    assert shell(*words)[0] == 2
+
+
+def test_a_metric_is_the_same_in_sql(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"latency_p50_ms": 2.0, "latency_mean_ms": 3.0, "throughput": 5.0},
+        {"latency_p50_ms": None, "latency_mean_ms": 3.0, "throughput": None, "batch_size": 8},
+        {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 40.0, "batch_size": 8},
+        {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": None},
+        {"batch_size": None, "latency_p50_ms": None, "throughput": None, "memory_peak_mb": None},
+    ]
+    store(tmp_path / DB, *rows)
+    database = Database(tmp_path / DB)
+    database.fill()
+    for metric in METRICS:
+        _, found = database.query(f"SELECT {metric.sql} FROM benchmark_results ORDER BY result_id")
+        wanted = [metric.of(row) for row in database.results()]
+        assert [value for (value,) in found] == wanted, metric.name
+
+
+def test_a_course_in_one_line() -> None:
+    assert spark([1.0, 2.0, 8.0, 4.5]) == "▁▂█▅"
+    assert spark([3.0, 3.0]) == "▁▁"
+    assert len(spark([float(n) for n in range(200)])) == 60
