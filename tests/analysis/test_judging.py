@@ -124,3 +124,20 @@ def test_several_estimates_of_noise_count_by_what_they_rest_on() -> None:
     assert pooled([]) is None
     found = pooled([Noise(0.01, 30), Noise(0.02, 10)])
     assert found == Noise(pytest.approx(math.sqrt((30 * 1e-4 + 10 * 4e-4) / 40)), 40)
+
+
+def test_launches_that_drift_count_for_fewer() -> None:
+    """Forty launches on a machine that wanders tell less than forty of one that does not."""
+    rng = np.random.default_rng(5)
+    calm = rng.normal(0.0, 0.02, 80)
+    wandering = np.empty(80)
+    wandering[0] = 0.0
+    for n in range(1, 80):
+        wandering[n] = 0.9 * wandering[n - 1] + rng.normal(0.0, 0.02 * math.sqrt(1 - 0.81))
+    found = {}
+    for name, logs in (("calm", calm), ("wandering", wandering)):
+        both = [math.exp(one) for one in logs]
+        found[name] = judged(LATENCY, both[:40], both[40:], Noise(0.02, 78))
+    wide = {name: one.high - one.low for name, one in found.items() if one.high and one.low}
+    assert wide["wandering"] > 1.5 * wide["calm"]
+    assert found["wandering"].limit > found["calm"].limit

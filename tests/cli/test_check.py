@@ -11,6 +11,7 @@ import pytest
 from shells import Command
 from stored_rows import MACHINE, store
 
+from accelbench.cli import noise
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
@@ -172,6 +173,26 @@ def test_what_is_not_there_is_said(tmp_path: Path, shell: Command) -> None:
         found, out, err = shell(*words)
         assert (found, out) == (code, ""), words
         assert "Traceback" not in err
+
+
+def test_a_machine_s_noise_is_stated(
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = [{**one, "launch": n} for n, one in enumerate([*launches(), *launches()])]
+    store(tmp_path / DB, *alike, run="aa")
+    Database(tmp_path / DB).fill()
+    asked: list[tuple[Any, int]] = []
+    monkeypatch.setattr(
+        noise, "_measured", lambda _, words, count: asked.append((words, count)) or "aa"
+    )
+    found = shell.json("bert-tiny", "--noise", "6", "--batch-sizes", "8")
+    assert asked == [({"model": ("bert-tiny",), "batch_size": (8,)}, 12)]
+    latency, throughput, memory = found["floors"]
+    assert latency["noise"] == pytest.approx(0.0016, rel=0.2)
+    assert latency["against_itself"] == "no change shown"
+    assert (memory["noise"], len(throughput["values"])) == (0.0, 12)
+    assert "noise 0.1" in shell("--noise", "6")[1]
+    assert shell("--noise", "4")[0] == 2
 
 
 def test_what_only_seemed_worse_is_measured_again(

@@ -215,9 +215,13 @@ def _figure(
 
 
 def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
-    """One value a launch; nothing of time, rate or memory is ever 0."""
-    found = (metric.of(row) for row in rows)
+    """One value a launch, in order of time; nothing of time, rate or memory is ever 0."""
+    found = (metric.of(row) for row in sorted(rows, key=_moment))
     return [value for value in found if value is not None and 0 < value < math.inf]
+
+
+def _moment(row: Row) -> tuple[str, int]:
+    return str(row.get("started_at") or ""), int(row.get("launch") or 0)
 
 
 def _of(figures: Sequence[Judged]) -> tuple[Outcome, str]:

@@ -22,6 +22,7 @@ from accelbench.measure.launches import (
     LEAST_EFFECT,
     Noise,
     RatioInterval,
+    independent,
     least_effect,
     minimum_detectable_effect,
     required_launches,
@@ -113,15 +114,15 @@ def judged(
 
     Args:
         metric: which figure.
-        before: one value a launch; at least one.
-        now: the same; neither side in any order.
+        before: one value a launch, in order of time; at least one.
+        now: the same.
         noise: of launches of this question, from all that is known of it.
         threshold: what a change has to exceed at least, as a share.
     """
     interval = unpaired_interval(*_as_times(metric, before, now), _LEVEL)
     if interval is None or noise is None:
         return _by_threshold(metric, before, now, noise, threshold)
-    k = min(len(before), len(now))
+    k = min(independent(before), independent(now))
     asked = max(threshold or 0.0, LEAST_EFFECT)
     limit = max(asked, least_effect(k, noise.value))
     return Judged(

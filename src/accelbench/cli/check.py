@@ -25,8 +25,8 @@ _EXITS = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
 @app.command(cls=SpacedLists)
 def check(
     models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
-    baseline: str = typer.Option(
-        ...,
+    baseline: str | None = typer.Option(
+        None,
         "--baseline",
         "--compare-to",
         help="A CSV, JSON or database file; a run, label, branch.",
@@ -58,6 +58,12 @@ def check(
         help="Measure again, in as many launches as the noise asks for, what seems worse or cannot"
         " be told, and judge by that.",
     ),
+    noise: int | None = typer.Option(
+        None,
+        "--noise",
+        metavar="LAUNCHES",
+        help="Instead: measure the same so many times a side, and say what it differs by.",
+    ),
     markdown: Path | None = typer.Option(
         None, "--markdown", help="Add a summary in Markdown to this file, as pull requests show it."
     ),
@@ -75,6 +81,14 @@ def check(
         raise UsageError(f"{threshold:g} is no threshold.", "0.1 stands for 10 %.")
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
+    if noise is not None:
+        from accelbench.cli.noise import noise_floor
+        from accelbench.store.database import Database, default_path
+
+        database = Database(default_path(db or db_path))
+        raise typer.Exit(noise_floor(database, filters, noise, as_json))
+    if baseline is None:
+        raise UsageError("There is nothing to check against.", "Name a --baseline.")
     sought = Sought(filters, tuple(words(run)), machine, allowed)
     database = filled(db or db_path)
     found = baseline_for(database, baseline, sought)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
 
+from accelbench.measure.autocorrelation import effective_size
 from accelbench.measure.student import t_cdf, t_quantile
 
 FEWEST_LAUNCHES = 5
@@ -28,6 +29,8 @@ MOST_LAUNCHES = 40
 LEAST_EFFECT = 0.03
 _ALPHA = 0.01
 _POWER = 0.8
+#: Fewer launches do not tell how alike neighbours are.
+_CORRELATED = 10
 
 
 class Answer(StrEnum):
@@ -134,16 +137,19 @@ def unpaired_interval(
 ) -> RatioInterval | None:
     """Welch's t on log medians: for launches that were not interleaved, however many a side.
 
-    None below two launches on either side. It cannot tell a drift between the sides from a
+    Launches one after the other are not independent on a machine that drifts: with ten and more
+    on a side they count for as many as tell the same, so they are to come in order of time. None
+    below two launches on either side. It cannot tell a drift between the sides from a
     difference: a verdict wants pairs.
     """
     first, second = _logs(a), _logs(b)
     if len(first) < 2 or len(second) < 2:
         return None
     center = fmean(second) - fmean(first)
-    parts = [stdev(logs) ** 2 / len(logs) for logs in (first, second)]
+    counts = [_independent(logs) for logs in (first, second)]
+    parts = [stdev(logs) ** 2 / n for logs, n in zip((first, second), counts, strict=True)]
     error = math.sqrt(sum(parts))
-    freedom = _welch(parts, [len(first), len(second)])
+    freedom = _welch(parts, counts)
     reach = t_quantile((1.0 + level) / 2.0, freedom) * error
     return RatioInterval(
         math.exp(center),
@@ -153,6 +159,11 @@ def unpaired_interval(
         _p_value(center, error, freedom),
         min(len(first), len(second)),
     )
+
+
+def independent(medians: Sequence[float]) -> int:
+    """How many independent launches would tell as much; of a few nobody can say, and all count."""
+    return int(_independent(_logs(medians)))
 
 
 def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
@@ -230,7 +241,11 @@ def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
     return reach * _comparison_noise(k, noise)
 
 
-def _welch(parts: Sequence[float], counts: Sequence[int]) -> float:
+def _independent(logs: Sequence[float]) -> float:
+    return float(len(logs)) if len(logs) < _CORRELATED else max(2.0, effective_size(logs))
+
+
+def _welch(parts: Sequence[float], counts: Sequence[float]) -> float:
     """Degrees of freedom of two means' difference, by Welch and Satterthwaite."""
     below = sum(part**2 / (n - 1) for part, n in zip(parts, counts, strict=True))
     return sum(parts) ** 2 / below if below > 0.0 else float(sum(counts) - 2)

@@ -1,0 +1,71 @@
+"""A machine's noise floor: launches of one and the same thing, held against each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from accelbench.analysis.judging import METRICS, Judged, Metric, Row, judged
+from accelbench.core.words import Status
+from accelbench.measure.launches import (
+    FEWEST_LAUNCHES,
+    Noise,
+    aa_noise,
+    abba,
+    least_effect,
+    minimum_detectable_effect,
+    required_launches,
+)
+
+#: Of so many launches a side it is told what they find.
+_SIDES = (5, 10, 20, 40)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """One figure of one question, measured again and again."""
+
+    row: Row
+    metric: Metric
+    values: tuple[float, ...]  # one a launch, in order of time
+    noise: float
+    against_itself: Judged  # every second one held against the others: nothing changed
+
+    @property
+    def launches_for_the_least(self) -> int:
+        """How many a side show the smallest change that counts at all."""
+        return required_launches(self.noise)
+
+    def finds(self) -> list[tuple[int, float, float | None]]:
+        """For so many launches a side: what a change has to exceed, and which is found."""
+        return [
+            (k, least_effect(k, self.noise), minimum_detectable_effect(k, self.noise))
+            for k in _SIDES
+        ]
+
+
+def floors(rows: Iterable[Row]) -> list[Floor]:
+    """The noise of each question's figures; of those that ran in twice five launches and more."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get("status") == Status.OK:
+            found.setdefault(str(row.get("case_id")), []).append(row)
+    return [
+        floor
+        for launches in found.values()
+        for metric in METRICS
+        if (floor := _floor(launches, metric)) is not None
+    ]
+
+
+def _floor(launches: Sequence[Row], metric: Metric) -> Floor | None:
+    ordered = sorted(launches, key=lambda row: int(row.get("launch") or 0))
+    values = [value for row in ordered if (value := metric.of(row)) is not None and value > 0]
+    noise = aa_noise(values)
+    pairs = len(values) // 2
+    if noise is None or pairs < FEWEST_LAUNCHES:
+        return None
+    arms = abba(pairs)
+    sides = [[v for v, of in zip(values, arms, strict=False) if of == arm] for arm in "ab"]
+    itself = judged(metric, sides[0], sides[1], Noise(noise, len(values) - 1))
+    return Floor(ordered[0], metric, tuple(values), noise, itself)

@@ -1,0 +1,38 @@
+"""A machine's noise floor for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import IO
+
+from accelbench.analysis.noise import Floor
+from accelbench.exchange.titles import title
+
+
+def show(found: Sequence[Floor], stream: IO[str] | None = None) -> None:
+    """Print it."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, file=stream)
+    for name, floors in groupby(found, key=lambda one: title(one.row)):
+        console.print(Text(name, style="bold"))
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for one in floors:
+            table.add_row(
+                f"  {one.metric.name}",
+                f"noise {one.noise:.2%}",
+                "launches find "
+                + ", ".join(f"{k}: {shown:.1%}" for k, _, shown in one.finds() if shown),
+                f"against itself: {one.against_itself.answer.value}",
+            )
+        console.print(table)
+    console.print()
+    console.print(
+        Text(
+            "Noise is what launches of the same differ by. So many launches a side find a change of"
+            " so much, four times in five; accelbench check knows this noise from now on."
+        )
+    )

@@ -1,0 +1,104 @@
+"""`check --noise`: what this machine's launches differ by where nothing changed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.noise import Floor, floors
+from accelbench.catalog.find import find
+from accelbench.cli.baselines import rows_of_runs
+from accelbench.cli.display.watch import watch_for
+from accelbench.cli.filters import Filters
+from accelbench.cli.stored import NothingMeasuredError
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
+from accelbench.core.facts import new_run_id
+from accelbench.core.words import Mode
+from accelbench.exchange.titles import title
+from accelbench.hardware.detect import detect_all
+from accelbench.hardware.environment import environment
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.run import estimates, journey
+from accelbench.run.context import Settings
+from accelbench.run.journey import Journey
+from accelbench.run.plan import Request
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+_DEFAULT_MODEL = "bert-tiny"
+
+
+def noise_floor(database: Database, asked: Filters, launches: int, as_json: bool) -> int:
+    """Measure the same so many times a side, say what it differs by, and return the exit code.
+
+    Args:
+        database: where the results go: later checks of the same know its noise from them.
+        asked: which models, on what; a small one on the CPU where nothing is named.
+        launches: a side.
+        as_json: one document instead of a table.
+    """
+    if launches < FEWEST_LAUNCHES:
+        raise UsageError(f"{launches} launches a side say little.", "Take five or more.")
+    run = _measured(database, asked, 2 * launches)
+    found = floors(rows_of_runs(database, [run]))
+    if not found:
+        raise NothingMeasuredError(f"No launch of run {run} came to a figure.")
+    if as_json:
+        document = {"run_id": run, "launches": launches, "floors": [_told(one) for one in found]}
+        sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+    else:
+        from accelbench.cli.display.noise import show
+
+        show(found)
+    steady = all(one.against_itself.answer.value == "no change shown" for one in found)
+    return EXIT_OK if steady else EXIT_CANNOT_TELL
+
+
+def _measured(database: Database, asked: Filters, launches: int) -> str:
+    """The run that measured it."""
+    present, runtimes = detect_all(), journey.installed_runtimes()
+    models = _models(asked)
+    request = Request(
+        models=tuple(find(name) for name in models),
+        hardware=asked.get("hardware", ("cpu",)),
+        runtimes=asked.get("runtime", ()),
+        precisions=asked.get("precision", ("fp32",)),
+        batch_sizes=asked.get("batch_size", (1,)),
+        modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),
+    )
+    plan = journey.plan_for(request, present, runtimes)
+    settings = Settings(run_id=new_run_id(), launches=launches)
+    about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": "noise"}
+    database.ensure()
+    watch = watch_for(sys.stderr, quiet=False)
+    total = plan.measurements(launches)
+    watch.started(settings.run_id, total, estimates.seconds(plan, settings))
+    planned = Journey(plan, settings, runtimes, about)
+    journey.start(planned, database.journals, watch, environment())
+    for problem in database.fill().problems:
+        watch.note(problem)
+    return settings.run_id
+
+
+def _models(asked: Filters) -> Sequence[str]:
+    """Named ones by the catalogue's names: beside each stands the word that was typed."""
+    return tuple(dict.fromkeys(find(name).id for name in asked.get("model", (_DEFAULT_MODEL,))))
+
+
+def _told(one: Floor) -> dict[str, Any]:
+    return {
+        "what": title(one.row),
+        "metric": one.metric.name,
+        "noise": one.noise,
+        "values": list(one.values),
+        "against_itself": one.against_itself.answer.value,
+        "launches_for_the_least_change": one.launches_for_the_least,
+        "finds": [
+            {"launches": k, "has_to_exceed": least, "found": shown}
+            for k, least, shown in one.finds()
+        ],
+    }
