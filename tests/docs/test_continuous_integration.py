@@ -1,0 +1,147 @@
+"""The action and the documented job: their steps run as a runner would run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from accelbench.cli import check, run
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "continuous-integration.md").read_text(encoding="utf-8")
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+COMMANDS = {"run": run.app, "check": check.app}
+
+#: Stands for every program that a step starts: what it was asked is kept, the gate says no.
+STAND_IN = """#!/bin/sh
+echo "$(basename "$0") $*" >> "$ASKED"
+[ "$1" = check ] && exit "${OUTCOME:-0}"
+exit 0
+"""
+
+
+def jobs_in(page: str) -> list[Any]:
+    return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+
+
+def understood(words: list[str]) -> None:
+    """The command line takes these words."""
+    program, name, *rest = words
+    assert program == "accelbench"
+    command = typer.main.get_command(COMMANDS[name])
+    command.make_context(name, rest)
+
+
+def git(folder: Path, *words: str) -> str:
+    line = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    done = subprocess.run(line, cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two commits, and programs that only write down what they were asked."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    for name in ("first", "second"):
+        (folder / name).write_text(name)
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", name)
+    (tmp_path / "bin").mkdir()
+    for name in ("accelbench", "python"):
+        program = tmp_path / "bin" / name
+        program.write_text(STAND_IN)
+        program.chmod(0o755)
+    return folder
+
+
+def steps(folder: Path, inputs: dict[str, str], outcome: int = 0) -> tuple[int, list[str]]:
+    """Run the action's steps: how the last ended, and what was asked of programs."""
+    aside = folder.parent
+    given = {name: one.get("default", "") for name, one in ACTION["inputs"].items()} | inputs
+    temp = aside / "temp"
+    temp.mkdir(exist_ok=True)
+    code = 0
+    for step in ACTION["runs"]["steps"]:
+        said = {
+            name: value.replace("${{ runner.temp }}", str(temp))
+            for name, value in step.get("env", {}).items()
+        }
+        for name, value in said.items():
+            of = re.fullmatch(r"\$\{\{ inputs\.([a-z-]+) \}\}", value)
+            said[name] = given[of[1]] if of else value
+        about = {
+            "PATH": f"{aside / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(aside),
+            "ASKED": str(aside / "asked"),
+            "OUTCOME": str(outcome),
+            "RUNNER_TEMP": str(temp),
+            "GITHUB_STEP_SUMMARY": str(temp / "summary.md"),
+            "GITHUB_OUTPUT": str(temp / "output"),
+        }
+        line = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        code = subprocess.run(
+            line, cwd=folder, env=about | said, check=False, capture_output=True
+        ).returncode
+        if code:
+            break
+    return code, (aside / "asked").read_text().splitlines()
+
+
+def test_both_commits_are_measured_and_checked(repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD~1")
+    inputs = {
+        "models": "bert-base vit-base",
+        "arguments": "--hardware cpu --batch-sizes 1,8",
+        "baseline": first,
+        "threshold": "0.1",
+        "install": "python -m pip install -e .",
+    }
+    code, asked = steps(repository, inputs)
+    assert code == 0
+    assert asked[0] == "python -m pip install accelbench[torch]"
+    measured = [line for line in asked if line.startswith("accelbench run")]
+    assert [line.rsplit(" ", 1)[1] for line in measured] == ["baseline", "head"]
+    assert asked.count("python -m pip install -e .") == 2
+    assert (repository.parent / "temp" / "baseline" / "first").exists()
+    assert not (repository.parent / "temp" / "baseline" / "second").exists()
+    for line in asked:
+        if line.startswith("accelbench"):
+            understood(shlex.split(line))
+    assert "--threshold 0.1" in asked[-1]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cannot_tell", "code"),
+    [(0, "fail", 0), (1, "fail", 1), (1, "pass", 1), (4, "fail", 4), (4, "pass", 0)],
+)
+def test_the_job_ends_as_the_check_does(
+    repository: Path, outcome: int, cannot_tell: str, code: int
+) -> None:
+    first = git(repository, "rev-parse", "HEAD~1")
+    inputs = {"models": "bert-base", "baseline": first, "cannot-tell": cannot_tell}
+    found, asked = steps(repository, inputs, outcome)
+    assert found == code
+    assert "--threshold" not in asked[-1]
+    said = (repository.parent / "temp" / "output").read_text()
+    assert f"outcome={outcome}\n" in said
+
+
+def test_what_the_page_shows_is_taken() -> None:
+    workflow, gitlab = jobs_in(PAGE)
+    (action,) = [step for step in workflow["jobs"]["performance"]["steps"] if "with" in step][1:]
+    assert set(action["with"]) <= set(ACTION["inputs"])
+    for line in gitlab["performance"]["script"]:
+        for part in re.findall(r"accelbench (?:run|check) [^)]*", line):
+            understood(shlex.split(part))
+    for name in ACTION["inputs"]:
+        assert f"`{name}`" in PAGE
