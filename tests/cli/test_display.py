@@ -25,8 +25,9 @@ from accelbench.cli.display.watch import (
     case_line,
     watch_for,
 )
-from accelbench.cli.display.words import duration, figure, latency, shapes, spread
+from accelbench.cli.display.words import duration, figure, shapes, spread
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.columns import step_ms
 from accelbench.core.protocols import Absent, Device
 from accelbench.run.observer import Progress
 
@@ -90,7 +91,7 @@ def test_a_spread_is_half_the_interval_in_percent() -> None:
     assert spread({**ROW, "latency_ci_low_ms": None}) == ""
     blocks = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 10.0}
     assert spread(blocks) == "±2.5%"
-    assert latency(blocks) == 10.0
+    assert step_ms(blocks) == 10.0
 
 
 def test_shapes_in_words() -> None:

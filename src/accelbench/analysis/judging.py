@@ -17,6 +17,7 @@ from statistics import median
 from typing import Any
 
 from accelbench.analysis.sides import items, latency
+from accelbench.core.columns import STEP_MS
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     LEAST_EFFECT,
@@ -70,7 +71,7 @@ def _memory(row: Row) -> float | None:
 
 
 _ITEMS = "1e3 * coalesce(nullif(batch_size, 0), 1)"
-_STEP = "coalesce(latency_p50_ms, latency_mean_ms)"
+_STEP = f"coalesce({', '.join(STEP_MS)})"
 METRICS = (
     Metric("latency", "ms", latency, f"coalesce({_STEP}, {_ITEMS} / nullif(throughput, 0))"),
     Metric(

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from accelbench.analysis.questions import Axis, Key, Row
+from accelbench.core.columns import step_ms
 from accelbench.core.words import Status
 
 #: Of a run and its date, older ones are what is compared; else the newest run speaks alone.
@@ -59,14 +60,9 @@ class Side:
 
 
 def latency(row: Row) -> float | None:
-    """The median of a step; of steps too short for the clock, and of much that others publish,
-    there is only the mean; of a throughput alone, what it comes to.
-    """
-    for name in ("latency_p50_ms", "latency_mean_ms"):
-        if row.get(name) is not None:
-            return float(row[name])
-    rate = row.get("throughput")
-    return None if not rate else 1e3 * items(row) / float(rate)
+    """What a step took; of a throughput alone, what it comes to."""
+    known, rate = step_ms(row), row.get("throughput")
+    return 1e3 * items(row) / float(rate) if known is None and rate else known
 
 
 def items(row: Row) -> int:

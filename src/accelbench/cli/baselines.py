@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.checking import Check, checked
 from accelbench.analysis.comparison import REFUSED
-from accelbench.analysis.judging import Metric
+from accelbench.analysis.judging import METRICS, Metric
 from accelbench.cli.filters import Filters
 from accelbench.cli.stored import catalogued, nothing, of_machine, rows_of, runs_of, where_of
 from accelbench.core.columns import ASKED
@@ -38,9 +38,7 @@ _DATABASES = (".duckdb", ".db")
 Rows = Sequence[Mapping[str, Any]]
 #: Runs of several launches, series by series, the newest first.
 _LAUNCHES = """
-SELECT series_key, list(coalesce(latency_p50_ms, latency_mean_ms)), list(throughput),
-    list(memory_peak_mb)
-FROM benchmark_results
+SELECT series_key, {} FROM benchmark_results
 WHERE series_key IN ({}) AND status = 'ok' AND provenance = 'measured' AND run_id NOT IN ({})
 GROUP BY series_key, run_id HAVING count(*) > 1
 QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY max(started_at) DESC) <= ?
@@ -256,15 +254,15 @@ def _older(database: Database, now: Rows, apart: Sequence[str]) -> Older:
     series = sorted({str(row["series_key"]) for row in now if row.get("series_key")})
     if not series:
         return {}
+    values = ", ".join(f"list({metric.sql})" for metric in METRICS)
     _, rows = database.query(
-        _LAUNCHES.format(_marks(series), _marks(apart)), [*series, *apart, _OLDER_RUNS]
+        _LAUNCHES.format(values, _marks(series), _marks(apart)), [*series, *apart, _OLDER_RUNS]
     )
     found: dict[str, list[dict[str, list[float]]]] = {}
-    for key, *metrics in rows:
-        names = ("latency", "throughput", "memory")
+    for key, *lists in rows:
         known = {
-            name: [value for value in values or () if value is not None and value > 0]
-            for name, values in zip(names, metrics, strict=True)
+            metric.name: [value for value in of_it or () if value is not None and value > 0]
+            for metric, of_it in zip(METRICS, lists, strict=True)
         }
         found.setdefault(str(key), []).append(known)
     return found

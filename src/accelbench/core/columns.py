@@ -6,8 +6,9 @@ these declarations: a new metric is one line here and the code that computes it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
 Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
@@ -240,6 +241,10 @@ COLUMNS: tuple[Column, ...] = (
 
 BY_NAME = {column.name: column for column in COLUMNS}
 
+#: What a step took, the first that is known: its median; of steps too short for the clock, and of
+#: much that others publish, there is only the mean.
+STEP_MS = ("latency_p50_ms", "latency_mean_ms")
+
 #: All that a figure is of. Launches of one run that are alike in it answer the same.
 ASKED = (
     "model", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
@@ -247,6 +252,12 @@ ASKED = (
     "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
     "compiled", "options",
 )  # fmt: skip
+
+
+def step_ms(row: Mapping[str, Any]) -> float | None:
+    """What a step of a result took, in milliseconds; None where it was not timed."""
+    found = next((row[name] for name in STEP_MS if row.get(name) is not None), None)
+    return None if found is None else float(found)
 
 
 def metric_columns() -> tuple[Column, ...]:

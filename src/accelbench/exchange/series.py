@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from accelbench.core.columns import STEP_MS
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Status
 from accelbench.exchange.titles import title
@@ -26,8 +27,7 @@ class Measure:
     unit: str
 
 
-#: The median of a step; of steps too short for the clock there is only the mean.
-LATENCY = Measure("latency", ("latency_p50_ms", "latency_mean_ms"), "ms")
+LATENCY = Measure("latency", STEP_MS, "ms")
 THROUGHPUT = Measure("throughput", ("throughput",), "items/s")
 MEMORY = Measure("memory", ("memory_peak_mb",), "MB")
 MEASURES = (LATENCY, THROUGHPUT, MEMORY)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.cli.display.words import latency, shapes
+from accelbench.cli.display.words import shapes
+from accelbench.core.columns import step_ms
 from accelbench.run.simulating import measured_of
 
 #: Fewer launches a side say nothing sure of a difference.
@@ -27,7 +28,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     first, second = pair
     found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     for row in measured_of(rows):
-        taken = latency(row) if row["status"] == "ok" and not row.get("emulated") else None
+        taken = step_ms(row) if row["status"] == "ok" and not row.get("emulated") else None
         if row["runtime"] in pair and taken:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
             found.setdefault(key, {}).setdefault(row["runtime"], []).append(taken)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.cli.display.words import figure, latency, marks, shapes, spread, where
+from accelbench.cli.display.words import figure, marks, shapes, spread, where
+from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 from accelbench.run.simulating import measured_of
 
@@ -54,7 +55,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("quality", overflow="fold")
     for row in rows:
-        timed = row["status"] == "ok" and latency(row) is not None
+        timed = row["status"] == "ok" and step_ms(row) is not None
         place = where(row)
         if row["runtime"] not in ("pytorch", "none"):
             place = f"{_SHORT.get(row['runtime'], row['runtime'])}/{place}"
@@ -63,7 +64,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             _safe(f"{place} {row['precision']}{marks(row)}"),
             str(row["batch_size"]),
             shapes(row),
-            figure(latency(row)) if timed else "–",
+            figure(step_ms(row)) if timed else "–",
             spread(row) if timed else "",
             figure(row.get("throughput")) if timed else "–",
             figure(row.get("memory_peak_mb")) if timed else "–",
@@ -78,7 +79,7 @@ def _worth(row: Mapping[str, Any]) -> str:
         return str(row["status"]).replace("_", " ")
     if simulation_of(row) is not None:
         return "a limit"
-    return "not timed" if latency(row) is None else str(row.get("quality")).replace("_", " ")
+    return "not timed" if step_ms(row) is None else str(row.get("quality")).replace("_", " ")
 
 
 def _safe(text: str) -> str:

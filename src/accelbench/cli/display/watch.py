@@ -16,7 +16,6 @@ from typing import IO, Any
 from accelbench.cli.display.words import (
     duration,
     figure,
-    latency,
     marks,
     parts,
     shapes,
@@ -24,6 +23,7 @@ from accelbench.cli.display.words import (
     where,
 )
 from accelbench.core.case import Case
+from accelbench.core.columns import step_ms
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.provenance import simulation_of
 from accelbench.run.observer import Progress
@@ -43,11 +43,11 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
     simulation = simulation_of(row)
     if simulation is not None:
         return [f"{head}: " + " · ".join(_limits(row, simulation))]
-    if latency(row) is None:
+    if step_ms(row) is None:
         return [f"{head}: {verified(row)}", *(f"  ! {w}" for w in row.get("warnings") or ())]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
-        f"{word} {figure(latency(row))} ms {spread(row)}".strip(),
+        f"{word} {figure(step_ms(row))} ms {spread(row)}".strip(),
         f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
         f"{figure(row.get('memory_peak_mb'))} MB",
         f"{row.get('quality')}",
@@ -61,7 +61,7 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
 def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:
     """What a simulated result says: the figures at a device's limits, and which one was met."""
     return [
-        f"{figure(latency(row))} ms",
+        f"{figure(step_ms(row))} ms",
         f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
         f"bound by {simulation['binds']}",
         f"from the document of {simulation['device']}, not measured",

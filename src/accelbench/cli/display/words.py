@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.case import runtimes_own
+from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 
 MISSING = "n/a"
@@ -47,16 +48,10 @@ def duration(seconds: float) -> str:
 def spread(row: Mapping[str, Any]) -> str:
     """The within-run interval as ± percent of the figure it encloses."""
     low, high = row.get("latency_ci_low_ms"), row.get("latency_ci_high_ms")
-    center = row.get("latency_p50_ms") or row.get("latency_mean_ms")
+    center = step_ms(row)
     if low is None or high is None or not center:
         return ""
     return f"±{50.0 * (high - low) / center:.1f}%"
-
-
-def latency(row: Mapping[str, Any]) -> float | None:
-    """The median, or the mean where steps were too short to be timed singly."""
-    value = row.get("latency_p50_ms")
-    return row.get("latency_mean_ms") if value is None else value
 
 
 def shapes(row: Mapping[str, Any]) -> str:
