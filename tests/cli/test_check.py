@@ -226,3 +226,12 @@ def test_what_only_seemed_worse_is_measured_again(
     assert said["runs"][0] == "b"
     assert said["questions"][0]["run_id"] == said["runs"][1]
     assert "bert-tiny" in err  # it is seen to measure
+
+
+def test_what_others_measured_is_not_taken_for_the_newest_run(
+    tmp_path: Path, shell: Command
+) -> None:
+    both(tmp_path, 1.08)
+    store(tmp_path / DB, *launches(3.0, 9), run="import-1", source={"name": "timm"})
+    assert shell.json("--baseline", "pr", "--run", "main")["runs"] == ["r1"]
+    assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r2"]

@@ -10,6 +10,8 @@ import pytest
 from shells import Command
 from stored_rows import store
 
+from accelbench.cli import stored
+
 
 @pytest.fixture
 def shell(command: Callable[..., Command]) -> Command:
@@ -103,3 +105,14 @@ def test_without_a_database_the_way_to_one_is_told(shell: Command) -> None:
 def test_what_nobody_measured_is_not_compared(tmp_path: Path, shell: Command) -> None:
     store(tmp_path / "accelbench.duckdb", {}, {**GPU, "provenance": "simulated"})
     assert shell()[0] == 4
+
+
+def test_more_than_anybody_wants_to_see_is_to_be_narrowed_down(
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, GPU, {"model": "vit-tiny"})
+    monkeypatch.setattr(stored, "_MOST", 2)
+    code, out, err = shell()
+    assert (code, out) == (2, "")
+    assert "More than 2 results answer to that. Name models" in err
+    assert shell("bert-tiny")[0] == 0

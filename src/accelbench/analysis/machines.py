@@ -15,6 +15,7 @@ from accelbench.core.identity import digest
 from accelbench.core.protocols import installed_gib
 
 _SHORTEST_ID = 4
+_SOURCE = "source "
 
 
 @dataclass(frozen=True, order=True)
@@ -25,6 +26,11 @@ class Machine:
     cpu: str = ""
     cpus: int = 0
     memory_gib: int = 0
+
+    @property
+    def elsewhere(self) -> bool:
+        """It is whatever a source's figures were measured on, which nobody here knows."""
+        return self.name.startswith(_SOURCE)
 
     @property
     def id(self) -> str:
@@ -45,7 +51,7 @@ def machine_of(run_id: str, environment: Mapping[str, Any] | None) -> Machine:
     """
     said = environment or {}
     if isinstance(said.get("source"), Mapping):
-        return Machine(f"source {said['source'].get('name')}")
+        return Machine(f"{_SOURCE}{said['source'].get('name')}")
     if not said.get("machine") or not said.get("cpu"):
         return Machine(f"run {run_id}")
     memory = said.get("memory_total")

@@ -149,15 +149,19 @@ def _runs_of_now(
     baseline: str,
     sought: Sought,
 ) -> list[str]:
-    """Those that were named, else the newest that is not the baseline itself."""
+    """Those that were named, else the newest measured one that is not the baseline itself."""
     if sought.runs:
         found = [run for word in sought.runs for run in runs_named(database, word) if run in runs]
         if not found:
             raise nothing(f"{database.path} has no results of run {', '.join(sought.runs)}")
         return found
-    left = {run: about for run, about in runs.items() if run != baseline}
+    left = {
+        run: about
+        for run, about in runs.items()
+        if run != baseline and (sought.machine or not about[0].elsewhere)
+    }
     if not left:
-        raise nothing(f"{database.path} has no run beside {baseline}")
+        raise nothing(f"{database.path} has no measured run beside {baseline}")
     return [max(left, key=lambda run: (left[run][1], run))]
 
 

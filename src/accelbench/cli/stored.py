@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 
 
+#: Results that are held against each other at once.
+_MOST = 20_000
+
+
 class NothingMeasuredError(AccelbenchError):
     """There are no results to judge."""
 
@@ -109,8 +113,21 @@ def of_machine(
 def rows_of(
     database: Database, columns: Sequence[str], where: str, values: Sequence[Any]
 ) -> list[dict[str, Any]]:
-    """Some columns of results, JSON as what it holds."""
+    """Some columns of results, JSON as what it holds.
+
+    Raises:
+        UsageError: They are more than anybody wants to see side by side.
+    """
     from accelbench.core.columns import BY_NAME
+
+    _, ((count,),) = database.query(
+        f"SELECT count(*) FROM (SELECT 1 FROM benchmark_results WHERE {where} LIMIT {_MOST + 1})",  # noqa: S608 — ours
+        values,
+    )
+    if count > _MOST:
+        raise UsageError(
+            f"More than {_MOST:,} results answer to that.", "Name models, platforms or runs."
+        )
 
     shown = [
         f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
