@@ -145,14 +145,14 @@ def too_large(models: Sequence[str], found: Iterable[dict[str, Any]]) -> list[st
 
 
 def cells(db: Path) -> list[dict[str, Any]]:
-    """The newest result of each cell."""
+    """The newest result of each cell; what was tried, before what an estimate refused."""
     sql = """
         select model, runtime, hardware, precision, mode, batch_size, status, reason, message,
                verification, verification_error, provenance, workarounds
         from benchmark_results
         qualify row_number() over (
             partition by model, runtime, hardware, precision, mode, batch_size
-            order by started_at desc) = 1
+            order by coalesce(reason, '') = 'out_of_memory_estimated', started_at desc) = 1
         order by model, runtime, hardware, precision, mode, batch_size"""
     names, rows = Database(db).query(sql)
     return [dict(zip(names, row, strict=True)) for row in rows]
