@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +20,25 @@ from accelbench.core.protocols import Wanted
 
 openvino = pytest.importorskip("openvino")
 nncf = pytest.importorskip("nncf")
+
+
+#: In a process of its own: once OpenVINO has run and gone, SIGTERM is the end of a process,
+#: whatever Python was to do with it, and another test sends one.
+COMPUTE = """
+import sys
+import numpy as np
+import openvino
+model = openvino.Core().compile_model(sys.argv[1], "CPU")
+given = {port.any_name: np.ones((1, 16), np.int64) for port in model.inputs}
+np.save(sys.argv[2], model(given)[0])
+"""
+
+
+def computed(model: Path, into: Path) -> Any:
+    """The first output of a model."""
+    line = [sys.executable, "-c", COMPUTE, str(model), str(into)]
+    subprocess.run(line, check=True, timeout=120)
+    return np.load(into)
 
 
 def test_quantising_draws_no_bars(capfd: pytest.CaptureFixture[str]) -> None:
@@ -51,8 +73,5 @@ def test_a_large_graph_is_read_and_computes_the_same(
             monkeypatch.delattr(openvino, "convert_model")
         recipe = Recipe(case_of("bert-tiny"), Wanted("ir"))
         kept = make(recipe, Cache(tmp_path / str(least), 2**40))
-        model = openvino.Core().compile_model(str(kept.folder / kept.manifest.file), "CPU")
-        given = {port.any_name: np.ones((1, 16), np.int64) for port in model.inputs}
-        found.append(list(model(given).values()))
-    for one, other in zip(*found, strict=True):
-        assert np.allclose(one, other, atol=1e-5)
+        found.append(computed(kept.folder / kept.manifest.file, tmp_path / f"{least}.npy"))
+    assert np.allclose(*found, atol=1e-5)
