@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from asked_rows import row
 
-from accelbench.analysis.checking import Check, Checked, Outcome, checked
+from accelbench.analysis.checking import Check, Checked, Outcome, Rules, checked
 from accelbench.analysis.judging import Answer
 from accelbench.core.columns import ASKED
 from accelbench.measure.launches import Noise
@@ -78,13 +79,73 @@ def test_what_no_longer_runs_is_a_regression_and_what_runs_now_is_none() -> None
     before = {**lost, "run_id": "r1"}
     assert only(checked(launches(**NOW), [before])).outcome is Outcome.MENDED
     assert only(checked([lost], [before])).outcome is Outcome.FAILS_STILL
-    assert checked([lost], [before]).outcome is Outcome.STEADY
+    assert checked([lost], [before]).outcome is Outcome.CANNOT_TELL  # nothing was judged
+    both = checked([lost, *launches(batch_size=8, **NOW)], [before, *launches(batch_size=8)])
+    assert both.outcome is Outcome.STEADY
 
 
 def test_a_launch_that_was_lost_beside_good_ones_is_told() -> None:
     lost = row(**NOW, status="failed", reason="crashed", latency_p50_ms=None, latency_mean_ms=None)
     found = only(checked([*launches(**NOW), lost], launches()))
     assert (found.outcome, found.why) == (Outcome.BROKEN, "1 of 7 launches: crashed")
+    # As flaky as it was is no news.
+    flaky = [*launches(), {**lost, "run_id": "r1"}]
+    found = only(checked([*launches(**NOW), lost], flaky))
+    assert (found.outcome, found.why) == (Outcome.STEADY, "1 of 7 launches: crashed")
+
+
+UNOPENED = {
+    "status": "failed", "reason": "crashed", "threads": None, "device_name": None,
+    "compiled": None, "latency_p50_ms": None, "latency_mean_ms": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_launches_that_never_opened_are_of_the_case_that_others_opened(first: bool) -> None:
+    lost, good = row(**{**NOW, **UNOPENED}), launches(**NOW)
+    now = [lost, *good] if first else [*good, lost]
+    found = checked(now, launches())
+    assert (only(found).outcome, only(found).why) == (Outcome.BROKEN, "1 of 7 launches: crashed")
+    assert not found.not_before
+
+
+def test_an_old_failure_does_not_hide_a_new_one() -> None:
+    old = row(**{**UNOPENED, "run_id": "r0", "started_at": "2025-01-01 00:00:00"})
+    found = checked([row(**{**NOW, **UNOPENED})], [old, *launches()])
+    assert only(found).outcome is Outcome.BROKEN
+    later = {"run_id": "r3", "started_at": "2026-01-03 00:00:00"}
+    good = checked([row(**{**NOW, **UNOPENED}), *launches(**later)], launches())
+    assert only(good).outcome is Outcome.STEADY  # the newest run has the word
+
+
+def test_what_was_not_measured_now_leaves_it_open_unless_it_may() -> None:
+    before = [*launches(), *launches(batch_size=8)]
+    assert checked(launches(**NOW), before).outcome is Outcome.CANNOT_TELL
+    assert checked(launches(**NOW), before, Rules(allow=["missing"])).outcome is Outcome.STEADY
+    skipped = row(**{**NOW, **UNOPENED, "status": "skipped", "reason": "budget"})
+    found = only(checked([skipped], launches()))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "budget")
+
+
+def test_a_figure_that_is_gone_leaves_it_open() -> None:
+    now = launches(memory_peak_mb=None, **NOW)
+    found = only(checked(now, launches()))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "there is no memory any more")
+
+
+def test_a_case_that_ran_otherwise_is_not_alike() -> None:
+    found = only(checked(launches(5.0, threads=1, **NOW), launches()))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "not alike: threads 2 → 1")
+
+
+def test_every_launch_has_to_be_alike() -> None:
+    now = launches(**NOW)
+    now[3] |= {"workarounds": ["eager"]}
+    assert only(checked(now, launches())).why == "not alike: workarounds"
+    untold = [{n: v for n, v in one.items() if n != "workarounds"} for one in launches()]
+    eager = launches(workarounds=["eager"], **NOW)
+    rules = Rules(untold=["workarounds"])
+    assert only(checked(eager, untold, rules)).outcome is Outcome.STEADY
 
 
 def test_what_is_not_alike_cannot_be_told_unless_it_is_allowed() -> None:
@@ -97,7 +158,7 @@ def test_what_is_not_alike_cannot_be_told_unless_it_is_allowed() -> None:
         now = launches(**NOW, **change)
         found = only(checked(now, launches()))
         assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, f"not alike: {name}")
-        assert only(checked(now, launches(), allow=[name])).outcome is Outcome.STEADY
+        assert only(checked(now, launches(), Rules(allow=[name]))).outcome is Outcome.STEADY
 
 
 def test_conditions_that_differ_are_said() -> None:
@@ -109,9 +170,9 @@ def test_a_baseline_that_says_less_matches_by_what_it_says() -> None:
     told = set(ASKED) - {"threads", "options", "weights", "device_name"}
     before = [{name: value for name, value in one.items() if name not in {"threads", "options"}}
               for one in launches()]  # fmt: skip
-    assert only(checked(launches(**NOW), before, told=told)).outcome is Outcome.STEADY
+    assert only(checked(launches(**NOW), before, Rules(told))).outcome is Outcome.STEADY
     both = [*launches(**NOW), *launches(threads=1, **NOW)]
-    found = checked(both, before, told=told)
+    found = checked(both, before, Rules(told))
     assert {one.outcome for one in found.questions} == {Outcome.CANNOT_TELL}
     assert found.questions[0].why == "the baseline does not say which threads it is of"
 
@@ -119,9 +180,11 @@ def test_a_baseline_that_says_less_matches_by_what_it_says() -> None:
 def test_noise_that_is_known_from_older_runs_counts() -> None:
     quiet = only(checked(launches(1.05, **NOW), launches()))
     assert quiet.outcome is Outcome.WORSE
-    loud = checked(launches(1.05, **NOW), launches(), known=lambda row, metric: Noise(0.05, 90))
+    loud = checked(
+        launches(1.05, **NOW), launches(), Rules(known=lambda row, metric: Noise(0.05, 90))
+    )
     assert only(loud).outcome is Outcome.CANNOT_TELL
-    assert "launches a side are too few at this noise" in only(loud).why
+    assert "6 launches before and 6 now are too few at this noise" in only(loud).why
 
 
 def test_what_moved_together_is_rather_the_machine() -> None:

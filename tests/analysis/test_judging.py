@@ -12,6 +12,7 @@ from scipy import stats
 
 from accelbench.analysis.judging import METRICS, Answer, Judged, judged
 from accelbench.measure.launches import Noise, pooled, pooled_noise
+from accelbench.report.check import change
 
 LATENCY, THROUGHPUT, MEMORY = METRICS
 QUIET = Noise(0.005, 8)
@@ -66,8 +67,7 @@ def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
     loud = of(10.0, 10.0, Noise(0.05, 30))
     assert loud.answer is Answer.CANNOT_TELL
     assert loud.limit == pytest.approx(3 * 0.05 * math.sqrt(2 / 8))
-    assert loud.required is not None
-    assert loud.required > 8
+    assert (loud.required, loud.required_both) == (None, 40)  # eight before are too few for any
     assert loud.least_shown is not None
     assert loud.least_shown > loud.limit
 
@@ -75,7 +75,32 @@ def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
 def test_few_launches_show_what_is_plain_but_never_that_nothing_changed() -> None:
     assert of(10.0, 20.0, count=3).answer is Answer.WORSE
     assert of(10.0, 10.0, count=3).answer is Answer.CANNOT_TELL
-    assert of(10.0, 10.0, count=4).required == 5
+    few = of(10.0, 10.0, count=4)
+    assert (few.required, few.required_both) == (None, 5)  # the baseline's are too few as well
+    found = judged(LATENCY, launches(10.0), launches(10.0, count=3, seed=1), QUIET)
+    assert (found.answer, found.required) == (Answer.CANNOT_TELL, 5)
+
+
+def test_quiet_times_do_not_speak_for_loud_launches() -> None:
+    """Older launches were within 0.2 %, these are at two levels: nothing is known of them."""
+    quiet = Noise(0.002, 300)
+    found = judged(LATENCY, [8.0] * 5, [8.0, 8.01, 10.0, 10.1, 10.05], quiet, 0.1)
+    assert found.answer is Answer.CANNOT_TELL
+    assert found.worse_by > 0.1
+
+
+def test_an_interval_that_stays_within_what_is_asked_shows_that_nothing_changed() -> None:
+    found = judged(LATENCY, launches(10.0, 0.01), launches(10.0, 0.01, seed=1), Noise(0.04, 5), 0.2)
+    assert found.high is not None
+    assert found.high < 0.2
+    assert found.answer is Answer.STEADY
+
+
+def test_wild_launches_have_an_interval_that_can_be_told() -> None:
+    for metric in METRICS:
+        found = judged(metric, [8.0, 30.0], [8.0, 8.1], Noise(0.9, 2))
+        assert found.answer is Answer.CANNOT_TELL
+        assert change(found)
 
 
 def test_a_single_launch_has_the_plain_threshold_alone() -> None:

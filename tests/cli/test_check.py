@@ -50,7 +50,7 @@ def test_what_became_slower_ends_with_1(tmp_path: Path, shell: Command) -> None:
     both(tmp_path, 1.08)
     code, out, _ = shell("--baseline", "main")
     assert code == 1
-    assert "Against main, on lab" in out
+    assert "r2 (pr) against main, on lab" in out
     assert "+8.0%" in out
     assert "worse" in out
     assert "a change counts from 3.0%" in out
@@ -77,7 +77,8 @@ def test_too_few_launches_end_with_4(tmp_path: Path, shell: Command) -> None:
     store(tmp_path / DB, *launches(1.01, 3)[:3], run="r2")
     code, out, _ = shell("--baseline", "main")
     assert code == 4
-    assert "3 launches a side are too few at this noise: 5 would do" in " ".join(out.split())
+    said = " ".join(out.split())
+    assert "3 launches before and 3 now are too few at this noise: 5 a side would do" in said
 
 
 def test_older_runs_of_the_series_tell_its_noise(tmp_path: Path, shell: Command) -> None:
@@ -117,7 +118,10 @@ def test_a_single_figure_is_judged_by_the_threshold_with_a_warning(
     assert code == 1
     assert "Warning: of a single launch, a plain threshold of 10% decided" in out
     assert "1 of the baseline were not measured now" in out
-    assert shell("--baseline", "baseline.csv", "--threshold", "0.3")[0] == 0
+    wide = ("--baseline", "baseline.csv", "--threshold", "0.3")
+    assert shell(*wide)[0] == 4
+    assert shell(*wide, "--allow", "missing")[0] == 0
+    assert shell(*wide, "--hardware", "cpu")[0] == 0
 
 
 def test_another_machine_is_refused_unless_it_is_allowed(tmp_path: Path, shell: Command) -> None:
@@ -126,6 +130,7 @@ def test_another_machine_is_refused_unless_it_is_allowed(tmp_path: Path, shell: 
     code, _, err = shell("--baseline", "main")
     assert (code, "elsewhere" in err, "--allow machine" in err) == (2, True, True)
     assert shell("--baseline", "main", "--allow", "machine")[0] == 0
+    assert shell("--baseline", "main", "--machine", "lab", "--allow", "machine")[0] == 0
     body = {"environment": {**MACHINE, "machine": "elsewhere"}}
     results = [
         {**one, "result_id": f"x{n}", "model": "bert-tiny", "hardware": "cpu", "status": "ok",
@@ -147,7 +152,14 @@ def test_the_newest_run_is_checked_or_those_that_are_named(tmp_path: Path, shell
     store(tmp_path / DB, *launches(1.0, 4), run="r3")
     assert shell("--baseline", "main")[0] == 0
     assert shell("--baseline", "main", "--run", "pr")[0] == 1
-    assert shell("--baseline", "main", "--run", "nobody")[0] == 4
+    assert shell("--baseline", "main", "--run", "nobody")[0] == 2
+    assert shell("--baseline", "main", "--run", "pr,pr-typo")[0] == 2
+    assert shell("--baseline", "pr")[0] == 0
+    # The baseline's own runs are never what is checked, however new.
+    store(tmp_path / DB, *launches(1.0, 5), run="r4", about={"label": "main"})
+    found = json.loads(shell("--baseline", "main", "--run", "pr", "--json")[1])
+    assert (found["runs"], found["labels"]) == (["r2"], {"r2": "pr"})
+    assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r3"]
 
 
 def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path: Path, shell: Command) -> None:
@@ -165,6 +177,8 @@ def test_what_is_not_there_is_said(tmp_path: Path, shell: Command) -> None:
     for words, code in (
         (("--baseline", "nothing"), 2),
         (("--baseline", "missing.csv"), 2),
+        (("--baseline", "missing.duckdb"), 2),
+        (("--baseline", "main", "--mode", "sleeping"), 2),
         (("--baseline", "main", "--run", "r1"), 4),
         (("gpt2", "--baseline", "main"), 4),
         (("--baseline", "main", "--allow", "all"), 2),

@@ -90,9 +90,9 @@ def test_series_without_a_change_are_counted_and_shown_on_request(
     tmp_path: Path, shell: Command
 ) -> None:
     nights(tmp_path, *[1.0] * 6)
-    assert shell.json() == {
-        "metric": "latency", "threshold": 0.03, "series": [], "without_change": 1,
-    }  # fmt: skip
+    found = shell.json()
+    assert (found["series"], found["without_change"]) == ([], 1)
+    assert found["machine"].startswith("lab")
     assert len(shell.json("--all")["series"]) == 1
     assert "1 of 1 series without a change" in shell()[1]
 
@@ -130,3 +130,18 @@ def test_a_course_in_one_line() -> None:
     assert spark([1.0, 2.0, 8.0, 4.5]) == "▁▂█▅"
     assert spark([3.0, 3.0]) == "▁▁"
     assert len(spark([float(n) for n in range(200)])) == 60
+
+
+def test_another_machine_is_another_history(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 8)
+    for day in range(8, 14):
+        launch = {
+            "series_key": "s",
+            "latency_p50_ms": 10.0,
+            "started_at": f"2026-03-{day + 1:02d}T03:04:05.000000Z",
+        }
+        store(tmp_path / DB, launch, run=f"r{day:02d}", machine="elsewhere")
+    there, here = shell.json("--all"), shell.json("--all", "--machine", "lab")
+    assert [len(one["series"][0]["points"]) for one in (there, here)] == [6, 8]
+    assert not any(one["series"][0]["steps"] for one in (there, here))
+    assert here["other_machines"][0].startswith("elsewhere")

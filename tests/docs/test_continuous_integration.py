@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ COMMANDS = {"run": run.app, "check": check.app}
 #: Stands for every program that a step starts: what it was asked is kept, the gate says no.
 STAND_IN = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$ASKED"
+echo $(ls) >> "$ASKED.where"
 [ "$1" = check ] && exit "${OUTCOME:-0}"
+[ "$1" = run ] && exit "${RAN:-0}"
 exit 0
 """
 
@@ -64,7 +67,9 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def steps(folder: Path, inputs: dict[str, str], outcome: int = 0) -> tuple[int, list[str]]:
+def steps(
+    folder: Path, inputs: dict[str, str], outcome: int = 0, ran: int = 0
+) -> tuple[int, list[str]]:
     """Run the action's steps: how the last ended, and what was asked of programs."""
     aside = folder.parent
     given = {name: one.get("default", "") for name, one in ACTION["inputs"].items()} | inputs
@@ -73,7 +78,9 @@ def steps(folder: Path, inputs: dict[str, str], outcome: int = 0) -> tuple[int, 
     code = 0
     for step in ACTION["runs"]["steps"]:
         said = {
-            name: value.replace("${{ runner.temp }}", str(temp))
+            name: value.replace("${{ runner.temp }}", str(temp)).replace(
+                "${{ github.run_id }}", "7"
+            )
             for name, value in step.get("env", {}).items()
         }
         for name, value in said.items():
@@ -84,6 +91,7 @@ def steps(folder: Path, inputs: dict[str, str], outcome: int = 0) -> tuple[int, 
             "HOME": str(aside),
             "ASKED": str(aside / "asked"),
             "OUTCOME": str(outcome),
+            "RAN": str(ran),
             "RUNNER_TEMP": str(temp),
             "GITHUB_STEP_SUMMARY": str(temp / "summary.md"),
             "GITHUB_OUTPUT": str(temp / "output"),
@@ -112,8 +120,9 @@ def test_both_commits_are_measured_and_checked(repository: Path) -> None:
     measured = [line for line in asked if line.startswith("accelbench run")]
     assert [line.rsplit(" ", 1)[1] for line in measured] == ["baseline", "head"]
     assert asked.count("python -m pip install -e .") == 2
-    assert (repository.parent / "temp" / "baseline" / "first").exists()
-    assert not (repository.parent / "temp" / "baseline" / "second").exists()
+    seen = (repository.parent / "asked.where").read_text().splitlines()
+    where = dict(zip(asked, seen, strict=True))
+    assert [where[line] for line in measured] == ["first", "first second"]
     for line in asked:
         if line.startswith("accelbench"):
             understood(shlex.split(line))
@@ -134,6 +143,29 @@ def test_the_job_ends_as_the_check_does(
     assert "--threshold" not in asked[-1]
     said = (repository.parent / "temp" / "output").read_text()
     assert f"outcome={outcome}\n" in said
+
+
+@pytest.mark.parametrize(("ran", "code"), [(1, 0), (3, 1)])
+def test_a_case_that_fails_is_for_the_check_to_judge(repository: Path, ran: int, code: int) -> None:
+    inputs = {"models": "bert-base", "baseline": git(repository, "rev-parse", "HEAD~1")}
+    found, asked = steps(repository, inputs, ran=ran)
+    assert found == code
+    assert (asked[-1].split()[1] == "check") == (code == 0)
+
+
+def test_a_branch_of_a_shallow_clone_is_fetched_and_a_second_job_finds_its_place_free(
+    repository: Path, tmp_path: Path
+) -> None:
+    branch = git(repository, "branch", "--show-current")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
+    for word in (f"origin/{branch}", branch):
+        found, asked = steps(clone, {"models": "bert-base", "baseline": word})
+        assert found == 0, asked
+    # What is registered, and was taken away, is no obstacle.
+    git(clone, "worktree", "add", "--detach", str(tmp_path / "temp" / "baseline"), "HEAD")
+    shutil.rmtree(tmp_path / "temp" / "baseline")
+    assert steps(clone, {"models": "bert-base", "baseline": branch})[0] == 0
 
 
 def test_what_the_page_shows_is_taken() -> None:

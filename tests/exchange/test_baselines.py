@@ -101,3 +101,22 @@ def test_a_figure_that_is_none_is_told_by_line_and_field(tmp_path: Path) -> None
     with pytest.raises(MalformedError) as refused:
         read_baseline(tmp_path / "a.csv")
     assert (refused.value.line, refused.value.field) == (2, "batch_size")
+
+
+def test_a_result_counts_once_however_often_a_file_has_it(tmp_path: Path) -> None:
+    export_csv(tmp_path / "all.csv", list(BODY), [BODY, BODY, {**BODY, "result_id": "i2"}])
+    assert len(read_baseline(tmp_path / "all.csv").rows) == 2
+
+
+def test_what_makes_figures_unlike_is_named_where_a_file_omits_it(tmp_path: Path) -> None:
+    export_csv(tmp_path / "all.csv", list(BODY), [BODY])
+    assert read_baseline(tmp_path / "all.csv").untold == ("weights", "emulated")
+
+
+def test_a_comparison_of_runs_is_no_baseline(tmp_path: Path) -> None:
+    runs = [{**BODY, "run_id": run, "started_at": f"2026-01-0{n + 1} 00:00:00"}
+            for n, run in enumerate(("r1", "r2"))]  # fmt: skip
+    write_csv(tmp_path / "runs.csv", compared(runs, AXES["run"]), AXES["run"])
+    with pytest.raises(MalformedError, match="several runs") as refused:
+        read_baseline(tmp_path / "runs.csv")
+    assert refused.value.field == "axis"

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
 from accelbench.analysis.comparison import differences, refusals
 from accelbench.analysis.judging import METRICS, Answer, Judged, Metric, Row, judged
-from accelbench.analysis.questions import Key, plain
-from accelbench.analysis.sides import newest
+from accelbench.analysis.pairing import Launches, Pair, paired
+from accelbench.analysis.questions import plain
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Status
 from accelbench.measure.launches import LEAST_EFFECT, Noise, pooled, pooled_noise
 
-#: What a question is told apart by once an engine has it open.
-_SEEN_WHEN_OPEN = frozenset({"device_name", "threads", "compiled"})
 #: Of so many questions that moved one way together, each says less of itself than of the machine.
 _TOGETHER = 3
+#: What may be missing now of a baseline, where somebody allows it.
+MISSING = "missing"
 
 
 class Outcome(StrEnum):
@@ -45,7 +45,7 @@ class Checked:
     row: Row  # of now
     outcome: Outcome
     figures: tuple[Judged, ...] = ()
-    why: str = ""  # it cannot be told, or does not run
+    why: str = ""  # it cannot be told, or does not run, or not always
     differs: tuple[str, ...] = ()  # conditions that are not alike
     before: Row | None = None
 
@@ -57,6 +57,7 @@ class Check:
     questions: tuple[Checked, ...]
     not_measured: tuple[Row, ...] = ()  # one row of each
     not_before: tuple[Row, ...] = ()
+    may_miss: bool = False  # somebody allowed that not all of the baseline was measured
 
     @property
     def outcome(self) -> Outcome:
@@ -64,7 +65,9 @@ class Check:
         found = {one.outcome for one in self.questions}
         if found & set(BAD):
             return Outcome.WORSE
-        if Outcome.CANNOT_TELL in found or not found:
+        unseen = self.not_measured and not self.may_miss
+        judged_any = any(one.figures for one in self.questions)
+        if Outcome.CANNOT_TELL in found or unseen or not judged_any:
             return Outcome.CANNOT_TELL
         return Outcome.STEADY
 
@@ -88,130 +91,106 @@ class Check:
 KnownNoise = Callable[[Row, Metric], Noise | None]
 
 
-def checked(
-    now: Iterable[Row],
-    before: Iterable[Row],
-    *,
-    told: Collection[str] = ASKED,
-    threshold: float | None = None,
-    allow: Collection[str] = (),
-    known: KnownNoise | None = None,
-) -> Check:
-    """Hold what was measured now against a baseline.
+@dataclass(frozen=True)
+class Rules:
+    """What a check goes by.
 
-    Args:
-        now: rows of one machine.
-        before: rows of the baseline: of each question its newest run counts.
-        told: what the baseline says of how it was asked; a file may lack columns.
+    Attributes:
+        told: what the baseline says of how it was asked and ran; a file may lack columns.
+        untold: of `comparison.REFUSED`, what the baseline does not say, so that nobody can see it.
         threshold: what a change has to exceed at least, as a share.
-        allow: of `comparison.REFUSED`, what is held against each other all the same.
+        allow: of `comparison.REFUSED`, what is held against each other although not alike.
         known: noise of launches, from what else is known.
     """
-    ours, theirs = _questions(now, ASKED), _questions(before, told)
-    answers: dict[Key, list[Sequence[Row]]] = {}
-    for rows in ours.values():
-        answers.setdefault(_key(rows[0], told), []).append(rows)
-    found, fresh, left = [], [], dict(theirs)
-    for key, several in answers.items():
-        known_as = key if key in left else _twin(several[0], left, told)
-        then = None if known_as is None else left.pop(known_as)
-        if then is None:
-            fresh += [rows[0] for rows in several]
-        elif len(several) > 1:
-            found += [_ambiguous(rows, several) for rows in several]
-        else:
-            found.append(_checked(several[0], then, threshold, allow, known))
-    return Check(tuple(found), tuple(rows[0] for rows in left.values()), tuple(fresh))
+
+    told: Collection[str] = ASKED
+    untold: Collection[str] = ()
+    threshold: float | None = None
+    allow: Collection[str] = ()
+    known: KnownNoise | None = None
 
 
-def _questions(rows: Iterable[Row], told: Collection[str]) -> dict[Key, Sequence[Row]]:
-    """The launches of each question's newest run; what was skipped was never asked."""
-    found: dict[Key, list[Row]] = {}
-    for row in rows:
-        if row.get("status") != Status.SKIPPED:
-            found.setdefault(_key(row, told), []).append(row)
-    return {key: newest(several) for key, several in found.items()}
-
-
-def _key(row: Row, told: Collection[str]) -> Key:
-    return tuple(plain(row.get(name)) for name in ASKED if name in told)
-
-
-def _twin(
-    rows: Sequence[Row], others: Mapping[Key, Sequence[Row]], told: Collection[str]
-) -> Key | None:
-    """The same question of another fate: what never opened does not know how it would have run."""
-    asked = [name for name in told if name not in _SEEN_WHEN_OPEN]
-    return next(
-        (
-            key
-            for key, several in others.items()
-            if bool(_good(several)) != bool(_good(rows))
-            and _key(several[0], asked) == _key(rows[0], asked)
-        ),
-        None,
+def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = None) -> Check:
+    """Hold what was measured now, on one machine, against a baseline."""
+    rules = rules or Rules()
+    tried = [row for row in before if row.get("status") != Status.SKIPPED]
+    pairs = list(paired(now, tried, rules.told))
+    return Check(
+        tuple(_checked(pair, rules) for pair in pairs if pair.now and pair.before),
+        tuple(pair.before[0] for pair in pairs if not pair.now),
+        tuple(pair.now[0] for pair in pairs if not pair.before),
+        MISSING in rules.allow,
     )
 
 
-def _ambiguous(rows: Sequence[Row], several: Sequence[Sequence[Row]]) -> Checked:
-    """The baseline has one figure for what are several questions now."""
-    first = [one[0] for one in several]
-    apart = [name for name in ASKED if len({str(plain(row.get(name))) for row in first}) > 1]
-    why = f"the baseline does not say which {' and '.join(apart)} it is of"
-    return Checked(rows[0], Outcome.CANNOT_TELL, why=why)
-
-
-def _checked(
-    now: Sequence[Row],
-    before: Sequence[Row],
-    threshold: float | None,
-    allow: Collection[str],
-    known: KnownNoise | None,
-) -> Checked:
-    good, then = _good(now), _good(before)
+def _checked(pair: Pair, rules: Rules) -> Checked:
+    good, then = _good(pair.now), _good(pair.before)
     if not good or not then:
-        return _not_run(now, before, good, then)
+        return _not_run(pair, good, then)
     differs = tuple(differences(then[0], good[0]))
-    unlike = [one for one in refusals(then[0], good[0]) if one not in allow]
-    if unlike:
-        why = f"not alike: {', '.join(unlike)}"
+    why = _unlike(pair, then, good, rules)
+    if why:
         return Checked(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
     figures = tuple(
-        figure
-        for metric in METRICS
-        if (figure := _figure(metric, then, good, threshold, known)) is not None
+        figure for metric in METRICS if (figure := _figure(metric, then, good, rules)) is not None
     )
-    lost = len(now) - len(good)
     outcome, why = _of(figures)
+    gone = [m.name for m in METRICS if _values(m, then) and not _values(m, good)]
+    if gone and outcome not in BAD:
+        outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
+    lost = [row for row in pair.now if row not in good]
     if lost and outcome not in BAD:
-        reason = next(_reason(row) for row in now if row not in good)
-        outcome, why = Outcome.BROKEN, f"{lost} of {len(now)} launches: {reason}"
+        why = f"{len(lost)} of {len(pair.now)} launches: {_reason(lost[0])}"
+        if len(then) == len(pair.before):  # none was lost then
+            outcome = Outcome.BROKEN
     return Checked(good[0], outcome, figures, why, differs, then[0])
 
 
-def _not_run(
-    now: Sequence[Row], before: Sequence[Row], good: Sequence[Row], then: Sequence[Row]
-) -> Checked:
+def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:
+    """Why these cannot be held against each other; empty where they can."""
+    if pair.among:
+        apart = [n for n in ASKED if len({str(plain(row.get(n))) for row in pair.among}) > 1]
+        return f"the baseline does not say which {' and '.join(apart)} it is of"
+    if pair.unlike:
+        return f"not alike: {', '.join(pair.unlike)}"
+    passed = {*rules.allow, *rules.untold}
+    found = {
+        one
+        for a in _kinds(then)
+        for b in _kinds(good)
+        for one in refusals(a, b)
+        if one not in passed
+    }
+    return f"not alike: {', '.join(sorted(found))}" if found else ""
+
+
+def _kinds(launches: Launches) -> list[Row]:
+    """One launch of each kind, by what makes figures those of different things."""
+    found = {
+        str([row.get(n) for n in ("weights_digest", "workarounds", "emulated", "provenance")]): row
+        for row in launches
+    }
+    return list(found.values())
+
+
+def _not_run(pair: Pair, good: Launches, then: Launches) -> Checked:
+    now, before = pair.now[0], pair.before[0]
     if then:
-        return Checked(now[0], Outcome.BROKEN, why=_reason(now[0]), before=then[0])
+        skipped = all(row.get("status") == Status.SKIPPED for row in pair.now)
+        outcome = Outcome.CANNOT_TELL if skipped else Outcome.BROKEN
+        return Checked(now, outcome, why=_reason(now), before=then[0])
     if good:
-        return Checked(good[0], Outcome.MENDED, why=f"was {_reason(before[0])}", before=before[0])
-    return Checked(now[0], Outcome.FAILS_STILL, why=_reason(now[0]), before=before[0])
+        return Checked(good[0], Outcome.MENDED, why=f"was {_reason(before)}", before=before)
+    return Checked(now, Outcome.FAILS_STILL, why=_reason(now), before=before)
 
 
-def _figure(
-    metric: Metric,
-    before: Sequence[Row],
-    now: Sequence[Row],
-    threshold: float | None,
-    known: KnownNoise | None,
-) -> Judged | None:
+def _figure(metric: Metric, before: Launches, now: Launches, rules: Rules) -> Judged | None:
     then, here = _values(metric, before), _values(metric, now)
     if not then or not here:
         return None
-    parts = [pooled_noise([then, here]), known(now[0], metric) if known else None]
+    parts = [pooled_noise([then, here]), rules.known(now[0], metric) if rules.known else None]
     noise = pooled([part for part in parts if part is not None])
-    return judged(metric, then, here, noise, threshold)
+    return judged(metric, then, here, noise, rules.threshold)
 
 
 def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
@@ -231,10 +210,18 @@ def _of(figures: Sequence[Judged]) -> tuple[Outcome, str]:
     if Answer.WORSE in answers:
         return Outcome.WORSE, ""
     if Answer.CANNOT_TELL in answers:
-        few = next(one for one in figures if one.answer is Answer.CANNOT_TELL)
-        why = f"{min(few.launches)} launches a side are too few at this noise"
-        return Outcome.CANNOT_TELL, f"{why}: {few.required} would do"
+        return Outcome.CANNOT_TELL, _too_few([f for f in figures if f.answer is Answer.CANNOT_TELL])
     return (Outcome.BETTER if Answer.BETTER in answers else Outcome.STEADY), ""
+
+
+def _too_few(figures: Sequence[Judged]) -> str:
+    """Which launches would do for all of them."""
+    before, now = figures[0].launches
+    few = f"{before} launches before and {now} now are too few at this noise"
+    wanted = [figure.required for figure in figures]
+    if None not in wanted:
+        return f"{few}: {max(one or 0 for one in wanted)} now would do"
+    return f"{few}: {max(one.required_both or 0 for one in figures)} a side would do, or more"
 
 
 def _good(rows: Sequence[Row]) -> list[Row]:

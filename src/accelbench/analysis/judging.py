@@ -21,13 +21,12 @@ from accelbench.core.columns import STEP_MS
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     LEAST_EFFECT,
+    Apart,
     Noise,
     RatioInterval,
+    aa_noise,
     independent,
-    least_effect,
-    minimum_detectable_effect,
     required_launches,
-    suffices,
     unpaired_interval,
 )
 
@@ -100,7 +99,8 @@ class Judged:
     high: float | None = None
     noise: Noise | None = None
     least_shown: float | None = None  # the smallest change that so many launches find
-    required: int | None = None  # launches a side
+    required: int | None = None  # launches of now; None where the baseline has too few
+    required_both: int | None = None  # launches a side
     plain: bool = False  # judged by the threshold alone
 
 
@@ -123,30 +123,39 @@ def judged(
     interval = unpaired_interval(*_as_times(metric, before, now), _LEVEL)
     if interval is None or noise is None:
         return _by_threshold(metric, before, now, noise, threshold)
-    k = min(independent(before), independent(now))
     asked = max(threshold or 0.0, LEAST_EFFECT)
-    limit = max(asked, least_effect(k, noise.value))
+    sides = (independent(before), independent(now))
+    known = Apart(noise.value, *sides)
+    limit = max(asked, known.least_effect)
+    # That nothing changed is believed of the sides as they are, not as launches mostly were.
+    loudest = max(noise.value, *(aa_noise(side) or 0.0 for side in (before, now)))
+    seen = Apart(loudest, *sides)
     return Judged(
         metric,
         median(before),
         median(now),
         interval.ratio - 1.0,
-        _answer(interval, limit, enough=k >= FEWEST_LAUNCHES and suffices(k, noise.value, asked)),
+        _answer(interval, limit, seen, asked),
         limit,
         (len(before), len(now)),
         interval.low - 1.0,
         interval.high - 1.0,
         noise,
-        minimum_detectable_effect(k, noise.value),
-        required_launches(noise.value, asked),
+        known.detectable,
+        seen.required(asked),
+        required_launches(loudest, asked),
     )
 
 
-def _answer(interval: RatioInterval, limit: float, *, enough: bool) -> Answer:
+def _answer(interval: RatioInterval, limit: float, seen: Apart, asked: float) -> Answer:
     effect = math.log(interval.ratio)
     if interval.p_value < 1.0 - _LEVEL and abs(effect) > math.log1p(limit):
         return Answer.WORSE if effect > 0 else Answer.BETTER
-    return Answer.STEADY if enough else Answer.CANNOT_TELL
+    if min(seen.first, seen.second) < FEWEST_LAUNCHES:
+        return Answer.CANNOT_TELL
+    reach = max(abs(math.log(interval.low)), abs(math.log(interval.high)))
+    within = reach <= math.log1p(asked) and limit <= asked
+    return Answer.STEADY if within or seen.suffices(asked) else Answer.CANNOT_TELL
 
 
 def _by_threshold(
@@ -162,7 +171,6 @@ def _by_threshold(
     answer = Answer.STEADY
     if abs(effect) > math.log1p(limit):
         answer = Answer.WORSE if effect > 0 else Answer.BETTER
-    asked = max(limit, LEAST_EFFECT)
     return Judged(
         metric,
         median(before),
@@ -172,7 +180,6 @@ def _by_threshold(
         limit,
         (len(before), len(now)),
         noise=noise,
-        required=None if noise is None else required_launches(noise.value, asked),
         plain=True,
     )
 

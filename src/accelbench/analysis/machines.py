@@ -37,6 +37,11 @@ class Machine:
         """Tells machines of one name apart."""
         return digest([self.name, self.cpu, self.cpus, self.memory_gib], length=8)
 
+    def answers(self, asked: str) -> bool:
+        """Whether it is meant by a name, or by the beginning of its id."""
+        by_id = len(asked) >= _SHORTEST_ID and self.id.startswith(asked.lower())
+        return by_id or self.name == asked
+
     def __str__(self) -> str:
         if not self.cpu:
             return self.name
@@ -75,17 +80,12 @@ def chosen(newest: Mapping[Machine, str], asked: str | None) -> Machine:
     """
     if asked is None:
         return max(newest, key=lambda machine: (newest[machine], machine))
-    found = [machine for machine in newest if _answers(machine, asked)]
+    found = [machine for machine in newest if machine.answers(asked)]
     if len(found) == 1:
         return found[0]
     if not found:
         raise UsageError(f"There are no results of a machine {asked!r}.", _there_are(newest))
     raise UsageError(f"{asked!r} names {len(found)} machines.", _there_are(found))
-
-
-def _answers(machine: Machine, asked: str) -> bool:
-    by_id = len(asked) >= _SHORTEST_ID and machine.id.startswith(asked.lower())
-    return by_id or machine.name == asked
 
 
 def _there_are(machines: Iterable[Machine]) -> str:

@@ -92,6 +92,14 @@ def _fastest(value: Key, ways: Mapping[Key, Sequence[Row]], only_newest: bool) -
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
-    """The launches of the newest run alone: older ones are history."""
+    """The launches of the newest run alone: older ones are history.
+
+    Of what names no run, as a table of somebody else's, the newest day is one.
+    """
     last: Any = max(rows, key=lambda row: str(row.get("started_at") or ""))
-    return [row for row in rows if row.get("run_id") == last.get("run_id")]
+    return [row for row in rows if _run(row) == _run(last)]
+
+
+def _run(row: Row) -> tuple[Any, str]:
+    run = row.get("run_id")
+    return run, "" if run else str(row.get("started_at") or "")[:10]

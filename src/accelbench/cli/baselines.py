@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.checking import Check, checked
+from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.cli.filters import Filters
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: What may be held against each other although it is not alike.
-ALLOWED = (*REFUSED, "machine")
+ALLOWED = (*REFUSED, "machine", MISSING)
+#: What another machine has of its own.
+_OF_A_MACHINE = frozenset({"device_name", "threads"})
 
 _COLUMNS = (
     *ASKED,
@@ -33,13 +35,14 @@ _COLUMNS = (
 #: Older runs of a series whose launches tell its noise.
 _OLDER_RUNS = 20
 _FILES = (".csv", ".json")
+_LIST_RUNS = "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs."
 _DATABASES = (".duckdb", ".db")
 
 Rows = Sequence[Mapping[str, Any]]
 #: Runs of several launches, series by series, the newest first.
 _LAUNCHES = """
 SELECT series_key, {} FROM benchmark_results
-WHERE series_key IN ({}) AND status = 'ok' AND provenance = 'measured' AND run_id NOT IN ({})
+WHERE series_key IN ({}) AND status = 'ok' AND provenance = 'measured' AND run_id IN ({})
 GROUP BY series_key, run_id HAVING count(*) > 1
 QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY max(started_at) DESC) <= ?
 """
@@ -64,28 +67,26 @@ class Baseline:
     name: str
     machine: str  # of now
     runs: tuple[str, ...]  # of now
+    labels: Mapping[str, str]
     now: Rows
     before: Rows
     told: frozenset[str]
+    untold: tuple[str, ...]
     allow: tuple[str, ...]
     older: Older
     notes: tuple[str, ...] = ()  # what the baseline does not say, or is not alike in all
 
     def check(self, threshold: float | None) -> Check:
-        return checked(
-            self.now,
-            self.before,
-            told=self.told,
-            threshold=threshold,
-            allow=self.allow,
-            known=self._known,
-        )
+        told = self.told - _OF_A_MACHINE if "machine" in self.allow else self.told
+        rules = Rules(told, self.untold, threshold, self.allow, self._known)
+        return checked(self.now, self.before, rules)
 
     def about(self, threshold: float | None) -> dict[str, Any]:
         """What a reader has to know of the check, in plain values."""
         return {
             "baseline": self.name,
             "runs": list(self.runs),
+            "labels": dict(self.labels),
             "machine": self.machine,
             "threshold": threshold,
             "notes": list(self.notes),
@@ -107,22 +108,31 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
     where, values = where_of(sought.filters)
     runs = runs_of(database, where, values)
     if not runs:
-        raise nothing(f"{database.path} has no results of what was asked for")
+        raise nothing(f"{database.name} has no results of what was asked for")
     ours = _runs_of_now(database, runs, word, sought)
     machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
     now = _rows(database, where, values, on_it)
     path = Path(word).expanduser()
+    told, untold = frozenset(ASKED), tuple[str, ...]()
     if path.suffix.lower() in _FILES or (path.is_file() and not _is_database(path)):
-        before, told, notes = _of_file(path, machine, sought)
+        before, told, untold, notes = _of_file(path, machine, sought)
     else:
         before, notes = _of_database(database, path, word, on_it, now, machine, sought)
-        told = frozenset(ASKED)
     if not before:
         raise nothing(f"{word} has nothing of what was asked for")
-    older = _older(database, now, (*on_it, *{str(row.get("run_id")) for row in before}))
+    apart = {*on_it, *(str(row.get("run_id")) for row in before)}
+    here = [run for run, (one, _) in runs.items() if one == machine and run not in apart]
+    older = _older(database, now, here)
     return Baseline(
-        word, str(machine), tuple(on_it), now, before, told, sought.allow, older, tuple(notes)
-    )
+        word, str(machine), tuple(on_it), labels_of(database, on_it), now, before, told, untold,
+        sought.allow, older, tuple(notes),
+    )  # fmt: skip
+
+
+def labels_of(database: Database, runs: Sequence[str]) -> dict[str, str]:
+    """The labels of runs that have one."""
+    _, rows = database.query("SELECT run_id, label FROM benchmark_runs WHERE label IS NOT NULL")
+    return {str(run): str(label) for run, label in rows if run in runs}
 
 
 def rows_of_runs(database: Database, runs: Sequence[str]) -> Rows:
@@ -149,25 +159,36 @@ def _runs_of_now(
     baseline: str,
     sought: Sought,
 ) -> list[str]:
-    """Those that were named, else the newest measured one that is not the baseline itself."""
+    """Those that were named, else the newest measured one that is not the baseline's."""
+    found: list[str] = []
+    for word in sought.runs:
+        named = runs_named(database, word)
+        if not named:
+            raise UsageError(f"There is no run and no label {word!r}.", _LIST_RUNS)
+        found += named
     if sought.runs:
-        found = [run for word in sought.runs for run in runs_named(database, word) if run in runs]
-        if not found:
-            raise nothing(f"{database.path} has no results of run {', '.join(sought.runs)}")
-        return found
+        if not set(found) & set(runs):
+            raise nothing(f"Run {', '.join(sought.runs)} has no results of what was asked for")
+        return [run for run in dict.fromkeys(found) if run in runs]
+    theirs = set(runs_named(database, baseline))
     left = {
         run: about
         for run, about in runs.items()
-        if run != baseline and (sought.machine or not about[0].elsewhere)
+        if run not in theirs and _may_be_now(about[0], sought.machine)
     }
     if not left:
-        raise nothing(f"{database.path} has no measured run beside {baseline}")
+        raise nothing(f"{database.name} has no measured run beside {baseline}")
     return [max(left, key=lambda run: (left[run][1], run))]
+
+
+def _may_be_now(machine: Machine, asked: str | None) -> bool:
+    """What others measured elsewhere is checked only where it is asked for by name."""
+    return not machine.elsewhere if asked is None else machine.answers(asked)
 
 
 def _of_file(
     path: Path, machine: Machine, sought: Sought
-) -> tuple[Rows, frozenset[str], list[str]]:
+) -> tuple[Rows, frozenset[str], tuple[str, ...], list[str]]:
     from accelbench.analysis.machines import machine_of
     from accelbench.exchange.baselines import read_baseline
 
@@ -177,13 +198,13 @@ def _of_file(
         notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
     elif (theirs := machine_of("", read.environment)) != machine:
         notes += _of_another(theirs, machine, sought)
-    untold = sorted(set(ASKED) - read.told)
+    untold = [*sorted(set(ASKED) - read.told), *read.untold]
     if untold:
         notes.append(f"{path} does not say {', '.join(untold)}.")
     rows = [{**row, "model": catalogued(str(row.get("model")))} for row in read.rows]
-    wanted = {name: set(values) for name, values in sought.filters.items()}
+    wanted = {n: set(values) for n, values in sought.filters.items() if n in read.told}
     kept = [row for row in rows if all(row.get(n) in values for n, values in wanted.items())]
-    return kept, read.told, notes
+    return kept, read.told, read.untold, notes
 
 
 def _of_another(theirs: Machine, ours: Machine, sought: Sought) -> list[str]:
@@ -210,16 +231,16 @@ def _of_database(
     where, values = where_of({"model": tuple({row["model"] for row in now}), **sought.filters})
     if _is_database(path):
         from accelbench.cli.stored import filled
+        from accelbench.store.database import Database, default_path
 
+        if not Database(default_path(path)).there:
+            raise UsageError(f"There is no database at {path}.")
         database = filled(path)
         runs = runs_of(database, where, values)
     else:
         named = runs_named(database, word)
         if not named:
-            raise UsageError(
-                f"There is no file, run, label or branch {word!r}.",
-                "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs.",
-            )
+            raise UsageError(f"There is no file, run, label or branch {word!r}.", _LIST_RUNS)
         there = runs_of(database, where, values)
         runs = {run: there[run] for run in named if run in there and run not in on_it}
     if not runs:
@@ -253,14 +274,14 @@ def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _older(database: Database, now: Rows, apart: Sequence[str]) -> Older:
-    """What launches of older runs of the same series came to; older than what is compared."""
+def _older(database: Database, now: Rows, runs: Sequence[str]) -> Older:
+    """What launches of other runs on this machine of the same series came to."""
     series = sorted({str(row["series_key"]) for row in now if row.get("series_key")})
-    if not series:
+    if not series or not runs:
         return {}
     values = ", ".join(f"list({metric.sql})" for metric in METRICS)
     _, rows = database.query(
-        _LAUNCHES.format(values, _marks(series), _marks(apart)), [*series, *apart, _OLDER_RUNS]
+        _LAUNCHES.format(values, _marks(series), _marks(runs)), [*series, *runs, _OLDER_RUNS]
     )
     found: dict[str, list[dict[str, list[float]]]] = {}
     for key, *lists in rows:

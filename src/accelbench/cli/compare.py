@@ -82,7 +82,7 @@ def compare(
     database = filled(db or db_path)
     runs = runs_of(database, where, values)
     if not runs:
-        raise nothing(f"{database.path} has no results of what was asked for")
+        raise nothing(f"{database.name} has no results of what was asked for")
     chosen, ours, others = of_machine(runs, machine)
     marks = ", ".join("?" * len(ours))
     rows = rows_of(

@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.cli.lists import words
 from accelbench.cli.stored import catalogued
 from accelbench.core.errors import UsageError
+from accelbench.core.words import Mode
 
 Filters = dict[str, tuple[Any, ...]]
 
@@ -29,7 +30,7 @@ def filters_of(
         "runtime": tuple(name.lower() for name in words(list(runtimes))),
         "precision": tuple(_precision(name) for name in words(list(precisions))),
         "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
-        "mode": tuple(words(list(modes))),
+        "mode": tuple(_mode(word) for word in words(list(modes))),
     }
     return {column: wanted for column, wanted in found.items() if wanted}
 
@@ -42,6 +43,14 @@ def _precision(word: str) -> str:
         return parse_precision(word)
     except UsageError:
         return word
+
+
+def _mode(word: str) -> str:
+    try:
+        return Mode(word.lower()).value
+    except ValueError:
+        known = ", ".join(mode.value for mode in Mode)
+        raise UsageError(f"There is no mode {word!r}.", f"Known: {known}.") from None
 
 
 def _number(word: str) -> int:

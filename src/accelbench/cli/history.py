@@ -14,7 +14,15 @@ from accelbench.analysis.history import FEWEST_POINTS, Point, Series, series_of
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists
-from accelbench.cli.stored import NothingMeasuredError, filled, rows_of, where_of
+from accelbench.cli.stored import (
+    NothingMeasuredError,
+    filled,
+    nothing,
+    of_machine,
+    rows_of,
+    runs_of,
+    where_of,
+)
 from accelbench.core.errors import UsageError
 from accelbench.measure.changes import LEAST_CHANGE
 
@@ -35,7 +43,7 @@ _POINTS = """
 SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
 FROM benchmark_results
 WHERE {where} AND status = 'ok' AND series_key IS NOT NULL AND {value} > 0
-GROUP BY series_key, run_id, CASE WHEN provenance = 'imported' THEN started_at END
+GROUP BY series_key, run_id, CASE WHEN run_id LIKE 'import-%' THEN started_at END
 QUALIFY count(*) OVER (PARTITION BY series_key) >= {fewest}
 """
 
@@ -52,6 +60,9 @@ def history(
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
     batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
     mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name, id or source; else that of the newest result."
+    ),
     every: bool = typer.Option(False, "--all", help="Series in which nothing happened, too."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     db: Path | None = typer.Option(
@@ -67,10 +78,15 @@ def history(
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     where, values = where_of(filters)
     database = filled(db or db_path)
-    found = series_in(database, _METRICS[metric], where, values, threshold)
+    runs = runs_of(database, where, values)
+    if not runs:
+        raise nothing(f"{database.name} has no results of what was asked for")
+    here, ours, others = of_machine(runs, machine)
+    where += f" AND coalesce(run_id, '') IN ({', '.join('?' * len(ours))})"
+    found = series_in(database, _METRICS[metric], where, [*values, *ours], threshold)
     if not found:
         raise NothingMeasuredError(
-            f"{database.path} has no question that was measured {FEWEST_POINTS} times and more.",
+            f"Nothing on {here} was measured {FEWEST_POINTS} times and more.",
             "A point of a series is a run: measure the same again, for example each night.",
         )
     shown = [one for one in found if every or one.changed]
@@ -79,6 +95,8 @@ def history(
 
         whole: dict[str, Any] = {
             "metric": metric,
+            "machine": str(here),
+            "other_machines": [str(one) for one in others],
             "threshold": threshold,
             "series": [document(one) for one in shown],
             "without_change": len(found) - sum(one.changed for one in found),
@@ -87,7 +105,7 @@ def history(
         return
     from accelbench.cli.display.history import show
 
-    show(shown, len(found))
+    show(shown, len(found), str(here), [str(one) for one in others])
 
 
 def series_in(

@@ -135,7 +135,7 @@ def _made(
     if not runs:
         precision, mode = filters["precision"][0], filters["mode"][0]
         raise nothing(
-            f"{database.path} has no {precision} {mode} results"
+            f"{database.name} has no {precision} {mode} results"
             + (" of what was asked for" if len(filters) > 2 else ""),
             f" --precision {precision} --mode {mode}",
         )

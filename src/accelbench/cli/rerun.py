@@ -1,7 +1,8 @@
 """`check --rerun`: what seems worse is measured again before it is said to be.
 
-Suspects run in as many fresh launches as the noise asks for, in turns with each other and with
-some that did not change: a slow hour of the machine falls on all of them.
+Suspects run in as many fresh launches as the noise asks for, in turns with each other: a slow
+moment of the machine falls on all of them. What the second time gives no figure for stays as the
+first judged it.
 """
 
 from __future__ import annotations
@@ -26,29 +27,33 @@ if TYPE_CHECKING:
     from accelbench.cli.baselines import Baseline
     from accelbench.store.database import Database
 
-#: Questions that did not change and run along, so that the machine's own drift is seen.
-_CONTROLS = 2
 _SUSPECT = (*BAD, Outcome.CANNOT_TELL)
 
 
 def rerun_of(
     database: Database, check: Check, found: Baseline, threshold: float | None
 ) -> tuple[Check, Baseline]:
-    """Measure suspects again, and check by what that gives; the rest stays as it was judged."""
-    suspects = [one for one in check.questions if one.outcome in _SUSPECT and one.before]
+    """Measure suspects again, and judge those by what that gives; the rest stays as it was."""
+    suspects = [one for one in check.questions if one.outcome in _SUSPECT and _may_help(one)]
     if not suspects:
         return check, found
-    steady = [one for one in check.questions if one.outcome is Outcome.STEADY]
-    once_more = [*suspects, *steady[:_CONTROLS]]
-    runs = _measured(database, once_more, _launches(once_more))
-    names = {str(one.row["case_id"]) for one in once_more}
-    rows = rows_of_runs(database, runs)
-    second = replace(
-        found,
-        now=[*(row for row in found.now if str(row["case_id"]) not in names), *rows],
-        runs=(*found.runs, *runs),
+    runs = _measured(database, suspects, _launches(suspects))
+    again = replace(found, now=rows_of_runs(database, runs)).check(threshold)
+    second = {str(one.row["case_id"]): one for one in again.questions if one.figures}
+    questions = tuple(
+        second.get(str(one.row["case_id"]), one) if one in suspects else one
+        for one in check.questions
     )
-    return second.check(threshold), second
+    return replace(check, questions=questions), replace(found, runs=(*found.runs, *runs))
+
+
+def _may_help(one: Checked) -> bool:
+    """Whether more launches of now could decide it: not where the baseline has too few."""
+    if one.before is None:
+        return False
+    return one.outcome is not Outcome.CANNOT_TELL or any(
+        figure.required is not None for figure in one.figures
+    )
 
 
 def _launches(questions: Sequence[Checked]) -> int:

@@ -6,7 +6,7 @@ Its rows are taken as they stand there, with what the file does not say of them 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ Row = dict[str, Any]
 
 #: What `compare` calls figures of a side, which has several launches, and their columns.
 _OF_A_SIDE = {"latency_ms": "latency_p50_ms", "memory_mb": "memory_peak_mb"}
+#: Along these a baseline would be of several runs at once, which nothing tells the age of.
+_OF_RUNS = ("run", "date")
+#: What makes figures those of different things, by the column that says it.
+_SAYS = {"weights": "weights_digest", "workarounds": "workarounds", "emulated": "emulated"}
 _COMPARED = ("axis", "model", "hardware", "runtime", *_OF_A_SIDE)
 #: What nobody says who wrote the guide's CSV without us, and an import fills in; the guide's
 #: options have no form that could be read back.
@@ -42,6 +46,7 @@ class FromFile:
 
     rows: tuple[Row, ...]
     told: frozenset[str]  # of what was asked, what it says
+    untold: tuple[str, ...] = ()  # of what makes figures those of different things, what it omits
     environment: Mapping[str, Any] | None = None  # of the machine, where it says it
 
 
@@ -61,28 +66,29 @@ def read_baseline(path: Path) -> FromFile:
 def _of_json(path: Path) -> FromFile:
     whole = object_of(path)
     if "comparisons" in whole.values:
-        rows = [_side(one.values) for one in objects_in(path, whole.list("comparisons"))]
-        return FromFile(tuple(rows), _columns(rows))
+        sides = list(objects_in(path, whole.list("comparisons")))
+        rows = [_side(one, one.values) for one in sides]
+        return FromFile(tuple(rows), _columns(rows), _untold(()))
     if "results" not in whole.values:
         raise MalformedError(path, 1, "results", "neither this nor 'comparisons' is there")
-    rows = [_as_measured(body) for _, body in told_as_json(whole)]
+    results = _once(_as_measured(body) for _, body in told_as_json(whole))
     run = whole.values.get("run")
     environment = run.get("environment") if isinstance(run, Mapping) else None
-    return FromFile(tuple(rows), frozenset(ASKED), environment)
+    return FromFile(results, frozenset(ASKED), environment=environment)
 
 
 def _of_csv(path: Path) -> FromFile:
     lines = text_of(path).splitlines()
     header = next(csv.reader(lines[:1]), [])
     if set(NEEDED) <= set(header):
-        rows = [_as_measured(body) for _, body in told_as_csv(path)]
-        return FromFile(tuple(rows), frozenset(ASKED) & set(header))
+        told = _once(_as_measured(body) for _, body in told_as_csv(path))
+        return FromFile(told, frozenset(ASKED) & set(header), _untold(header))
     if set(_COMPARED) <= set(header):
-        rows = [_side(_typed(line)) for line in table_of(path, _COMPARED)]
-        return FromFile(tuple(rows), frozenset(ASKED) & set(header))
+        rows = [_side(line, _typed(line)) for line in table_of(path, _COMPARED)]
+        return FromFile(tuple(rows), frozenset(ASKED) & set(header), _untold(header))
     if set(guide.NEEDED) <= set(header):
         rows = [_of_guide(row, header) for row in guide.rows(path, Source("guide"))]
-        return FromFile(tuple(rows), _columns(rows))
+        return FromFile(tuple(rows), _columns(rows), _untold(header))
     why = "the header is neither that of `compare --output`, `db export` nor the guide's CSV"
     raise MalformedError(path, 1, None, why)
 
@@ -99,8 +105,10 @@ def _typed(line: Record) -> Row:
     return {**columns_of(line), **figures}
 
 
-def _side(values: Mapping[str, Any]) -> Row:
+def _side(one: Record, values: Mapping[str, Any]) -> Row:
     """A side of a comparison as one launch: the median of those that it had."""
+    if one.values.get("axis") in _OF_RUNS:
+        one.wrong("axis", "a comparison of several runs is no baseline")
     row = {name: values[name] for name in BY_NAME if values.get(name) is not None}
     row |= {
         column: values[name] for name, column in _OF_A_SIDE.items() if values.get(name) is not None
@@ -116,6 +124,15 @@ def _as_measured(body: Mapping[str, Any]) -> Row:
         row["provenance"] = Provenance.MEASURED.value
         row["conditions"] = {name: v for name, v in conditions.items() if name != "source"}
     return row
+
+
+def _once(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Each result once, however often the file has it."""
+    return tuple({str(row["result_id"]): row for row in rows}.values())
+
+
+def _untold(header: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name, column in _SAYS.items() if column not in header)
 
 
 def _columns(rows: Any) -> frozenset[str]:

@@ -38,6 +38,13 @@ _ALONE = 5.0
 _OF_NOISE = math.sqrt(2.0) * 0.6744897501960817
 #: Figures are rounded: below that no noise is believed.
 _QUIETEST = 1e-3
+#: How many points a series has for each lag at which it is looked at.
+_PER_LAG = 12
+_LONGEST_LAG = 6
+#: Medians of a few differences differ by so much where there is nothing to see.
+_BY_CHANCE = 1.25
+#: No level wanders by more: what looks like it is made of steps.
+_WANDERS = 16.0
 #: Fewer points say nothing of a drift.
 _DRIFTING = 8
 
@@ -94,8 +101,9 @@ def course(values: Sequence[float], least: float = LEAST_CHANGE) -> Course:
     noise = _noise(logs)
     alone = _alone(logs, noise, least)
     kept = np.array([i for i in range(len(logs)) if i not in alone], dtype=np.int64)
-    cuts = _held(logs[kept], _cuts(logs[kept], noise), noise, least)
-    steps = [_step(logs[kept], cuts, number, noise) for number in range(len(cuts))]
+    of_levels = noise * math.sqrt(_alike(logs[kept]))
+    cuts = _held(logs[kept], _cuts(logs[kept], of_levels), of_levels, least)
+    steps = [_step(logs[kept], cuts, number, of_levels) for number in range(len(cuts))]
     found = tuple(Step(int(kept[s.at]), s.share, s.low, s.high, s.p_value) for s in steps)
     since = cuts[-1] if cuts else 0
     last = len(logs) - 1
@@ -111,7 +119,29 @@ def course(values: Sequence[float], least: float = LEAST_CHANGE) -> Course:
 def _noise(logs: Values) -> float:
     if len(logs) < 2:
         return _QUIETEST
-    return max(float(np.median(np.abs(np.diff(logs)))) / _OF_NOISE, _QUIETEST)
+    return max(_apart(logs, 1), _QUIETEST)
+
+
+def _alike(logs: Values) -> float:
+    """By how much more a level wanders than points that know nothing of each other: 1 and more.
+
+    What a machine is like today it is tomorrow: points a few apart differ by more than neighbours
+    do. From how much more, the correlation of neighbours, and what it makes of a mean's variance.
+    """
+    # A step is between points far apart more often than between neighbours: lags stay short.
+    lags = range(2, min(len(logs) // _PER_LAG, _LONGEST_LAG) + 1)
+    near = _apart(logs, 1) if lags else 0.0
+    far = max((_apart(logs, lag) for lag in lags), default=0.0)
+    if near <= 0.0 or far <= near * _BY_CHANCE:
+        return 1.0
+    # Neighbours correlated by r differ by 1 - r of what points far apart do.
+    r = 1.0 - (near / far) ** 2
+    return min((1.0 + r) / (1.0 - r) * (far / near) ** 2, _WANDERS)
+
+
+def _apart(logs: Values, lag: int) -> float:
+    """What points so far apart differ by, as noise."""
+    return float(np.median(np.abs(logs[lag:] - logs[:-lag]))) / _OF_NOISE
 
 
 def _alone(logs: Values, noise: float, least: float) -> dict[int, float]:

@@ -29,6 +29,8 @@ MOST_LAUNCHES = 40
 LEAST_EFFECT = 0.03
 _ALPHA = 0.01
 _POWER = 0.8
+#: The logarithm of what nobody needs to tell apart from more.
+_HUGE = 100.0
 #: Fewer launches do not tell how alike neighbours are.
 _CORRELATED = 10
 
@@ -150,7 +152,7 @@ def unpaired_interval(
     parts = [stdev(logs) ** 2 / n for logs, n in zip((first, second), counts, strict=True)]
     error = math.sqrt(sum(parts))
     freedom = _welch(parts, counts)
-    reach = t_quantile((1.0 + level) / 2.0, freedom) * error
+    reach = min(t_quantile((1.0 + level) / 2.0, freedom) * error, _HUGE)
     return RatioInterval(
         math.exp(center),
         math.exp(center - reach),
@@ -171,13 +173,11 @@ def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
 
     40 where even those do not: `minimum_detectable_effect` says what they do show.
     """
-    enough = (k for k in range(FEWEST_LAUNCHES, MOST_LAUNCHES) if suffices(k, noise, effect))
-    return next(enough, MOST_LAUNCHES)
-
-
-def suffices(k: int, noise: float, effect: float = LEAST_EFFECT) -> bool:
-    """Whether k launches a side show an effect of so much with power 0.8 at level 0.01."""
-    return k > 1 and _detectable_log(k, noise, _ALPHA, _POWER) <= math.log1p(effect)
+    wanted = math.log1p(effect)
+    for k in range(FEWEST_LAUNCHES, MOST_LAUNCHES):
+        if _detectable_log(k, noise, _ALPHA, _POWER) <= wanted:
+            return k
+    return MOST_LAUNCHES
 
 
 def minimum_detectable_effect(
@@ -194,9 +194,58 @@ def minimum_detectable_effect(
     return math.expm1(max(_detectable_log(k, noise, alpha, power), past_floor))
 
 
-def least_effect(k: int, noise: float) -> float:
-    """What an effect must exceed to be called one: max(3 %, 3 × the noise of an A/A comparison)."""
-    return max(LEAST_EFFECT, 3.0 * _comparison_noise(k, noise))
+def least_effect(k: int, noise: float, other: int | None = None) -> float:
+    """What an effect must exceed to be called one: max(3 %, 3 × the noise of an A/A comparison).
+
+    Args:
+        k: launches a side.
+        noise: of one launch.
+        other: those of the other side, where they are not as many.
+    """
+    return max(LEAST_EFFECT, 3.0 * _comparison_noise(k, noise, other))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What two sides that were not interleaved can show, by how many launches each has."""
+
+    noise: float
+    first: int
+    second: int
+
+    @property
+    def least_effect(self) -> float:
+        """As `least_effect`, of sides that need not be alike."""
+        return least_effect(self.first, self.noise, self.second)
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest change that is found, with power 0.8, as a share; None below two."""
+        if min(self.first, self.second) < 2:
+            return None
+        freedom = self.first + self.second - 2
+        error = _comparison_noise(self.first, self.noise, self.second)
+        past_floor = math.log1p(self.least_effect) + error * t_quantile(_POWER, freedom)
+        return math.expm1(min(max(self._detectable_log, past_floor), _HUGE))
+
+    def suffices(self, effect: float) -> bool:
+        """Whether a change of so much is significant at level 0.01 with power 0.8."""
+        few = min(self.first, self.second) < FEWEST_LAUNCHES
+        return not few and self._detectable_log <= math.log1p(effect)
+
+    def required(self, effect: float) -> int | None:
+        """How many launches the second side needs for that; None where no number would do."""
+        if self.first < FEWEST_LAUNCHES:
+            return None
+        counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
+        enough = (n for n in counts if Apart(self.noise, self.first, n).suffices(effect))
+        return next(enough, None)
+
+    @property
+    def _detectable_log(self) -> float:
+        freedom = self.first + self.second - 2
+        reach = t_quantile(1.0 - _ALPHA / 2.0, freedom) + t_quantile(_POWER, freedom)
+        return reach * _comparison_noise(self.first, self.noise, self.second)
 
 
 def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float = _ALPHA) -> Verdict:
@@ -231,8 +280,8 @@ def _logs(medians: Sequence[float]) -> list[float]:
     return [math.log(m) for m in medians]
 
 
-def _comparison_noise(k: int, noise: float) -> float:
-    return noise * math.sqrt(2.0 / k)
+def _comparison_noise(k: int, noise: float, other: int | None = None) -> float:
+    return noise * math.sqrt(1.0 / k + 1.0 / (other or k))
 
 
 def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from accelbench.core.columns import ASKED
 from accelbench.exchange.titles import title
 
 _ORDER = list(Outcome)
+_MUCH = 10.0
 
 
 def document(check: Check, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +33,15 @@ def ordered(check: Check) -> list[Checked]:
     return sorted(check.questions, key=lambda one: (_ORDER.index(one.outcome), title(one.row)))
 
 
+def sides(about: Mapping[str, Any]) -> str:
+    """What is held against what, and where."""
+    runs = [
+        f"{run} ({about['labels'][run]})" if run in about["labels"] else run
+        for run in about["runs"]
+    ]
+    return f"{', '.join(runs)} against {about['baseline']}, on {about['machine']}"
+
+
 def headline(check: Check) -> str:
     """The answer in a line."""
     counts = Counter(one.outcome for one in check.questions)
@@ -40,7 +51,8 @@ def headline(check: Check) -> str:
     if check.outcome is Outcome.WORSE:
         return f"Worse than the baseline: {said}"
     if check.outcome is Outcome.CANNOT_TELL:
-        return f"Can't tell: {said}"
+        missing = f", {len(check.not_measured)} not measured" if check.not_measured else ""
+        return f"Can't tell: {said}{missing}"
     return f"Nothing became worse: {said}"
 
 
@@ -58,8 +70,8 @@ def change(figure: Judged) -> str:
         return said
     ends = [figure.low, figure.high]
     if not figure.metric.lower_is_better:
-        ends = [1.0 / (1.0 + end) - 1.0 for end in reversed(ends)]
-    return f"{said} ({ends[0]:+.1%} … {ends[1]:+.1%})"
+        ends = [-end / (1.0 + end) if end > -1.0 else math.inf for end in reversed(ends)]
+    return f"{said} ({_share(ends[0])} … {_share(ends[1])})"
 
 
 def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
@@ -81,15 +93,16 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
         )
     if check.together is not None:
         yield (
-            f"All {len(check.questions)} moved together, by {check.together:+.1%}: rather the"
+            f"All times moved together, by {check.together:+.1%}: rather the"
             " machine than each of them. --rerun measures again."
         )
     differs = sorted({text for one in check.questions for text in one.differs})
     if differs:
         more = f"; and {len(differs) - 8} more, see --json" if len(differs) > 8 else ""
         yield f"Not alike: {'; '.join(differs[:8])}{more}."
+    allow = "" if check.may_miss else ", which --allow missing lets pass"
     for rows, words in (
-        (check.not_measured, "of the baseline were not measured now"),
+        (check.not_measured, f"of the baseline were not measured now{allow}"),
         (check.not_before, "are not in the baseline"),
     ):
         if rows:
@@ -105,9 +118,16 @@ def answer(figure: Judged) -> str:
     return figure.answer.value
 
 
+def _share(value: float) -> str:
+    """A share by its sign; beyond ten times nobody wants to know how much."""
+    return f"{value:+.1%}" if value < _MUCH else f"> +{_MUCH:.0%}"
+
+
 def _span(values: Iterable[float | None]) -> str:
     known = sorted(value for value in values if value is not None)
-    low, high = f"{known[0]:.1%}", f"{known[-1]:.1%}"
+    low, high = (
+        f"{v:.1%}" if v < _MUCH else f"more than {_MUCH:.0%}" for v in (known[0], known[-1])
+    )
     return low if low == high else f"{low} – {high}"
 
 
@@ -137,7 +157,8 @@ def _figure(figure: Judged) -> dict[str, Any]:
         "limit": figure.limit,
         "launches_before": figure.launches[0],
         "launches_now": figure.launches[1],
-        "launches_required": figure.required,
+        "launches_required_now": figure.required,
+        "launches_required_a_side": figure.required_both,
         "noise": None if figure.noise is None else figure.noise.value,
         "least_shown": figure.least_shown,
         "by_plain_threshold": figure.plain,

@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.analysis.checking import BAD, Check, Checked, Outcome
 from accelbench.exchange.markdown_export import escaped, table
 from accelbench.exchange.titles import title
-from accelbench.report.check import answer, change, headline, ordered, sentences, shown
+from accelbench.report.check import answer, change, headline, ordered, sentences, shown, sides
 
 _HEADINGS = ("what", "figure", "before", "now", "change", "answer")
 _RIGHT = frozenset({"before", "now", "change"})
@@ -18,7 +18,7 @@ _MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
 def summary(check: Check, about: Mapping[str, Any]) -> str:
     """The whole: what is bad or unknown in sight, the rest folded away."""
     lines = [f"### {_MARKS.get(check.outcome, '✅')} {escaped(headline(check))}", ""]
-    lines += [f"Against {escaped(str(about['baseline']))}, on {escaped(about['machine'])}.", ""]
+    lines += [f"{escaped(sides(about))}.", ""]
     seen = [one for one in ordered(check) if one.outcome in (*BAD, Outcome.CANNOT_TELL)]
     rest = [one for one in ordered(check) if one not in seen]
     if seen:

@@ -56,6 +56,21 @@ class Database:
     retry_seconds: float = RETRY_SECONDS
 
     @property
+    def name(self) -> str:
+        """As people name it."""
+        return str(self.path)
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has been made."""
+        return exists(self.path)
+
+    @property
+    def there(self) -> bool:
+        """Whether there is anything of it: results may still be in journals alone."""
+        return self.begun or self.journals.is_dir()
+
+    @property
     def journals(self) -> Path:
         """The folder for journals of runs that are to end up here."""
         return journal_dir_for(self.path)

@@ -8,7 +8,7 @@ from typing import IO, Any
 from accelbench.analysis.checking import BAD, Check, Outcome
 from accelbench.cli.display.words import figure
 from accelbench.exchange.titles import title
-from accelbench.report.check import answer, change, headline, ordered, sentences, shown
+from accelbench.report.check import answer, change, headline, ordered, sentences, shown, sides
 
 _STYLES = {**dict.fromkeys(BAD, "red"), Outcome.CANNOT_TELL: "yellow", Outcome.BETTER: "green"}
 
@@ -20,7 +20,7 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
     from rich.text import Text
 
     console = Console(highlight=False, file=stream)
-    console.print(Text(f"Against {about['baseline']}, on {about['machine']}"))
+    console.print(Text(sides(about)))
     for one in ordered(check):
         console.print()
         heading = Text(title(one.row), style="bold")

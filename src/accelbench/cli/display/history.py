@@ -14,12 +14,20 @@ _WIDEST = 60
 _SHORT = 10  # characters of a commit
 
 
-def show(shown: Sequence[Series], looked_at: int, stream: IO[str] | None = None) -> None:
+def show(
+    shown: Sequence[Series],
+    looked_at: int,
+    machine: str,
+    others: Sequence[str] = (),
+    stream: IO[str] | None = None,
+) -> None:
     """Print it."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, file=stream)
+    console.print(Text(f"On {machine}"))
+    console.print()
     for one in shown:
         console.print(Text(_heading(one), style="bold"))
         console.print(Text(f"  {spark([point.value for point in one.points])}"))
@@ -28,6 +36,8 @@ def show(shown: Sequence[Series], looked_at: int, stream: IO[str] | None = None)
         console.print()
     quiet = looked_at - sum(one.changed for one in shown)
     console.print(Text(f"{quiet} of {looked_at} series without a change."))
+    if others:
+        console.print(Text(f"Other machines, by --machine: {'; '.join(others)}."))
 
 
 def spark(values: Sequence[float]) -> str:
