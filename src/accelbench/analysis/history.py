@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.judging import Metric
-from accelbench.measure.changes import Course, course
+
+if TYPE_CHECKING:
+    from accelbench.measure.changes import Course
 
 Row = Mapping[str, Any]
 
@@ -61,6 +63,8 @@ def series_of(row: Row, metric: Metric, points: Iterable[Point], least: float) -
         points: in any order.
         least: what a change has to exceed, as a share.
     """
+    from accelbench.measure.changes import course  # brings numpy
+
     known = tuple(sorted(points, key=lambda one: (one.moment, one.run_id)))
     told = None
     if len(known) >= FEWEST_POINTS:

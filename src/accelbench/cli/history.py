@@ -24,7 +24,7 @@ from accelbench.cli.stored import (
     where_of,
 )
 from accelbench.core.errors import UsageError
-from accelbench.measure.changes import LEAST_CHANGE
+from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -53,7 +53,7 @@ def history(
     models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
     metric: str = typer.Option("latency", "--metric", help=f"{', '.join(_METRICS)}."),
     threshold: float = typer.Option(
-        LEAST_CHANGE, "--threshold", help="Changes below this share are not told: 0.03 for 3 %."
+        LEAST_EFFECT, "--threshold", help="Changes below this share are not told: 0.03 for 3 %."
     ),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
     framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),

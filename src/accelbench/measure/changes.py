@@ -22,10 +22,9 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.measure.student import t_cdf, t_quantile
 
-#: A smaller change is nobody's business, however sure.
-LEAST_CHANGE = 0.03
 #: How often a cut may be taken for a step where there is none.
 _ALPHA = 0.001
 #: Two points make a level: of one, nobody knows whether it will come back.
@@ -90,7 +89,7 @@ class Course:
     noise: float  # from point to point, as a share
 
 
-def course(values: Sequence[float], least: float = LEAST_CHANGE) -> Course:
+def course(values: Sequence[float], least: float = LEAST_EFFECT) -> Course:
     """What happened in a series of positive values, oldest first.
 
     Args:

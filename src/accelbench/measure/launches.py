@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
 
-from accelbench.measure.autocorrelation import effective_size
 from accelbench.measure.student import t_cdf, t_quantile
 
 FEWEST_LAUNCHES = 5
@@ -291,6 +290,8 @@ def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
 
 
 def _independent(logs: Sequence[float]) -> float:
+    from accelbench.measure.autocorrelation import effective_size  # brings numpy
+
     return float(len(logs)) if len(logs) < _CORRELATED else max(2.0, effective_size(logs))
 
 
