@@ -11,7 +11,7 @@ from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.cli.filters import Filters
-from accelbench.cli.stored import catalogued, nothing, of_machine, rows_of, runs_of, where_of
+from accelbench.cli.stored import catalogued, marks, nothing, of_machine, rows_of, runs_of, where_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.measure.launches import Noise, pooled_noise
@@ -261,17 +261,13 @@ def _rows(
     newest: bool = False,
 ) -> Rows:
     """Rows of runs; of many, of each case those of its newest run."""
-    condition = f"{where} AND coalesce(run_id, '') IN ({_marks(runs)})"
+    condition = f"{where} AND coalesce(run_id, '') IN ({marks(runs)})"
     if newest:
         condition += (
             " QUALIFY coalesce(run_id, '') = arg_max(coalesce(run_id, ''), started_at)"
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
     return rows_of(database, _COLUMNS, condition, [*values, *runs])
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _older(database: Database, now: Rows, runs: Sequence[str]) -> Older:
@@ -281,7 +277,7 @@ def _older(database: Database, now: Rows, runs: Sequence[str]) -> Older:
         return {}
     values = ", ".join(f"list({metric.sql})" for metric in METRICS)
     _, rows = database.query(
-        _LAUNCHES.format(values, _marks(series), _marks(runs)), [*series, *runs, _OLDER_RUNS]
+        _LAUNCHES.format(values, marks(series), marks(runs)), [*series, *runs, _OLDER_RUNS]
     )
     found: dict[str, list[dict[str, list[float]]]] = {}
     for key, *lists in rows:

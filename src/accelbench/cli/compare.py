@@ -14,15 +14,7 @@ from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.questions import AXES, Axis
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
-from accelbench.cli.stored import (
-    NothingMeasuredError,
-    filled,
-    nothing,
-    of_machine,
-    rows_of,
-    runs_of,
-    where_of,
-)
+from accelbench.cli.stored import NothingMeasuredError, filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 
@@ -78,16 +70,9 @@ def compare(
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if run:
         filters["run_id"] = tuple(words(run))
-    where, values = where_of(filters)
     database = filled(db or db_path)
-    runs = runs_of(database, where, values)
-    if not runs:
-        raise nothing(f"{database.name} has no results of what was asked for")
-    chosen, ours, others = of_machine(runs, machine)
-    marks = ", ".join("?" * len(ours))
-    rows = rows_of(
-        database, _COLUMNS, f"{where} AND coalesce(run_id, '') IN ({marks})", [*values, *ours]
-    )
+    where, values, chosen, others = on_one_machine(database, filters, machine)
+    rows = rows_of(database, _COLUMNS, where, values)
     found = compared(rows, axis, baseline, _allowed(words(allow)))
     if not found:
         there = ", ".join(along_every_axis(rows)) or "none"

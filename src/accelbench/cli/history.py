@@ -14,15 +14,7 @@ from accelbench.analysis.history import FEWEST_POINTS, Point, Series, series_of
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists
-from accelbench.cli.stored import (
-    NothingMeasuredError,
-    filled,
-    nothing,
-    of_machine,
-    rows_of,
-    runs_of,
-    where_of,
-)
+from accelbench.cli.stored import NothingMeasuredError, filled, marks, on_one_machine, rows_of
 from accelbench.core.errors import UsageError
 from accelbench.measure.launches import LEAST_EFFECT
 
@@ -76,14 +68,9 @@ def history(
     if not 0 < threshold < 10:
         raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
-    where, values = where_of(filters)
     database = filled(db or db_path)
-    runs = runs_of(database, where, values)
-    if not runs:
-        raise nothing(f"{database.name} has no results of what was asked for")
-    here, ours, others = of_machine(runs, machine)
-    where += f" AND coalesce(run_id, '') IN ({', '.join('?' * len(ours))})"
-    found = series_in(database, _METRICS[metric], where, [*values, *ours], threshold)
+    where, values, here, others = on_one_machine(database, filters, machine)
+    found = series_in(database, _METRICS[metric], where, values, threshold)
     if not found:
         raise NothingMeasuredError(
             f"Nothing on {here} was measured {FEWEST_POINTS} times and more.",
@@ -135,9 +122,8 @@ def _about(database: Database, keys: Sequence[str]) -> dict[str, dict[str, Any]]
     """A row of each series: what it is of."""
     if not keys:
         return {}
-    marks = ", ".join("?" * len(keys))
     condition = (
-        f"series_key IN ({marks})"
+        f"series_key IN ({marks(keys)})"
         " QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY started_at DESC) = 1"
     )
     rows = rows_of(database, _COLUMNS, condition, keys)

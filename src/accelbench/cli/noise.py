@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.judging import Answer
 from accelbench.analysis.noise import Floor, floors
 from accelbench.catalog.find import find
 from accelbench.cli.baselines import rows_of_runs
@@ -54,7 +55,7 @@ def noise_floor(database: Database, asked: Filters, launches: int, as_json: bool
         from accelbench.cli.display.noise import show
 
         show(found)
-    steady = all(one.against_itself.answer.value == "no change shown" for one in found)
+    steady = all(one.against_itself.answer is Answer.STEADY for one in found)
     return EXIT_OK if steady else EXIT_CANNOT_TELL
 
 

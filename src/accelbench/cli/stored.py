@@ -71,7 +71,7 @@ def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
     parts: list[str] = [_COUNTS]
     values: list[Any] = []
     for column, wanted in filters.items():
-        parts.append(f"{column} IN ({', '.join('?' * len(wanted))})")
+        parts.append(f"{column} IN ({marks(wanted)})")
         values += wanted
     return " AND ".join(parts), values
 
@@ -108,6 +108,28 @@ def of_machine(
     machine = chosen(newest, asked)
     ours = [run for run, (one, _) in runs.items() if one == machine]
     return machine, ours, tuple(sorted(one for one in newest if one != machine))
+
+
+def on_one_machine(
+    database: Database, filters: Mapping[str, Sequence[Any]], asked: str | None
+) -> tuple[str, list[Any], Machine, tuple[Machine, ...]]:
+    """Results with these values of one machine: SQL, its parameters, that machine, and the others.
+
+    Raises:
+        NothingMeasuredError: There are none at all.
+    """
+    where, values = where_of(filters)
+    runs = runs_of(database, where, values)
+    if not runs:
+        raise nothing(f"{database.name} has no results of what was asked for")
+    machine, ours, others = of_machine(runs, asked)
+    where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
+    return where, [*values, *ours], machine, others
+
+
+def marks(values: Sequence[Any]) -> str:
+    """What stands in SQL for so many parameters."""
+    return ", ".join("?" * len(values))
 
 
 def rows_of(
