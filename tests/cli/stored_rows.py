@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.store.database import Database
 from accelbench.store.journal import Journal
+from accelbench.store.lake import store_at
 
 MACHINE = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 2**34}
 
@@ -21,7 +21,8 @@ def store(
     **environment: Any,
 ) -> None:
     """Results of one run in the journals of a database, as a measurement leaves them."""
-    database = Database(path)
+    database = store_at(path)
+    database.ensure()
     with Journal.create(database.journals, run) as journal:
         body = {"started_at": "2026-01-01T00:00:00Z", "environment": MACHINE | environment}
         body |= about or {}

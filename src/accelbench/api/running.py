@@ -35,7 +35,8 @@ from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Found, Journey
 from accelbench.run.observer import Observer, Silence
 from accelbench.run.plan import Plan, Planned, Refusal, Request
-from accelbench.store.database import ENVIRONMENT, Database, default_path
+from accelbench.store.database import ENVIRONMENT, Database
+from accelbench.store.lake import store_at
 
 #: The guide's order, with those in between that it does not know.
 BEST_FIRST = ("cuda", "rocm", "tpu", "mps", "cpu")
@@ -271,7 +272,7 @@ def _said(configs: Sequence[BenchmarkConfig]) -> str:
 def _database(asked: str | os.PathLike[str] | None) -> Database | None:
     if asked is None and not os.environ.get(ENVIRONMENT):
         return None
-    database = Database(default_path(Path(asked) if asked is not None else None))
+    database = store_at(os.fspath(asked) if asked is not None else None)
     database.ensure()
     return database
 

@@ -15,6 +15,7 @@ from accelbench.cli.stored import catalogued, marks, nothing, of_machine, rows_o
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.measure.launches import Noise, pooled_noise
+from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
@@ -215,7 +216,8 @@ def _of_another(theirs: Machine, ours: Machine, sought: Sought) -> list[str]:
 
 
 def _is_database(path: Path) -> bool:
-    return path.suffix.lower() in _DATABASES
+    """A file by its name; a folder and a URL are lakes."""
+    return path.suffix.lower() in _DATABASES or place_of(path) is not None
 
 
 def _of_database(
@@ -231,9 +233,9 @@ def _of_database(
     where, values = where_of({"model": tuple({row["model"] for row in now}), **sought.filters})
     if _is_database(path):
         from accelbench.cli.stored import filled
-        from accelbench.store.database import Database, default_path
+        from accelbench.store.lake import store_at
 
-        if not Database(default_path(path)).there:
+        if not store_at(path).there:
             raise UsageError(f"There is no database at {path}.")
         database = filled(path)
         runs = runs_of(database, where, values)

@@ -83,9 +83,9 @@ def check(
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if noise is not None:
         from accelbench.cli.noise import noise_floor
-        from accelbench.store.database import Database, default_path
+        from accelbench.store.lake import store_at
 
-        database = Database(default_path(db or db_path))
+        database = store_at(db or db_path)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
     if baseline is None:
         raise UsageError("There is nothing to check against.", "Name a --baseline.")

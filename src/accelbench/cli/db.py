@@ -13,13 +13,15 @@ from typing import Annotated, Any
 
 import typer
 
+from accelbench.core.errors import UsageError
 from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.table_export import FORMATS, format_for
 from accelbench.exchange.table_export import export as export_table
-from accelbench.store.database import Database, default_path
+from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.fit import spell_time
+from accelbench.store.lake import Lake, store_at
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,19 +53,19 @@ def init(
 ) -> None:
     """Make an empty database. One of ours that is there already stays."""
     database = _database(db, db_path)
-    there = database.path.exists()
+    there = database.begun
     backup = database.init(overwrite=overwrite)
     made = backup is not None or not there
     if as_json:
         _print_json(
             {
-                "database": str(database.path),
+                "database": database.name,
                 "made": made,
                 "backup": str(backup) if backup else None,
             }
         )
         return
-    print_line(f"Made {database.path}" if made else f"{database.path} is there already; it stays.")
+    print_line(f"Made {database.name}" if made else f"{database.name} is there already; it stays.")
     if backup:
         print_line(f"The old one is kept as {backup}")
 
@@ -142,7 +144,7 @@ def merge(
         if not as_json:
             print_line(f"{found.results} results and {found.facts} other facts from {other}")
     if as_json:
-        _print_json({"database": str(database.path), "merged": merged})
+        _print_json({"database": database.name, "merged": merged})
 
 
 @app.command("import")
@@ -170,7 +172,7 @@ def import_(
     if as_json:
         _print_json(
             {
-                "database": str(database.path),
+                "database": database.name,
                 "files": [str(file) for file in found.files],
                 "source": found.source.told(),
                 "results": filled.results,
@@ -183,12 +185,29 @@ def import_(
         print_line(f"{there} more were there already, or stand there twice")
 
 
+@app.command()
+def compact(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOption = False) -> None:
+    """Make one file of the many of a lake; those that an earlier one replaced go."""
+    lake = _database(db, db_path)
+    if not isinstance(lake, Lake):
+        raise UsageError(
+            f"{lake.name} is a database: it is one file already.", "Only a lake is compacted."
+        )
+    files, removed = lake.compact()
+    if as_json:
+        _print_json({"database": lake.name, "files": files, "removed": removed})
+        return
+    print_line(f"{files} files are one now" if files else "There is nothing to put together")
+    if removed:
+        print_line(f"{removed} that had been replaced before are removed")
+
+
 def _files(files: Sequence[Path]) -> str:
     return str(files[0]) if len(files) == 1 else f"{len(files)} files"
 
 
 def _database(db: Path | None, alias: Path | None) -> Database:
-    return Database(default_path(db or alias))
+    return store_at(db or alias)
 
 
 def _fill(database: Database) -> None:
@@ -198,7 +217,9 @@ def _fill(database: Database) -> None:
     except ReadOnlyPlaceError as error:
         _warn([f"{error.message} What waits in {database.journals} is not shown."])
         return
-    if filled.results:
+    if filled.results and isinstance(database, Lake):
+        _warn([f"{filled.results} results are new here."])
+    elif filled.results:
         _warn([f"{filled.results} results were waiting in journals and are now in the database."])
     _warn(filled.problems)
 

@@ -28,8 +28,9 @@ from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
 from accelbench.run.plan import Plan, Planned, Request
 from accelbench.run.simulating import measured_of
-from accelbench.store.database import Database, default_path
+from accelbench.store.database import Database
 from accelbench.store.journal import SUFFIX, journal_path, read
+from accelbench.store.lake import store_at
 
 #: Where journals are kept when no database is wanted.
 BARE_JOURNALS = Path("accelbench.journal")
@@ -51,7 +52,7 @@ class Places:
 
     def open_database(self) -> Database | None:
         """The database of this run, None where none is wanted."""
-        return Database(default_path(self.database)) if self.use_database else None
+        return store_at(self.database) if self.use_database else None
 
     def journals(self) -> Path:
         """The folder of this run's journal."""
@@ -204,10 +205,10 @@ def deliver(
     from accelbench.exchange.rows import row_of
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
-    written: list[tuple[str, Path]] = []
+    written: list[tuple[str, Path | str]] = []
     database = places.open_database()
     if database is not None:
-        written.append(("Database", database.path))
+        written.append(("Database", database.name))
     written.append(("Journal", journal))
     if not ended.interrupted:
         written += _result_files(ended, places, journal)

@@ -31,13 +31,12 @@ class NothingMeasuredError(AccelbenchError):
 
 def filled(path: Path | None) -> Database:
     """The database, with what runs left in the journals."""
-    from accelbench.store.database import Database, default_path
     from accelbench.store.files import ReadOnlyPlaceError
-    from accelbench.store.migrate import exists
+    from accelbench.store.lake import store_at
 
-    database = Database(default_path(path))
-    if not exists(database.path) and not database.journals.is_dir():
-        raise nothing(f"There is no database at {database.path}")
+    database = store_at(path)
+    if not database.there:
+        raise nothing(f"There is no database at {database.name}")
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:

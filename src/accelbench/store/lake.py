@@ -1,0 +1,328 @@
+"""A lake: immutable Parquet files in a folder or an object store, which many machines fill.
+
+Each run adds files of its own, so writers never meet. What is read is a mirror: an ordinary
+database of this machine's, that takes in every file of the lake once, by the same anti-joins on ids
+as a journal. So every question is asked of it unchanged, a file that comes twice changes
+nothing, and a second question costs no more than one of a database.
+
+    accelbench-lake.json              that it is ours, and of which schema
+    results/STEM.parquet              results, a row each
+    facts/STEM.parquet                runs, hardware and the rest, as it was said
+    samples/STEM.parquet              every sample
+    manifest/STEM.json                which stems a compacted one replaces
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.errors import StoreError, UsageError
+from accelbench.core.facts import Fact, new_run_id, utc_now
+from accelbench.core.identity import digest
+from accelbench.store.database import ENVIRONMENT, Database, default_path
+from accelbench.store.duck import connect, quoted, whole_guard
+from accelbench.store.folders import default_folder
+from accelbench.store.insert import Filled, anti_insert
+from accelbench.store.places import FolderPlace, Place, place_of
+from accelbench.store.schema import APPLICATION, columns_of, latest_version
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MARKER = "accelbench-lake.json"
+_MANIFESTS = "manifest"
+#: Folder → table, what its rows are told apart by, the keys that say whether they are there, and in
+#: which table. Samples come first: what is asked of them is whether their results are there.
+_TABLES: Mapping[str, tuple[str, str, str, str]] = {
+    "samples": ("fact_samples", "result_id, phase", "result_id", "fact_result"),
+    "facts": ("fact", "kind, id", "kind, id", "fact"),
+    "results": ("fact_result", "result_id", "result_id", "fact_result"),
+}
+_OWN = """
+CREATE TABLE IF NOT EXISTS lake_file (name VARCHAR);
+CREATE TABLE IF NOT EXISTS lake_sent (name VARCHAR, rows BIGINT);
+"""
+#: Another process of this machine may be taking in millions of results.
+_PATIENCE = 600.0
+
+
+@dataclass(frozen=True)
+class Lake(Database):
+    """A lake and this machine's mirror of it; `path` is the mirror's."""
+
+    place: Place = field(kw_only=True)
+
+    @classmethod
+    def at(cls, place: Place) -> Lake:
+        """The lake of a place."""
+        folder = default_folder() / "lakes" / digest(place.name)
+        return cls(folder / "mirror.duckdb", place=place)
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+    @property
+    def begun(self) -> bool:
+        return self._marked()
+
+    @property
+    def there(self) -> bool:
+        return self._marked()
+
+    def ensure(self) -> None:
+        if not self._marked():
+            self._begin()
+        self._mirrored()
+
+    def init(self, *, overwrite: bool = False) -> Path | None:
+        if overwrite and self._marked():
+            raise UsageError(
+                f"{self.name} is a lake, whose files are never overwritten.", "Begin another one."
+            )
+        self.ensure()
+        return None
+
+    def fill(self) -> Filled:
+        """Bring in what journals hold and what the lake has, and give it what it has not."""
+        if not self._marked():
+            raise StoreError(
+                f"There is no lake at {self.name}.",
+                "Begin one with `accelbench db init` or `accelbench run`.",
+            )
+        self._mirrored()
+        with self._alone():
+            filled = super().fill()
+            self._send()
+            return filled + self._take()
+
+    def merge(self, other: Path) -> Filled:
+        self.fill()
+        found = super().merge(other)
+        self.fill()
+        return found
+
+    def bring_in(
+        self,
+        run_id: str,
+        facts: Iterable[Fact],
+        bodies: Iterable[Mapping[str, Any]] = (),
+        queries: Iterable[str] = (),
+    ) -> Filled:
+        self.fill()
+        found = super().bring_in(run_id, facts, bodies, queries)
+        self.fill()
+        return found
+
+    def status(self) -> dict[str, Any]:
+        stems = {_stem(name) for folder in _TABLES for name in self.place.names(folder)}
+        return {**super().status(), "database": self.name, "lake_files": len(stems)}
+
+    def compact(self) -> tuple[int, int]:
+        """Write one file of all that there is; what an earlier one replaced goes.
+
+        Returns:
+            How many files are now one, and how many were removed.
+        """
+        self.fill()
+        with self._alone():
+            gone = {stem for stems in self._manifests().values() for stem in stems}
+            removed = self._remove(gone)
+            stems = sorted({_stem(n) for f in _TABLES for n in self.place.names(f)} - gone)
+            if len(stems) < 2:
+                return 0, removed
+            with connect(self.path, write=True) as con, _scratch() as scratch:
+                new = self._write(con, scratch, dict.fromkeys(_TABLES, 0), "compact-")
+                manifest = scratch / "manifest.json"
+                manifest.write_text(json.dumps({"by": new, "replaces": stems}))
+                _note_files(con, [f"{folder}/{new}.parquet" for folder in _TABLES])
+                self.place.put(manifest, f"{_MANIFESTS}/{new}.json")
+            return len(stems), removed
+
+    # -- the lake's own word
+
+    def _marked(self) -> bool:
+        """Whether there is a lake of ours that this version can read."""
+        if MARKER not in self.place.names(""):
+            return False
+        with _scratch() as scratch:
+            said = self._json(MARKER, scratch)
+        if said.get("application") != APPLICATION:
+            raise StoreError(f"{self.name} is another program's; it was left as it is.")
+        if int(said.get("schema_version", 0)) > latest_version():
+            raise StoreError(
+                f"{self.name} was begun by a newer accelbench.", "Upgrade accelbench to use it."
+            )
+        return True
+
+    def _begin(self) -> None:
+        """Say that this is a lake; only of a place where nothing else is."""
+        if isinstance(self.place, FolderPlace) and self.place.names(""):
+            raise StoreError(
+                f"{self.name} is a folder with other things in it, and no lake.",
+                "Name an empty folder, or a file for a database.",
+            )
+        with _scratch() as scratch:
+            marker = scratch / MARKER
+            about = {"schema_version": latest_version(), "created_at": utc_now()}
+            marker.write_text(json.dumps({"application": APPLICATION, **about}))
+            self.place.put(marker, MARKER)
+
+    def _json(self, name: str, scratch: Path) -> dict[str, Any]:
+        try:
+            found = json.loads(self.place.local(name, scratch).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{name} of {self.name} cannot be read ({error}).") from error
+        return found if isinstance(found, dict) else {}
+
+    # -- the mirror
+
+    def _mirrored(self) -> None:
+        super().ensure()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One process of this machine at a time: it is one mirror that knows what was sent."""
+        with whole_guard(self.path.with_name("sync"), _PATIENCE):
+            yield
+
+    def _send(self) -> None:
+        """Give the lake what is in the mirror and did not come from it."""
+        with connect(self.path, write=True) as con, _scratch() as scratch:
+            con.execute(_OWN)
+            sent = dict(con.execute("SELECT name, max(rows) FROM lake_sent GROUP BY 1").fetchall())
+            stem = self._write(con, scratch, {folder: sent.get(folder, 0) for folder in _TABLES})
+            if stem:
+                _note_files(con, [f"{folder}/{stem}.parquet" for folder in _TABLES])
+                _note_sent(con)
+
+    def _write(
+        self,
+        con: DuckDBPyConnection,
+        scratch: Path,
+        since: Mapping[str, int],
+        before: str = "",
+    ) -> str:
+        """Files of all rows from so many on, of each table; their stem, empty where there are none.
+
+        Rows of a table are only ever added, so how many there were says which ones are new.
+        """
+        stem = f"{before}{new_run_id()}-{digest([platform.node(), os.getpid()], 8)}"
+        wrote = False
+        for folder, (table, *_) in _TABLES.items():
+            path = scratch / f"{folder}.parquet"
+            ordered = " ORDER BY model, series_key, started_at" if folder == "results" else ""
+            ((count,),) = con.execute(
+                f"COPY (SELECT * FROM {table} WHERE rowid >= {since[folder]}{ordered})"  # noqa: S608
+                f" TO {quoted(str(path))} (FORMAT parquet)"
+            ).fetchall()
+            if count:
+                self.place.put(path, f"{folder}/{stem}.parquet")
+                wrote = True
+        return stem if wrote else ""
+
+    def _take(self) -> Filled:
+        """Bring in the lake's files that this mirror has not seen."""
+        manifests = self._manifests()
+        with connect(self.path, write=True) as con, _scratch() as scratch:
+            con.execute(_OWN)
+            seen = {name for (name,) in con.execute("SELECT name FROM lake_file").fetchall()}
+            known = {_stem(name) for name in seen}
+            replaced = {stem for stems in manifests.values() for stem in stems}
+            # What only puts together what is here already has nothing new in it.
+            known_again = {by for by, stems in manifests.items() if known.issuperset(stems)}
+            new = {
+                folder: [
+                    f"{folder}/{name}"
+                    for name in self.place.names(folder)
+                    if f"{folder}/{name}" not in seen and _stem(name) not in replaced
+                ]
+                for folder in _TABLES
+            }
+            if not any(new.values()):
+                return Filled()
+            con.execute("BEGIN")
+            counts = {
+                folder: self._read(
+                    con, folder, [n for n in names if _stem(n) not in known_again], scratch
+                )
+                for folder, names in new.items()
+            }
+            _note_files(con, [name for names in new.values() for name in names])
+            _note_sent(con)
+            con.execute("COMMIT")
+        return Filled(results=counts["results"], facts=counts["facts"])
+
+    def _read(
+        self, con: DuckDBPyConnection, folder: str, names: Sequence[str], scratch: Path
+    ) -> int:
+        if not names:
+            return 0
+        table, apart, keys, against = _TABLES[folder]
+        files = ", ".join(quoted(str(self.place.local(name, scratch))) for name in names)
+        source = f"read_parquet([{files}], union_by_name = true)"
+        known = set(columns_of(con, table))
+        there = [name for name, *_ in con.execute(f"DESCRIBE FROM {source}").fetchall()]
+        shared = ", ".join(f'i."{name}"' for name in there if name in known)
+        once = f"(SELECT DISTINCT ON ({apart}) * FROM {source})"  # noqa: S608 — our names
+        return anti_insert(con, table, once, keys, against=against, columns=shared)
+
+    def _manifests(self) -> dict[str, list[str]]:
+        """Which stem replaces which."""
+        with _scratch() as scratch:
+            return {
+                _stem(name): self._json(f"{_MANIFESTS}/{name}", scratch).get("replaces", [])
+                for name in self.place.names(_MANIFESTS)
+            }
+
+    def _remove(self, stems: set[str]) -> int:
+        there = {
+            f"{folder}/{name}"
+            for folder in _TABLES
+            for name in self.place.names(folder)
+            if _stem(name) in stems
+        }
+        for name in sorted(there):
+            self.place.remove(name)
+        return len({_stem(name) for name in there})
+
+
+def _note_files(con: DuckDBPyConnection, names: Sequence[str]) -> None:
+    con.executemany("INSERT INTO lake_file VALUES (?)", [[name] for name in names])
+
+
+def _note_sent(con: DuckDBPyConnection) -> None:
+    """All that the mirror holds now, the lake has too.
+
+    Counted, since rows that are not committed yet have row ids of their own.
+    """
+    for folder, (table, *_) in _TABLES.items():
+        con.execute(f"INSERT INTO lake_sent SELECT ?, count(*) FROM {table}", [folder])  # noqa: S608
+
+
+def _stem(name: str) -> str:
+    return name.rpartition("/")[2].partition(".")[0]
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="accelbench-lake-") as folder:
+        yield Path(folder)
+
+
+def store_at(asked: Path | str | None = None) -> Database:
+    """The database or the lake of a command line's word; else ACCELBENCH_DB's, else the default.
+
+    A folder that is there and a URL are lakes.
+    """
+    word = asked or os.environ.get(ENVIRONMENT)
+    place = None if word is None else place_of(word)
+    return Database(default_path(Path(word) if word else None)) if place is None else Lake.at(place)

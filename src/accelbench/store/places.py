@@ -1,0 +1,171 @@
+"""Where a lake's files lie: a folder, or a prefix of an object store that fsspec knows.
+
+A file is written once, whole, and never changed: nobody ever sees half of one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from accelbench.core.errors import MissingExtraError, StoreError
+from accelbench.store.files import REAL_FILES, Files, copy_whole, explained
+
+#: A path loses one of the two slashes of a URL.
+_URL = re.compile(r"^([a-z][a-z0-9+.-]+):/{1,3}(.*)$")
+_LOCAL = "file"
+
+
+class Place(Protocol):
+    """Files by name below one prefix; a name has at most one folder in it."""
+
+    @property
+    def name(self) -> str:
+        """As people name it."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """The files of a folder; none where it does not exist."""
+        ...
+
+    def put(self, written: Path, name: str) -> None:
+        """Let a local file be found under a name from now on, whole."""
+        ...
+
+    def local(self, name: str, scratch: Path) -> Path:
+        """A file to read, fetched into a scratch folder where it has to be."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Forget a file; one that is gone already is no trouble."""
+        ...
+
+
+@dataclass(frozen=True)
+class FolderPlace:
+    """A folder, perhaps of a shared file system."""
+
+    folder: Path
+    files: Files = field(default=REAL_FILES, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.folder)
+
+    def names(self, folder: str) -> list[str]:
+        inside = self.folder / folder
+        with explained("Looking into the lake", inside):
+            found = inside.iterdir() if inside.is_dir() else ()
+            return sorted(one.name for one in found if not one.name.startswith("."))
+
+    def put(self, written: Path, name: str) -> None:
+        wanted = self.folder / name
+        beside = wanted.with_name(f".{wanted.name}.{os.getpid()}")
+        with explained("Writing into the lake", wanted):
+            self.files.make_folder(wanted.parent)
+            self.files.remove(beside)
+            copy_whole(self.files, written, beside)
+            self.files.rename(beside, wanted)
+            self.files.sync_folder(wanted.parent)
+
+    def local(self, name: str, scratch: Path) -> Path:
+        return self.folder / name
+
+    def remove(self, name: str) -> None:
+        with explained("Removing from the lake", self.folder / name):
+            self.files.remove(self.folder / name)
+
+
+@dataclass(frozen=True)
+class RemotePlace:
+    """A prefix of whatever fsspec has a protocol for: s3, gs, abfs, sftp and more."""
+
+    url: str
+
+    @property
+    def name(self) -> str:
+        return self.url
+
+    def names(self, folder: str) -> list[str]:
+        with self._reached() as (fs, root):
+            inside = f"{root}/{folder}".rstrip("/")
+            fs.invalidate_cache()
+            try:
+                found = fs.ls(inside, detail=False)
+            except FileNotFoundError:
+                return []
+            names = (str(one).rstrip("/").rpartition("/")[2] for one in found)
+            return sorted(name for name in names if not name.startswith("."))
+
+    def put(self, written: Path, name: str) -> None:
+        with self._reached() as (fs, root):
+            wanted = f"{root}/{name}"
+            if not root.startswith("/"):
+                # A store of objects, whose path begins with the bucket: it shows an object when all
+                # of it is there, and it needs no folders. To ask for them would make a bucket of
+                # every slip of the pen (s3fs).
+                fs.put_file(str(written), wanted)
+                return
+            folder, _, last = wanted.rpartition("/")
+            beside = f"{folder}/.{last}.{os.getpid()}"
+            fs.makedirs(folder, exist_ok=True)
+            fs.put_file(str(written), beside)
+            fs.mv(beside, wanted)
+
+    def local(self, name: str, scratch: Path) -> Path:
+        fetched = scratch / name.replace("/", "-")
+        with self._reached() as (fs, root):
+            fs.get_file(f"{root}/{name}", str(fetched))
+        return fetched
+
+    def remove(self, name: str) -> None:
+        with self._reached() as (fs, root):
+            try:
+                fs.rm_file(f"{root}/{name}")
+            except FileNotFoundError:
+                return
+
+    @contextmanager
+    def _reached(self) -> Iterator[tuple[Any, str]]:
+        protocol = self.url.partition(":")[0]
+        try:
+            import fsspec
+
+            fs, root = fsspec.core.url_to_fs(self.url)
+            yield fs, str(root).rstrip("/")
+        except ImportError as error:
+            package = getattr(error, "name", None) or f"fsspec's {protocol}"
+            raise MissingExtraError(package, "lake", f"A lake at {self.url}") from error
+        except ValueError as error:
+            raise StoreError(f"{self.url} is nothing that can be reached: {error}.") from error
+        except Exception as error:
+            if isinstance(error, StoreError):
+                raise
+            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise StoreError(
+                f"{self.url} cannot be reached ({said}).",
+                "Look at the address, the credentials and the network.",
+            ) from error
+
+
+def url_of(asked: Path | str) -> str | None:
+    """The URL that a command line's path was; None of what is a path."""
+    found = _URL.match(str(asked))
+    if found is None or len(found[1]) < 2:  # a drive's letter
+        return None
+    return f"{found[1]}://{'/' if found[1] == _LOCAL else ''}{found[2].lstrip('/')}"
+
+
+def place_of(asked: Path | str) -> Place | None:
+    """The place of a lake: a URL, or a folder that is there; None of anything else."""
+    url = url_of(asked)
+    if url is not None and not url.startswith(f"{_LOCAL}:"):
+        return RemotePlace(url.rstrip("/"))
+    path = Path(url.partition("://")[2]) if url else Path(asked)
+    path = path.expanduser().resolve()
+    return FolderPlace(path) if url or path.is_dir() else None

@@ -1,0 +1,306 @@
+"""A lake: many machines fill it, each result is there once, and a lost mirror is no loss."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bodies import finished, result, started
+
+from accelbench.core.errors import MissingExtraError, StoreError, UsageError
+from accelbench.core.facts import Fact
+from accelbench.store import lake as lakes
+from accelbench.store.database import Database
+from accelbench.store.journal import encode
+from accelbench.store.lake import MARKER, Lake, store_at
+from accelbench.store.places import FolderPlace, RemotePlace, place_of, url_of
+
+Machine = Callable[[str], Lake]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """The lake as a machine sees it, with a mirror of its own."""
+    (tmp_path / "lake").mkdir()
+
+    def of(name: str) -> Lake:
+        return Lake(tmp_path / name / "mirror.duckdb", place=FolderPlace(tmp_path / "lake"))
+
+    return of
+
+
+def measured(lake: Database, run: str, *facts: Fact) -> None:
+    """What a run leaves: a journal, which is filled in when it ends."""
+    lake.ensure()
+    lake.journals.mkdir(parents=True, exist_ok=True)
+    (lake.journals / f"{run}.jsonl").write_bytes(b"".join(map(encode, facts)))
+    lake.fill()
+
+
+def ids(lake: Database) -> list[str]:
+    lake.fill()
+    return sorted(str(row["result_id"]) for row in lake.results())
+
+
+def files(lake: Lake, folder: str = "results") -> list[str]:
+    return lake.place.names(folder)
+
+
+def test_what_one_machine_measures_the_others_see_with_every_sample(machine: Machine) -> None:
+    one, other = machine("one"), machine("other")
+    measured(one, "r", started(), result(0), result(1), finished())
+    measured(other, "s", started("s"), result(2, "s"), finished("s"))
+    assert len(ids(one)) == 3
+    assert ids(one) == ids(other)
+    assert one.results(samples=True) == other.results(samples=True)
+    assert other.results(samples=True)[0]["samples"]
+    assert [len(files(one, folder)) for folder in ("results", "facts", "samples")] == [2, 2, 2]
+    runs = other.query("SELECT run_id FROM benchmark_runs ORDER BY 1")[1]
+    assert [run for (run,) in runs] == ["r", "s"]
+
+
+def test_looking_again_changes_nothing(machine: Machine) -> None:
+    one = machine("one")
+    measured(one, "r", started(), result(0), finished())
+    before = files(one)
+    for _ in range(3):
+        assert one.fill().results == 0
+    assert files(one) == before
+
+
+def test_a_run_that_goes_on_adds_what_is_new(machine: Machine) -> None:
+    one, other = machine("one"), machine("other")
+    measured(one, "r", started(), result(0))
+    assert len(ids(other)) == 1
+    measured(one, "r", started(), result(0), result(1), finished())
+    assert len(ids(other)) == 2
+    assert len(files(one)) == 2
+
+
+def test_a_mirror_that_is_lost_is_made_again(machine: Machine) -> None:
+    one = machine("one")
+    measured(one, "r", started(), result(0), finished())
+    kept = ids(one)
+    one.path.unlink()
+    for journal in one.journals.iterdir():
+        journal.unlink()
+    assert ids(one) == kept
+    assert len(files(one)) == 1  # what came from the lake does not go there again
+
+
+def test_what_is_given_twice_is_there_once(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The power goes between giving the lake a file and noting that it has it."""
+    one, other = machine("one"), machine("other")
+
+    def lost(*_: object) -> None:
+        raise RuntimeError("no power")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lakes, "_note_sent", lost)
+        with pytest.raises(RuntimeError):
+            measured(one, "r", started(), result(0), finished())
+    assert len(files(one)) == 1
+    one.fill()
+    assert len(files(one)) == 2
+    assert len(ids(one)) == len(ids(other)) == 1
+    assert len(other.query("SELECT * FROM raw_benchmark_data")[1]) == len(
+        one.query("SELECT * FROM raw_benchmark_data")[1]
+    )
+
+
+def test_many_files_become_one_and_nothing_changes(machine: Machine) -> None:
+    one, other, late = machine("one"), machine("other"), machine("late")
+    for number in range(4):
+        measured(one, f"r{number}", started(f"r{number}"), result(number, f"r{number}"))
+    kept = ids(one)
+    assert ids(other) == kept
+    assert one.compact() == (4, 0)
+    assert len(files(one)) == 5  # who reads at this moment finds what he is reading
+    assert ids(other) == ids(late) == ids(one) == kept
+    assert one.compact() == (0, 4)
+    assert len(files(one)) == 1
+    assert ids(machine("later")) == kept
+    assert other.results(samples=True) == late.results(samples=True)
+    measured(other, "s", started("s"), result(9, "s"))
+    assert len(ids(late)) == 5
+
+
+def test_what_only_puts_together_what_is_known_is_not_read_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = machine("one"), machine("other")
+    for number in range(2):
+        measured(one, f"r{number}", started(f"r{number}"), result(number, f"r{number}"))
+    other.fill()
+    one.compact()
+    monkeypatch.setattr(lakes, "anti_insert", None)
+    assert other.fill().results == 0
+
+
+def test_two_that_compact_at_once_lose_nothing(machine: Machine) -> None:
+    one, other = machine("one"), machine("other")
+    for number in range(3):
+        measured(one, f"r{number}", started(f"r{number}"), result(number, f"r{number}"))
+    other.fill()
+    stems = files(one)
+    one.compact()
+    for name in one.place.names("manifest"):  # the other has not seen it
+        (Path(one.place.name) / "manifest" / name).rename(Path(one.place.name) / name)
+    other.compact()
+    for name in one.place.names(""):
+        if name.startswith("compact-"):
+            (Path(one.place.name) / name).rename(Path(one.place.name) / "manifest" / name)
+    assert len(files(one)) == len(stems) + 2
+    assert len(ids(machine("late"))) == 3
+    one.compact()
+    one.compact()
+    assert len(files(one)) == 1
+    assert len(ids(machine("later"))) == 3
+
+
+def test_imports_and_other_databases_go_into_the_lake(machine: Machine, tmp_path: Path) -> None:
+    one, other = machine("one"), machine("other")
+    one.ensure()
+    body = dict(result(0).body)
+    about = Fact("run_started", "import-x", {"run_id": "import-x"})
+    assert one.bring_in("import-x", [about], [{**body, "result_id": "i"}]).results == 1
+    assert one.bring_in("import-x", [about], [{**body, "result_id": "i"}]).results == 0
+    database = Database(tmp_path / "a.duckdb")
+    measured(database, "q", started("q"), result(5, "q"))
+    assert one.merge(database.path).results == 1
+    assert len(ids(other)) == 2
+
+
+def test_a_folder_with_other_things_is_no_lake(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    lake = store_at(tmp_path)
+    assert isinstance(lake, Lake)
+    assert not lake.there
+    with pytest.raises(StoreError, match="other things in it"):
+        lake.ensure()
+    with pytest.raises(StoreError, match="no lake at"):
+        lake.fill()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"application": "other"}, "another program's"),
+        ({"application": "accelbench", "schema_version": 99}, "newer accelbench"),
+    ],
+)
+def test_what_is_not_ours_is_left_alone(
+    tmp_path: Path, said: dict[str, object], words: str
+) -> None:
+    (tmp_path / MARKER).write_text(json.dumps(said))
+    with pytest.raises(StoreError, match=words):
+        store_at(tmp_path).ensure()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_lake_is_never_overwritten(machine: Machine) -> None:
+    machine("one").ensure()
+    with pytest.raises(UsageError, match="never overwritten"):
+        machine("one").init(overwrite=True)
+
+
+def test_what_names_a_lake_and_what_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert url_of(Path("s3://bucket/runs")) == "s3://bucket/runs"  # a path loses a slash
+    assert url_of("gs://b/x/") == "gs://b/x/"
+    assert url_of(Path("file:///data/lake")) == "file:///data/lake"
+    assert url_of(Path("C:/data")) is None
+    assert url_of(Path("a.duckdb")) is None
+    assert place_of("s3://b/x/") == RemotePlace("s3://b/x")
+    assert place_of(tmp_path) == FolderPlace(tmp_path)
+    assert place_of("file:///new/lake") == FolderPlace(Path("/new/lake"))
+    assert place_of("new") is None
+    monkeypatch.setenv("ACCELBENCH_DB", str(tmp_path))
+    assert isinstance(store_at(), Lake)
+    assert not isinstance(store_at("a.duckdb"), Lake)
+
+
+def test_a_prefix_of_an_object_store_is_a_lake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = RemotePlace("memory://bucket/runs")
+    one, other = (Lake(tmp_path / n / "m.duckdb", place=place) for n in ("one", "other"))
+    measured(one, "r", started(), result(0), finished())
+    measured(other, "s", started("s"), result(1, "s"))
+    assert ids(one) == ids(other)
+    assert len(ids(one)) == 2
+    assert one.results(samples=True) == other.results(samples=True)
+    one.compact()
+    assert one.compact() == (0, 2)
+    assert ids(Lake(tmp_path / "late" / "m.duckdb", place=place)) == ids(one)
+
+
+def test_half_a_file_of_another_file_system_is_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    place, file = RemotePlace("memory://bucket/half"), tmp_path / "x"
+    file.write_text("whole")
+    put = MemoryFileSystem.put_file
+
+    def half(self: MemoryFileSystem, local: str, remote: str) -> None:
+        put(self, local, remote)
+        raise OSError("the line is cut")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "put_file", half)
+        with pytest.raises(StoreError, match="the line is cut"):
+            place.put(file, "results/x.parquet")
+    assert place.names("results") == []
+    place.put(file, "results/x.parquet")
+    assert place.names("results") == ["x.parquet"]
+    assert place.local("results/x.parquet", tmp_path).read_text() == "whole"
+
+
+def test_a_place_that_cannot_be_reached_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="nothing that can be reached"):
+        Lake(tmp_path / "m.duckdb", place=RemotePlace("nosuch://x")).ensure()
+    with pytest.raises((MissingExtraError, StoreError)):
+        Lake(tmp_path / "m.duckdb", place=RemotePlace("gs://x/y")).ensure()
+
+
+WRITE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[4])
+from bodies import result, started
+from test_lake import measured
+from accelbench.store.lake import Lake
+from accelbench.store.places import FolderPlace
+lake = Lake(Path(sys.argv[1]) / sys.argv[3] / "m.duckdb", place=FolderPlace(Path(sys.argv[2])))
+for number in range(3):
+    run = f"{sys.argv[3]}-{number}"
+    measured(lake, run, started(run), *(result(n, run) for n in range(5)))
+"""
+
+
+@pytest.mark.parametrize("machines", [8, 1])
+def test_eight_that_write_at_once_lose_and_double_nothing(tmp_path: Path, machines: int) -> None:
+    """On eight machines, and as eight processes of one."""
+    (tmp_path / "lake").mkdir()
+    here = Path(__file__).parent
+    started_all = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, tmp_path / f"m{number % machines}", tmp_path / "lake",
+             f"w{number}" if machines == 8 else "one", here],
+        )
+        for number in range(8)
+    ]  # fmt: skip
+    assert [process.wait(timeout=200) for process in started_all] == [0] * 8
+    found = ids(Lake(tmp_path / "late" / "m.duckdb", place=FolderPlace(tmp_path / "lake")))
+    assert len(found) == len(set(found)) == (8 * 15 if machines == 8 else 15)
