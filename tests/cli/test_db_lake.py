@@ -56,6 +56,13 @@ def test_a_run_goes_into_a_lake(tmp_path: Path) -> None:
     assert len(list((shell.work / "lake" / "results").iterdir())) == 1
 
 
+def test_a_database_becomes_a_lake(lake: Path, command: Callable[..., Command]) -> None:
+    store(lake.parent / "a.duckdb", {"latency_p50_ms": 2.0})
+    merged = command("db").json("merge", lake.parent / "a.duckdb", "--db", lake)["merged"]
+    assert [one["results"] for one in merged] == [1]
+    assert command("db").json("status", "--db", lake)["results_by_provenance"] == {"measured": 1}
+
+
 def test_only_a_lake_is_compacted(tmp_path: Path, command: Callable[..., Command]) -> None:
     assert command("db")("init", "--db", tmp_path / "a.duckdb")[0] == 0
     code, _, err = command("db")("compact", "--db", tmp_path / "a.duckdb")

@@ -166,7 +166,6 @@ def test_two_that_compact_at_once_lose_nothing(machine: Machine) -> None:
 
 def test_imports_and_other_databases_go_into_the_lake(machine: Machine, tmp_path: Path) -> None:
     one, other = machine("one"), machine("other")
-    one.ensure()
     body = dict(result(0).body)
     about = Fact("run_started", "import-x", {"run_id": "import-x"})
     assert one.bring_in("import-x", [about], [{**body, "result_id": "i"}]).results == 1
@@ -175,6 +174,13 @@ def test_imports_and_other_databases_go_into_the_lake(machine: Machine, tmp_path
     measured(database, "q", started("q"), result(5, "q"))
     assert one.merge(database.path).results == 1
     assert len(ids(other)) == 2
+
+
+def test_a_lake_may_begin_with_another_database(machine: Machine, tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    measured(database, "q", started("q"), result(5, "q"))
+    assert machine("one").merge(database.path).results == 1
+    assert len(ids(machine("other"))) == 1
 
 
 def test_a_folder_with_other_things_is_no_lake(tmp_path: Path) -> None:

@@ -135,7 +135,8 @@ def merge(
 ) -> None:
     """Bring in other databases. Doing it twice changes nothing."""
     database = _database(db, db_path)
-    _fill(database)
+    if database.there:
+        _fill(database)
     merged = []
     for other in others:
         found = database.merge(other.expanduser())
@@ -166,7 +167,8 @@ def import_(
     """Bring in what others measured: whole files or nothing. Doing it twice changes nothing."""
     found = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
     database = _database(db, db_path)
-    _fill(database)
+    if database.there:
+        _fill(database)
     filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
     there = len(found.bodies) - filled.results if found.bodies else None
     if as_json:

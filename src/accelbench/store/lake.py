@@ -105,7 +105,7 @@ class Lake(Database):
             return filled + self._take()
 
     def merge(self, other: Path) -> Filled:
-        self.fill()
+        self._fill_if_there()
         found = super().merge(other)
         self.fill()
         return found
@@ -117,10 +117,15 @@ class Lake(Database):
         bodies: Iterable[Mapping[str, Any]] = (),
         queries: Iterable[str] = (),
     ) -> Filled:
-        self.fill()
+        self._fill_if_there()
         found = super().bring_in(run_id, facts, bodies, queries)
         self.fill()
         return found
+
+    def _fill_if_there(self) -> None:
+        """What the lake has counts before anything is brought in: it is not brought in again."""
+        if self.there:
+            self.fill()
 
     def status(self) -> dict[str, Any]:
         stems = {_stem(name) for folder in _TABLES for name in self.place.names(folder)}

@@ -1,0 +1,188 @@
+"""Every statistic against scipy, or against the definition written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import variance
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from accelbench.measure.autocorrelation import effective_size, lag1
+from accelbench.measure.launches import (
+    FEWEST_LAUNCHES,
+    MOST_LAUNCHES,
+    Apart,
+    aa_noise,
+    paired_interval,
+    pooled_noise,
+    required_launches,
+    unpaired_interval,
+)
+from accelbench.measure.outliers import MILD, SEVERE, labels
+from accelbench.measure.percentiles import percentile
+from accelbench.measure.student import t_cdf, t_quantile
+from accelbench.measure.throttle import drift
+
+times = st.floats(1e3, 1e9)
+few = st.lists(times, min_size=2, max_size=9)  # of fewer than ten all count as independent
+rows = st.lists(st.integers(1, 10**6), min_size=1, max_size=80)
+noises = st.floats(0.001, 0.3)
+
+
+def spread_out(row: Sequence[float]) -> bool:
+    """Whether there is any spread that rounding did not make."""
+    return variance([math.log(one) for one in row]) > 1e-12
+
+
+@given(st.lists(st.tuples(times, times), min_size=2, max_size=20), st.floats(0.5, 0.999))
+def test_pairs_are_students_paired_t(pairs: list[tuple[float, float]], level: float) -> None:
+    a, b = zip(*pairs, strict=True)
+    if not spread_out([y / x for x, y in pairs]):
+        return
+    found = paired_interval(a, b, level)
+    told = stats.ttest_rel(np.log(b), np.log(a))
+    low, high = told.confidence_interval(level)
+    assert found is not None
+    assert found.low == pytest.approx(math.exp(low), rel=1e-6)
+    assert found.high == pytest.approx(math.exp(high), rel=1e-6)
+    assert found.p_value == pytest.approx(told.pvalue, rel=1e-6, abs=1e-9)
+    assert found.ratio == pytest.approx(stats.gmean(b) / stats.gmean(a), rel=1e-9)
+
+
+@given(few, few)
+def test_sides_of_their_own_are_welchs_t(a: list[float], b: list[float]) -> None:
+    if not (spread_out(a) and spread_out(b)):
+        return
+    found = unpaired_interval(a, b)
+    told = stats.ttest_ind(np.log(b), np.log(a), equal_var=False)
+    assert found is not None
+    assert found.p_value == pytest.approx(told.pvalue, rel=1e-6, abs=1e-9)
+    low = told.confidence_interval(0.95).low
+    if low > -600:  # what cannot be told in doubles is cut off
+        assert found.low == pytest.approx(math.exp(low), rel=1e-6)
+
+
+@given(few)
+def test_noise_is_the_standard_deviation_of_logs(row: list[float]) -> None:
+    assert aa_noise(row) == pytest.approx(np.std(np.log(row), ddof=1), rel=1e-9, abs=1e-12)
+
+
+@given(st.lists(few, min_size=2, max_size=5))
+def test_pooled_noise_is_the_error_of_an_analysis_of_variance(runs: list[list[float]]) -> None:
+    logs = [np.log(run) for run in runs]
+    within = sum(float(((one - one.mean()) ** 2).sum()) for one in logs)
+    freedom = sum(map(len, runs)) - len(runs)
+    found = pooled_noise(runs)
+    assert found is not None
+    assert found.freedom == freedom
+    assert found.value == pytest.approx(math.sqrt(within / freedom), rel=1e-9, abs=1e-12)
+
+
+def power(k: int, noise: float, effect: float, level: float = 0.01) -> float:
+    """That of a paired t test, by the noncentral distribution."""
+    centre = math.log1p(effect) / (noise * math.sqrt(2.0 / k))
+    reach = stats.t.ppf(1.0 - level / 2.0, k - 1)
+    return float(stats.nct.sf(reach, k - 1, centre))
+
+
+@settings(max_examples=40)
+@given(noises, st.floats(0.01, 0.5))
+def test_as_many_launches_as_power_asks_for(noise: float, effect: float) -> None:
+    """The noncentral t says whether so many do; one more or less is rounding."""
+    k = required_launches(noise, effect)
+    assert FEWEST_LAUNCHES <= k <= MOST_LAUNCHES
+    if k < MOST_LAUNCHES:
+        assert power(k + 1, noise, effect) >= 0.79
+    if k > FEWEST_LAUNCHES:
+        assert power(k - 2, noise, effect) < 0.81
+
+
+@settings(max_examples=40)
+@given(noises, st.integers(5, 40), st.integers(5, 40))
+def test_what_sides_of_their_own_can_show(noise: float, first: int, second: int) -> None:
+    """With that change in truth the test finds it four times in five, or more.
+
+    The sum of two quantiles is within three hundredths of the noncentral t's power.
+    """
+    found = Apart(noise, first, second).detectable
+    assert found is not None
+    freedom = first + second - 2
+    centre = math.log1p(found) / (noise * math.sqrt(1.0 / first + 1.0 / second))
+    reach = stats.t.ppf(0.995, freedom)
+    assert stats.nct.sf(reach, freedom, centre) >= 0.77
+
+
+@given(rows)
+def test_neighbours_are_correlated_by_the_definition(row: list[int]) -> None:
+    mean = sum(row) / len(row)
+    whole = sum((x - mean) ** 2 for x in row)
+    want = 0.0
+    if len(row) >= 3 and len(set(row)) > 1:
+        want = sum((x - mean) * (y - mean) for x, y in pairwise(row)) / whole
+    assert lag1(row) == pytest.approx(want, abs=1e-9)
+
+
+@given(rows)
+def test_the_effective_size_is_geyers_sum(row: list[int]) -> None:
+    n, mean = len(row), sum(row) / len(row)
+    off = [x - mean for x in row]
+    whole = sum(x * x for x in off)
+    if n < 3 or len(set(row)) == 1:
+        assert effective_size(row) == n
+        return
+    rho = [sum(off[i] * off[i + lag] for i in range(n - lag)) / whole for lag in range(n)]
+    total = 0.0
+    for even in range(0, n // 2 * 2, 2):
+        pair = rho[even] + rho[even + 1]
+        if pair <= 1e-12:
+            break
+        total += pair
+    assert effective_size(row) == pytest.approx(n / min(max(2 * total - 1, 1), n), rel=1e-6)
+
+
+@given(rows, st.integers(1, 99))
+def test_percentiles_lie_between_two_samples_in_order(row: list[int], q: int) -> None:
+    ordered = sorted(row)
+    place = (len(row) - 1) * q / 100
+    below = ordered[math.floor(place)]
+    above = ordered[math.ceil(place)]
+    want = below + (above - below) * (place - math.floor(place))
+    assert percentile(row, q, math.inf) == pytest.approx(want, rel=1e-9)
+
+
+@given(rows)
+def test_outliers_lie_beyond_tukeys_fences(row: list[int]) -> None:
+    low, high = stats.scoreatpercentile(row, [25, 75])
+    for value, label in zip(row, labels(row), strict=True):
+        beyond = max(low - value, value - high)
+        want = SEVERE if beyond > 3 * (high - low) else MILD if beyond > 1.5 * (high - low) else 0
+        assert label == want
+
+
+@given(st.floats(-50, 50), st.floats(1, 200))
+def test_the_distribution_of_t(t: float, freedom: float) -> None:
+    assert t_cdf(t, freedom) == pytest.approx(stats.t.cdf(t, freedom), rel=1e-6, abs=1e-12)
+
+
+@given(st.floats(0.0005, 0.9995), st.floats(1, 200))
+def test_the_quantiles_of_t(p: float, freedom: float) -> None:
+    assert t_quantile(p, freedom) == pytest.approx(stats.t.ppf(p, freedom), rel=1e-6, abs=1e-9)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=30, max_size=90))
+def test_a_drift_is_that_of_the_medians_of_the_thirds(row: list[int]) -> None:
+    found = drift(row)
+    third = len(row) // 3
+    if found is None:
+        return
+    want = np.median(row[-third:]) / np.median(row[:third]) - 1.0
+    assert found.relative == pytest.approx(want, rel=1e-9, abs=1e-12)
+    if found.found:
+        # Medians whose intervals lie apart are not of one distribution by a rank test either.
+        assert stats.mannwhitneyu(row[:third], row[-third:]).pvalue < 0.2
