@@ -77,11 +77,16 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
 def overhead(row: Mapping[str, Any], opened: bool) -> float:
     """Seconds of a case that are none of the phases asked for.
 
-    The model is built and loaded once for all batches of a worker: those times
-    are taken off the case in which they happened.
+    A model that is built and loaded once for all batches of a worker says so of each: those
+    times are taken off the case in which they happened.
     """
     own = [p for p in ASKED_FOR if opened or p not in ("build_ms", "load_ms")]
     return float(row["wall_s"]) - sum((row[p] or 0.0) for p in own) / 1e3
+
+
+def _opened_anew(before: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Whether a case has a model of its own: another one, or a graph for this size alone."""
+    return (before["model"], before["load_ms"]) != (row["model"], row["load_ms"])
 
 
 def rounds_of(hardware: str, models: str, rounds: int) -> list[dict[str, Any]]:
@@ -91,13 +96,13 @@ def rounds_of(hardware: str, models: str, rounds: int) -> list[dict[str, Any]]:
         rows = run_matrix(hardware, models, (1, 2))
         assert {row["status"] for row in rows} == {"ok"}, [row["message"] for row in rows]
         costs = [
-            overhead(row, opened=i == 0 or rows[i - 1]["model"] != row["model"])
+            overhead(row, opened=i == 0 or _opened_anew(rows[i - 1], row))
             for i, row in enumerate(rows)
         ]
         for row, cost in zip(rows, costs, strict=True):
             name = f"{hardware} {row['model']} batch {row['batch_size']}"
             print(f"  {name}: {row['wall_s']:.3f} s, of which ours {cost:.3f} s")
-        firsts = [(row["first_visit_ms"] or 0.0) / 1e3 for row in rows]
+        firsts = [(row.get("first_visit_ms") or 0.0) / 1e3 for row in rows]
         found.append(
             {
                 "overheads_s": costs,

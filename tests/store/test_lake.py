@@ -139,7 +139,7 @@ def test_what_only_puts_together_what_is_known_is_not_read_again(
         measured(one, f"r{number}", started(f"r{number}"), result(number, f"r{number}"))
     other.fill()
     one.compact()
-    monkeypatch.setattr(lakes, "anti_insert", None)
+    monkeypatch.setattr(lakes, "insert_many", None)
     assert other.fill().results == 0
 
 

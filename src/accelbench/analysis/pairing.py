@@ -8,11 +8,10 @@ has none it is all that there is of the case, unless a newer run has more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from accelbench.analysis.questions import Key, Row, plain
+from accelbench.analysis.questions import Key, Row, values
 from accelbench.analysis.sides import newest
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Status
@@ -53,7 +52,7 @@ def paired(now: Iterable[Row], before: Iterable[Row], told: Collection[str]) -> 
 def _cases(rows: Iterable[Row], asked: Sequence[str]) -> dict[Key, list[Row]]:
     found: dict[Key, list[Row]] = {}
     for row in rows:
-        found.setdefault(_values(row, asked), []).append(row)
+        found.setdefault(values(row, asked), []).append(row)
     return found
 
 
@@ -68,7 +67,7 @@ def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
     never = []
     for row in rows:
         if _opened(row):
-            opened.setdefault(_values(row, by), []).append(row)
+            opened.setdefault(values(row, by), []).append(row)
         else:
             never.append(row)
     found: Variants = {key: newest(several) for key, several in opened.items()}
@@ -86,7 +85,7 @@ def _variants(rows: Sequence[Row], by: Sequence[str]) -> Variants:
 def _of_case(ours: Variants, theirs: Variants, ran_as: Sequence[str]) -> Iterator[Pair]:
     answers: dict[Key, list[Launches]] = {}
     for launches in ours.values():
-        key = _values(launches[0], ran_as) if _opened(launches[0]) else (None,)
+        key = values(launches[0], ran_as) if _opened(launches[0]) else (None,)
         answers.setdefault(key, []).append(launches)
     left = dict(theirs)
     alone: list[Launches] = []
@@ -121,7 +120,3 @@ def _opened(row: Row) -> bool:
 
 def _moment(rows: Launches) -> str:
     return max(str(row.get("started_at") or "") for row in rows)
-
-
-def _values(row: Mapping[str, Any], names: Sequence[str]) -> Key:
-    return tuple(plain(row.get(name)) for name in names)

@@ -6,8 +6,9 @@ along it: another platform has another runtime, another model other weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from accelbench.core.columns import ASKED
@@ -41,8 +42,7 @@ class Axis:
 
     def question(self, row: Row) -> Key:
         """What has to be alike: all that was asked, but for the axis and what goes along."""
-        left_out = {*self.columns, *self.along}
-        return tuple(plain(row.get(name)) for name in ASKED if name not in left_out)
+        return values(row, self._alike)
 
     def way(self, row: Row) -> Key:
         """What went along: of several ways to one value, the fastest stands for it.
@@ -50,7 +50,12 @@ class Axis:
         An import brings figures of many versions of an engine at once: each is a way of its own.
         """
         versions = flat(row.get("conditions") or {}) if row.get("provenance") == "imported" else {}
-        return (*(plain(row.get(name)) for name in self.along), canonical(versions))
+        return (*values(row, self.along), plain(versions))
+
+    @cached_property
+    def _alike(self) -> tuple[str, ...]:
+        left_out = {*self.columns, *self.along}
+        return tuple(name for name in ASKED if name not in left_out)
 
 
 #: A processor's threads and whether a compiler is in it go along with the engine.
@@ -87,4 +92,16 @@ def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
 
 def plain(value: Any) -> Any:
     """A value that can be a key, and is the same however its parts are ordered."""
-    return canonical(value) if isinstance(value, (dict, list)) else value
+    if not isinstance(value, (dict, list)):
+        return value
+    return canonical(value) if value else str(value)  # {} and [] as JSON has them
+
+
+def values(row: Row, names: Sequence[str]) -> Key:
+    """What stands in these columns, as a key."""
+    found = tuple(map(row.get, names))
+    try:
+        hash(found)
+    except TypeError:
+        return tuple(map(plain, found))
+    return found

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from accelbench.analysis.checking import Check, Outcome
 from accelbench.cli.baselines import ALLOWED, Baseline, Sought, baseline_for
+from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.stored import filled
@@ -111,8 +108,7 @@ def _say(
     if markdown is not None:
         _append(markdown.expanduser(), summary(checked, about))
     if as_json:
-        whole: Mapping[str, Any] = document(checked, about)
-        sys.stdout.write(json.dumps(whole, indent=1, allow_nan=False) + "\n")
+        print_document(document(checked, about))
         return
     from accelbench.cli.display.check import show
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.questions import AXES, Axis
+from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.stored import NothingMeasuredError, filled, on_one_machine, rows_of
@@ -108,7 +108,7 @@ def _say(
             "other_machines": [str(one) for one in others],
             "comparisons": document(found, axis),
         }
-        sys.stdout.write(json.dumps(said, indent=1, allow_nan=False) + "\n")
+        print_document(said)
         return
     from accelbench.cli.display.compare import show
 

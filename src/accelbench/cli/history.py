@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ import typer
 
 from accelbench.analysis.history import FEWEST_POINTS, Point, Series, series_of
 from accelbench.analysis.judging import METRICS, Metric
+from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists
 from accelbench.cli.stored import NothingMeasuredError, filled, marks, on_one_machine, rows_of
@@ -88,7 +87,7 @@ def history(
             "series": [document(one) for one in shown],
             "without_change": len(found) - sum(one.changed for one in found),
         }
-        sys.stdout.write(json.dumps(whole, indent=1, allow_nan=False) + "\n")
+        print_document(whole)
         return
     from accelbench.cli.display.history import show
 

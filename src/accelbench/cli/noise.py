@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,17 +11,17 @@ from accelbench.analysis.judging import Answer
 from accelbench.analysis.noise import Floor, floors
 from accelbench.catalog.find import find
 from accelbench.cli.baselines import rows_of_runs
-from accelbench.cli.display.watch import watch_for
+from accelbench.cli.documents import print_document
 from accelbench.cli.filters import Filters
+from accelbench.cli.measuring import measured
 from accelbench.cli.stored import NothingMeasuredError
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.words import Mode
 from accelbench.exchange.titles import title
 from accelbench.hardware.detect import detect_all
-from accelbench.hardware.environment import environment
 from accelbench.measure.launches import FEWEST_LAUNCHES
-from accelbench.run import estimates, journey
+from accelbench.run import journey
 from accelbench.run.context import Settings
 from accelbench.run.journey import Journey
 from accelbench.run.plan import Request
@@ -50,7 +49,7 @@ def noise_floor(database: Database, asked: Filters, launches: int, as_json: bool
         raise NothingMeasuredError(f"No launch of run {run} came to a figure.")
     if as_json:
         document = {"run_id": run, "launches": launches, "floors": [_told(one) for one in found]}
-        sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+        print_document(document)
     else:
         from accelbench.cli.display.noise import show
 
@@ -74,15 +73,8 @@ def _measured(database: Database, asked: Filters, launches: int) -> str:
     plan = journey.plan_for(request, present, runtimes)
     settings = Settings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": "noise"}
-    database.ensure()
-    watch = watch_for(sys.stderr, quiet=False)
-    total = plan.measurements(launches)
-    watch.started(settings.run_id, total, estimates.seconds(plan, settings))
-    planned = Journey(plan, settings, runtimes, about)
-    journey.start(planned, database.journals, watch, environment())
-    for problem in database.fill().problems:
-        watch.note(problem)
-    return settings.run_id
+    (run,) = measured(database, [Journey(plan, settings, runtimes, about)])
+    return run
 
 
 def _models(asked: Filters) -> Sequence[str]:

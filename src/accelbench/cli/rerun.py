@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.checking import BAD, Check, Checked, Outcome
 from accelbench.cli.baselines import rows_of_runs
-from accelbench.cli.display.watch import watch_for
+from accelbench.cli.measuring import measured
 from accelbench.core.errors import UsageError
 from accelbench.hardware.detect import detect_all
-from accelbench.hardware.environment import environment
 from accelbench.measure.launches import FEWEST_LAUNCHES
-from accelbench.run import estimates, journey
+from accelbench.run import journey
 
 if TYPE_CHECKING:
     from accelbench.cli.baselines import Baseline
@@ -67,20 +66,20 @@ def _measured(database: Database, questions: Sequence[Checked], launches: int) -
     by_run: dict[str, set[str]] = {}
     for one in questions:
         by_run.setdefault(str(one.row["run_id"]), set()).add(str(one.row["case_id"]))
-    watch = watch_for(sys.stderr, quiet=False)
-    present = detect_all()
-    made = []
-    for run, cases in by_run.items():
-        about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": f"rerun of {run}"}
-        planned = journey.again(_begun(database, run), cases, launches, about, present)
-        total = planned.plan.measurements(launches)
-        rough = estimates.seconds(planned.plan, planned.settings)
-        watch.started(planned.settings.run_id, total, rough)
-        journey.start(planned, database.journals, watch, environment())
-        made.append(planned.settings.run_id)
-    for problem in database.fill().problems:
-        watch.note(problem)
-    return made
+    present, command = detect_all(), shlex.join(["accelbench", *sys.argv[1:]])
+    return measured(
+        database,
+        (
+            journey.again(
+                _begun(database, run),
+                cases,
+                launches,
+                {"command": command, "label": f"rerun of {run}"},
+                present,
+            )
+            for run, cases in by_run.items()
+        ),
+    )
 
 
 def _begun(database: Database, run: str) -> dict[str, Any]:

@@ -88,10 +88,13 @@ def runs_of(
         " LEFT JOIN benchmark_runs b USING (run_id) GROUP BY 1",
         values,
     )
+    # Most runs of one machine say the same of it.
+    said: dict[str | None, Any] = {None: None}
     found = {}
     for run, environment, moment in rows:
-        said: Any = json.loads(environment) if environment else None
-        found[str(run)] = (machine_of(str(run), said), str(moment or ""))
+        if environment not in said:
+            said[environment] = json.loads(environment)
+        found[str(run)] = (machine_of(str(run), said[environment]), str(moment or ""))
     return found
 
 
@@ -141,28 +144,28 @@ def rows_of(
     """
     from accelbench.core.columns import BY_NAME
 
-    _, ((count,),) = database.query(
-        f"SELECT count(*) FROM (SELECT 1 FROM benchmark_results WHERE {where} LIMIT {_MOST + 1})",  # noqa: S608 — ours
-        values,
-    )
-    if count > _MOST:
-        raise UsageError(
-            f"More than {_MOST:,} results answer to that.", "Name models, platforms or runs."
-        )
-
     shown = [
         f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
         for name in columns
     ]
     names, rows = database.query(
-        f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where}",  # noqa: S608 — our names
+        f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where} LIMIT {_MOST + 1}",  # noqa: S608 — ours
         values,
     )
+    if len(rows) > _MOST:
+        raise UsageError(
+            f"More than {_MOST:,} results answer to that.", "Name models, platforms or runs."
+        )
     parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]
+    # Thousands of results share a few texts, and nobody changes what they say.
+    said: dict[str | None, Any] = {None: None}
     found = []
     for row in rows:
         cells = list(row)
         for i in parsed:
-            cells[i] = None if cells[i] is None else json.loads(cells[i])
+            text = cells[i]
+            if text not in said:
+                said[text] = json.loads(text)
+            cells[i] = said[text]
         found.append(dict(zip(names, cells, strict=True)))
     return found

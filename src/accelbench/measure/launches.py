@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean, stdev
+from statistics import fmean
 
 from accelbench.measure.student import t_cdf, t_quantile
 
@@ -81,7 +81,7 @@ def abba(k: int) -> tuple[str, ...]:
 def aa_noise(medians_per_launch: Sequence[float]) -> float | None:
     """Launch-to-launch noise: the standard deviation of the log medians; None below two."""
     logs = _logs(medians_per_launch)
-    return stdev(logs) if len(logs) > 1 else None
+    return _spread(logs) if len(logs) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Noise:
 def pooled_noise(runs: Iterable[Sequence[float]]) -> Noise | None:
     """`aa_noise` of launches in several runs: what differs between runs is no noise of launches."""
     logs = [_logs(medians) for medians in runs]
-    return pooled([Noise(stdev(one), len(one) - 1) for one in logs if len(one) > 1])
+    return pooled([Noise(_spread(one), len(one) - 1) for one in logs if len(one) > 1])
 
 
 def pooled(parts: Sequence[Noise]) -> Noise | None:
@@ -121,7 +121,7 @@ def paired_interval(
     if k < 2:
         return None
     center = fmean(differences)
-    error = stdev(differences) / math.sqrt(k)
+    error = _spread(differences) / math.sqrt(k)
     reach = t_quantile((1.0 + level) / 2.0, k - 1) * error
     return RatioInterval(
         math.exp(center),
@@ -148,7 +148,7 @@ def unpaired_interval(
         return None
     center = fmean(second) - fmean(first)
     counts = [_independent(logs) for logs in (first, second)]
-    parts = [stdev(logs) ** 2 / n for logs, n in zip((first, second), counts, strict=True)]
+    parts = [_spread(logs) ** 2 / n for logs, n in zip((first, second), counts, strict=True)]
     error = math.sqrt(sum(parts))
     freedom = _welch(parts, counts)
     reach = min(t_quantile((1.0 + level) / 2.0, freedom) * error, _HUGE)
@@ -287,6 +287,12 @@ def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
     """The log ratio that a paired t-test of k pairs finds significant with this power."""
     reach = t_quantile(1.0 - alpha / 2.0, k - 1) + t_quantile(power, k - 1)
     return reach * _comparison_noise(k, noise)
+
+
+def _spread(logs: Sequence[float]) -> float:
+    """The standard deviation. That of `statistics` computes in fractions: ten times as long."""
+    center = fmean(logs)
+    return math.sqrt(math.fsum((one - center) ** 2 for one in logs) / (len(logs) - 1))
 
 
 def _independent(logs: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import FACT_VERSION, Fact
 from accelbench.store.duck import RETRY_SECONDS, connect, quoted
-from accelbench.store.insert import Batch, Filled, anti_insert, flush
+from accelbench.store.insert import Batch, Filled, flush, insert_many
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -56,16 +56,5 @@ def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
     chosen = f"*, {own} AS run_id"
     if "run_id" in names:
         chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
-    # Ids alone are read in no time, and mostly all are new: a join of whole rows takes half as long
-    # again as to insert them (7.1 s for a million results, without it 4.9).
-    ((rows, different, known),) = con.execute(
-        "SELECT count(*), count(DISTINCT result_id),"  # noqa: S608 — our query
-        " count(*) FILTER (result_id IN (SELECT result_id FROM fact_result))"
-        f" FROM (SELECT result_id FROM ({query}))"
-    ).fetchall()
-    one_each = "DISTINCT ON (result_id)" if different < rows else ""
-    source = f"(SELECT {one_each} {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608
-    if known:
-        return anti_insert(con, "fact_result", source, "result_id")
-    ((inserted,),) = con.execute(f"INSERT INTO fact_result BY NAME FROM {source}").fetchall()
-    return int(inserted)
+    source = f"(SELECT {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608 — our query
+    return insert_many(con, "fact_result", source, "result_id")

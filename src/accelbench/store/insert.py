@@ -136,3 +136,42 @@ def anti_insert(
         f" ANTI JOIN {against or table} USING ({keys})"
     ).fetchall()
     return int(inserted[0][0])
+
+
+def insert_many(
+    con: DuckDBPyConnection,
+    table: str,
+    source: str,
+    keys: str,
+    *,
+    against: str | None = None,
+    columns: str = "i.*",
+    apart: str = "",
+) -> int:
+    """`anti_insert` of what may be millions of rows, mostly new and each there once.
+
+    Ids alone are read in no time. A join of whole rows takes half as long again as to insert them
+    (7.1 s for a million results, without it 4.9), and it holds them in memory.
+
+    Args:
+        con: the database.
+        table: where they go.
+        source: a query in brackets, or a table.
+        keys: the columns that say whether a row is there.
+        against: the table that is asked; else where they go.
+        columns: which of a row, `i.` before each.
+        apart: the columns that tell rows of the source apart; else the keys.
+    """
+    one, there = apart or keys, against or table
+    ((rows, different, known),) = con.execute(
+        f"SELECT count(*), count(DISTINCT row({one})),"  # noqa: S608 — our names
+        f" count(*) FILTER (({keys}) IN (SELECT {keys} FROM {there})) FROM {source}"
+    ).fetchall()
+    if different < rows:
+        source = f"(SELECT DISTINCT ON ({one}) * FROM {source})"  # noqa: S608 — our names
+    if known:
+        return anti_insert(con, table, source, keys, against=against, columns=columns)
+    ((inserted,),) = con.execute(
+        f"INSERT INTO {table} BY NAME SELECT {columns} FROM {source} i"  # noqa: S608 — our names
+    ).fetchall()
+    return int(inserted)

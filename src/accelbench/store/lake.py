@@ -30,7 +30,7 @@ from accelbench.core.identity import digest
 from accelbench.store.database import ENVIRONMENT, Database, default_path
 from accelbench.store.duck import connect, quoted, whole_guard
 from accelbench.store.folders import default_folder
-from accelbench.store.insert import Filled, anti_insert
+from accelbench.store.insert import Filled, insert_many
 from accelbench.store.places import FolderPlace, Place, place_of
 from accelbench.store.schema import APPLICATION, columns_of, latest_version
 
@@ -277,8 +277,7 @@ class Lake(Database):
         known = set(columns_of(con, table))
         there = [name for name, *_ in con.execute(f"DESCRIBE FROM {source}").fetchall()]
         shared = ", ".join(f'i."{name}"' for name in there if name in known)
-        once = f"(SELECT DISTINCT ON ({apart}) * FROM {source})"  # noqa: S608 — our names
-        return anti_insert(con, table, once, keys, against=against, columns=shared)
+        return insert_many(con, table, source, keys, against=against, columns=shared, apart=apart)
 
     def _manifests(self) -> dict[str, list[str]]:
         """Which stem replaces which."""

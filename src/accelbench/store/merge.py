@@ -12,7 +12,7 @@ from accelbench.store.duck import (
     retrying,
     shared_guard,
 )
-from accelbench.store.insert import Filled, anti_insert
+from accelbench.store.insert import Filled, insert_many
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:
@@ -48,4 +48,7 @@ def _bring(con: DuckDBPyConnection, table: str, keys: str, against: str | None =
     """By the columns both have: either may be the older one."""
     there = set(columns_of(con, table, "other"))
     shared = ", ".join(f'i."{name}"' for name in columns_of(con, table) if name in there)
-    return anti_insert(con, table, f"other.{table}", keys, against=against, columns=shared)
+    apart = "result_id, phase" if table == "fact_samples" else keys
+    return insert_many(
+        con, table, f"other.{table}", keys, against=against, columns=shared, apart=apart
+    )
