@@ -132,8 +132,12 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
 
 def labels_of(database: Database, runs: Sequence[str]) -> dict[str, str]:
     """The labels of runs that have one."""
-    _, rows = database.query("SELECT run_id, label FROM benchmark_runs WHERE label IS NOT NULL")
-    return {str(run): str(label) for run, label in rows if run in runs}
+    _, rows = database.query(
+        "SELECT run_id, label FROM benchmark_runs"  # noqa: S608 — as many marks as runs
+        f" WHERE label IS NOT NULL AND run_id IN ({marks(runs)})",
+        runs,
+    )
+    return {str(run): str(label) for run, label in rows}
 
 
 def rows_of_runs(database: Database, runs: Sequence[str]) -> Rows:
@@ -243,8 +247,9 @@ def _of_database(
         named = runs_named(database, word)
         if not named:
             raise UsageError(f"There is no file, run, label or branch {word!r}.", _LIST_RUNS)
-        there = runs_of(database, where, values)
-        runs = {run: there[run] for run in named if run in there and run not in on_it}
+        others = [run for run in named if run not in on_it]
+        of_them = f"{where} AND run_id IN ({marks(others)})"
+        runs = runs_of(database, of_them, [*values, *others]) if others else {}
     if not runs:
         raise nothing(f"{word} has nothing of the models that were measured now")
     same = [run for run, (one, _) in runs.items() if one == machine]

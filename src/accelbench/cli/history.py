@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,8 @@ def series_in(
     for key, run, moment, value, launches in rows:
         point = Point(str(moment or ""), str(run), commits.get(run, ""), float(value), launches)
         points.setdefault(str(key), []).append(point)
-    about = _about(database, sorted(points))
+    newest = {key: max(several, key=lambda one: one.moment) for key, several in points.items()}
+    about = _about(database, newest)
     found = [series_of(about[key], metric, several, least) for key, several in points.items()]
     return sorted(found, key=lambda one: (-(one.newest_step or 0.0), str(one.row.get("model"))))
 
@@ -117,13 +118,14 @@ def _commits(database: Database) -> dict[str, str]:
     return {str(run): str(commit) for run, commit in rows}
 
 
-def _about(database: Database, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A row of each series: what it is of."""
-    if not keys:
+def _about(database: Database, newest: Mapping[str, Point]) -> dict[str, dict[str, Any]]:
+    """A row of each series, of its newest run: what it is of."""
+    if not newest:
         return {}
+    runs = sorted({point.run_id for point in newest.values()})
     condition = (
-        f"series_key IN ({marks(keys)})"
+        f"series_key IN ({marks(list(newest))}) AND coalesce(run_id, '') IN ({marks(runs)})"
         " QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY started_at DESC) = 1"
     )
-    rows = rows_of(database, _COLUMNS, condition, keys)
+    rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
     return {str(row["series_key"]): row for row in rows}

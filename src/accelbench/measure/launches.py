@@ -296,9 +296,11 @@ def _spread(logs: Sequence[float]) -> float:
 
 
 def _independent(logs: Sequence[float]) -> float:
+    if len(logs) < _CORRELATED:
+        return float(len(logs))
     from accelbench.measure.autocorrelation import effective_size  # brings numpy
 
-    return float(len(logs)) if len(logs) < _CORRELATED else max(2.0, effective_size(logs))
+    return max(2.0, effective_size(logs))
 
 
 def _welch(parts: Sequence[float], counts: Sequence[float]) -> float:

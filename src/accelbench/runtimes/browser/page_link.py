@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import queue
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,12 @@ from accelbench.runtimes.browser.wire import Arrays, packed, unpacked
 START_SECONDS = 60.0
 _LEAVE_SECONDS = 10.0
 _LOOK_SECONDS = 0.25
+#: A browser that computes, compiles or fetches takes processor time. One that was asked, answers
+#: nothing and takes none for so long never will (seen: WebNN opening clap-tiny, seven minutes).
+_STILL_SECONDS = 60.0
+_STILL_LOOK_SECONDS = 5.0
+#: What one that does nothing takes meanwhile.
+_STILL_CPU_SECONDS = 0.5
 #: Where a page finds the model.
 MODEL = "model/"
 
@@ -146,6 +152,7 @@ class Page:
             self.server.give(f"{MODEL}{path.name}", path)
 
     def _answer(self, what: str, until: float | None) -> bytes:
+        stillness = Stillness(self.browser.cpu_seconds)
         while True:
             try:
                 data = self.server.answers.get(timeout=_LOOK_SECONDS)
@@ -159,10 +166,12 @@ class Page:
                 with contextlib.suppress(queue.Empty):
                     return self.server.answers.get_nowait()
                 raise trouble
-            if until is not None and time.monotonic() > until:
+            late = until is not None and time.monotonic() > until
+            if late or stillness.lasted(time.monotonic()):
+                still = "" if late else f" and did nothing for {_STILL_SECONDS:.0f} s"
                 raise CaseError(
                     "browser_hung",
-                    f"the browser's page did not answer {what!r}{self._last_words()}",
+                    f"the browser's page did not answer {what!r}{still}{self._last_words()}",
                     "Try another browser: --browser PATH",
                 )
 
@@ -209,6 +218,28 @@ class Page:
         self.server.close()
         if self._hall is not None:
             self._hall.close()
+
+
+class Stillness:
+    """How long a browser has taken no processor time."""
+
+    def __init__(self, cpu_seconds: Callable[[], float]) -> None:
+        self._cpu_seconds = cpu_seconds
+        self._next_look: float | None = None
+        self._since: float | None = None
+        self._taken = 0.0
+
+    def lasted(self, now: float) -> bool:
+        """Whether it has lasted so long that nothing will come; asked again and again."""
+        if self._next_look is None:
+            self._next_look = now + _STILL_LOOK_SECONDS  # most answers come before
+        if now < self._next_look:
+            return False
+        self._next_look = now + _STILL_LOOK_SECONDS
+        taken = self._cpu_seconds()
+        if self._since is None or taken - self._taken > _STILL_CPU_SECONDS:
+            self._since, self._taken = now, taken
+        return now - self._since >= _STILL_SECONDS
 
 
 def _with_page(site: Server) -> Server:

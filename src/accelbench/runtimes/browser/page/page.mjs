@@ -97,11 +97,22 @@ const described = (error) => ({
   stack: String(error?.stack ?? ""),
 });
 
+// What fails in a promise that the engine has forgotten ends nothing: what was asked would be
+// waited for in vain (WebNN's graphs, where the browser refuses one).
+const UNHEARD_MS = 2000;
+let unheard = null;
+addEventListener("unhandledrejection", ({ reason }) => unheard?.(reason));
+
 async function answer(command, arrays) {
+  const forgotten = new Promise((_, reject) => {
+    unheard = (reason) => setTimeout(() => reject(reason), UNHEARD_MS);
+  });
   try {
-    return await actions[command.do](command, arrays);
+    return await Promise.race([actions[command.do](command, arrays), forgotten]);
   } catch (error) {
     return [{ error: described(error) }];
+  } finally {
+    unheard = null;
   }
 }
 
