@@ -104,6 +104,19 @@ def test_placing_rows_is_masked_scatter(places: tuple[int, ...]) -> None:
     assert torch.equal(placed(tokens, mask, rows), tokens.masked_scatter(mask, rows))
 
 
+def test_token_types_are_zeros_and_no_table() -> None:
+    from transformers import BertConfig, BertModel
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = BertModel(BertConfig(vocab_size=50, intermediate_size=32, **sizes)).eval()
+    tokens = torch.arange(8).reshape(1, 8)
+    before = model(tokens).last_hidden_state
+    with applied(["token_types_as_zeros"], model):
+        assert not [name for name, _ in model.named_buffers() if "token_type" in name]
+        assert torch.equal(model(tokens).last_hidden_state, before)
+    assert [name for name, _ in model.named_buffers() if "token_type" in name]
+
+
 def test_patches_are_undone_whatever_happens() -> None:
     places = [
         (masking_utils, "find_packed_sequence_indices", "no_packed_sequences"),

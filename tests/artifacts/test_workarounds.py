@@ -55,6 +55,7 @@ def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long() -> 
         (NEXT, "export_failed: Tensor type unknown has no __round__", "image_sizes_as_numbers"),
         (XCLIP, "fallback: 1 of 342 operators on CPU (Einsum × 1)", "product_for_einsum"),
         (NEXT, "fallback: 5 of 194 on CPU (NonZero × 1, ScatterND × 1)", "gather_for_scatter"),
+        (BERT, "session_failed: gatherElements only supports constant indices", "token_types_as"),
         (BERT, "unlike_the_cpu: the output at a batch of 2 is 0.44 of its", "layer_norm_written"),
         (BERT, "wrong_outputs: its outputs are not the reference's", "fixed_batch"),
         (BERT, "run_failed: Non-zero status code returned while running Gather", "fixed_batch"),

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
+_TYPES = "token_type_ids"
+
 
 @contextmanager
 def applied(names: Sequence[str], module: Any) -> Iterator[None]:
@@ -166,6 +168,19 @@ def placed(tokens: Any, mask: Any, rows: Any) -> Any:
     return torch.where(here[..., None], found, tokens)
 
 
+@contextmanager
+def _token_types_as_zeros(module: Any) -> Iterator[None]:
+    """Without the buffer, transformers' text embeddings make zeros of the tokens' shape."""
+    held = [(one, one._buffers.get(_TYPES)) for one in module.modules() if _TYPES in one._buffers]
+    for one, _ in held:
+        delattr(one, _TYPES)
+    try:
+        yield
+    finally:
+        for one, buffer in held:
+            one.register_buffer(_TYPES, buffer, persistent=False)
+
+
 def _layer_norm_written_out(_: Any) -> AbstractContextManager[None]:
     from torch.nn import functional
 
@@ -191,6 +206,7 @@ _PATCHES: dict[str, Callable[[Any], AbstractContextManager[None]]] = {
     "image_sizes_as_numbers": _image_sizes_as_numbers,
     "eager_attention": _eager_attention,
     "layer_norm_written_out": _layer_norm_written_out,
+    "token_types_as_zeros": _token_types_as_zeros,
     "product_for_einsum": _product_for_einsum,
     "gather_for_scatter": _gather_for_scatter,
 }

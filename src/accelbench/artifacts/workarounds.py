@@ -83,6 +83,14 @@ WORKAROUNDS: tuple[Workaround, ...] = (
         " float follows the sum of an embedding",
     ),
     Workaround(
+        "token_types_as_zeros",
+        "module",
+        cures=r"gatherElements only supports constant",
+        what="the types of tokens that nobody gives are zeros, not read from a table of zeros",
+        why="they are read by GatherElements at the tokens' places, which Chromium's WebNN takes"
+        " and then refuses: it wants places that are known beforehand",
+    ),
+    Workaround(
         "gather_for_scatter",
         "module",
         cures=r"fallback: .*(NonZero|ScatterND)",
