@@ -103,5 +103,5 @@ def values(row: Row, names: Sequence[str]) -> Key:
     try:
         hash(found)
     except TypeError:
-        return tuple(map(plain, found))
+        return tuple(plain(one) if isinstance(one, (dict, list)) else one for one in found)
     return found

@@ -107,12 +107,13 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
         sought: what is checked.
     """
     where, values = where_of(sought.filters)
-    runs = runs_of(database, where, values)
-    if not runs:
-        raise nothing(f"{database.name} has no results of what was asked for")
-    ours = _runs_of_now(database, runs, word, sought)
-    machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
-    now = _rows(database, where, values, on_it)
+    with database.asking():
+        runs = runs_of(database, where, values)
+        if not runs:
+            raise nothing(f"{database.name} has no results of what was asked for")
+        ours = _runs_of_now(database, runs, word, sought)
+        machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
+        now = _rows(database, where, values, on_it)
     path = Path(word).expanduser()
     told, untold = frozenset(ASKED), tuple[str, ...]()
     if path.suffix.lower() in _FILES or (path.is_file() and not _is_database(path)):
@@ -123,10 +124,12 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
         raise nothing(f"{word} has nothing of what was asked for")
     apart = {*on_it, *(str(row.get("run_id")) for row in before)}
     here = [run for run, (one, _) in runs.items() if one == machine and run not in apart]
-    older = _older(database, now, here)
+    with database.asking():
+        older = _older(database, now, here)
+        labels = labels_of(database, on_it)
     return Baseline(
-        word, str(machine), tuple(on_it), labels_of(database, on_it), now, before, told, untold,
-        sought.allow, older, tuple(notes),
+        word, str(machine), tuple(on_it), labels, now, before, told, untold, sought.allow, older,
+        tuple(notes),
     )  # fmt: skip
 
 
@@ -242,21 +245,23 @@ def _of_database(
         if not store_at(path).there:
             raise UsageError(f"There is no database at {path}.")
         database = filled(path)
+    with database.asking():
+        if not _is_database(path):
+            named = runs_named(database, word)
+            if not named:
+                raise UsageError(f"There is no file, run, label or branch {word!r}.", _LIST_RUNS)
+            # Runs of now are no baseline. Where nothing is left, no run has an empty id.
+            named = [run for run in named if run not in on_it] or [""]
+            where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
         runs = runs_of(database, where, values)
-    else:
-        named = runs_named(database, word)
-        if not named:
-            raise UsageError(f"There is no file, run, label or branch {word!r}.", _LIST_RUNS)
-        others = [run for run in named if run not in on_it]
-        of_them = f"{where} AND run_id IN ({marks(others)})"
-        runs = runs_of(database, of_them, [*values, *others]) if others else {}
-    if not runs:
-        raise nothing(f"{word} has nothing of the models that were measured now")
-    same = [run for run, (one, _) in runs.items() if one == machine]
-    if same:
-        return _rows(database, where, values, same, newest=True), []
-    theirs, others, _ = of_machine(runs, None)
-    return _rows(database, where, values, others, newest=True), _of_another(theirs, machine, sought)
+        if not runs:
+            raise nothing(f"{word} has nothing of the models that were measured now")
+        same = [run for run, (one, _) in runs.items() if one == machine]
+        if same:
+            return _rows(database, where, values, same, newest=True), []
+        theirs, others, _ = of_machine(runs, None)
+        rows = _rows(database, where, values, others, newest=True)
+    return rows, _of_another(theirs, machine, sought)
 
 
 def _rows(

@@ -82,10 +82,10 @@ def runs_of(
     from accelbench.analysis.machines import machine_of
 
     _, rows = database.query(
-        "SELECT coalesce(r.run_id, ''), any_value(b.environment)::VARCHAR,"  # noqa: S608 — our columns
-        " max(r.started_at)::VARCHAR"
-        f" FROM (SELECT * FROM benchmark_results WHERE {where}) r"
-        " LEFT JOIN benchmark_runs b USING (run_id) GROUP BY 1",
+        "SELECT r.run_id, b.environment::VARCHAR, r.moment::VARCHAR"  # noqa: S608 — our columns
+        " FROM (SELECT coalesce(run_id, '') AS run_id, max(started_at) AS moment"
+        f" FROM benchmark_results WHERE {where} GROUP BY 1) r"
+        " LEFT JOIN benchmark_runs b USING (run_id)",
         values,
     )
     # Most runs of one machine say the same of it.

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +55,10 @@ class Database:
     path: Path
     files: Files = field(default=REAL_FILES, repr=False, compare=False)
     retry_seconds: float = RETRY_SECONDS
+    #: The connection of `asking`, while it lasts.
+    _open: list[DuckDBPyConnection] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @property
     def name(self) -> str:
@@ -103,18 +108,26 @@ class Database:
         self, sql: str, params: Sequence[Any] = ()
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Run SQL that reads this database and nothing else: column names and rows."""
-        import duckdb
-
+        if self._open:
+            return _answered(self._open[0], sql, params)
         with connect(self.path, retry_seconds=self.retry_seconds, sealed=True) as con:
+            return _answered(con, sql, params)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Open once for all questions within: of millions of results it takes 16 ms each time.
+
+        Nobody can write meanwhile, this process neither.
+        """
+        if self._open:
+            yield
+            return
+        with connect(self.path, retry_seconds=self.retry_seconds, sealed=True) as con:
+            self._open.append(con)
             try:
-                done = con.execute(sql, list(params) or None)
-                if done is None or not done.description:  # nothing was asked
-                    return [], []
-                return [str(about[0]) for about in done.description], done.fetchall()
-            except file_errors():
-                raise
-            except duckdb.Error as error:
-                raise _explain_sql(error) from error
+                yield
+            finally:
+                self._open.clear()
 
     def results(
         self, where: str = "", params: Sequence[Any] = (), *, samples: bool = False
@@ -206,6 +219,22 @@ class Database:
                 f"Run {live[0]} is being measured into {self.path}.",
                 "Wait until it has ended, then overwrite.",
             )
+
+
+def _answered(
+    con: DuckDBPyConnection, sql: str, params: Sequence[Any]
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    import duckdb
+
+    try:
+        done = con.execute(sql, list(params) or None)
+        if done is None or not done.description:  # nothing was asked
+            return [], []
+        return [str(about[0]) for about in done.description], done.fetchall()
+    except file_errors():
+        raise
+    except duckdb.Error as error:
+        raise _explain_sql(error) from error
 
 
 def _free_backup(path: Path) -> Path:
