@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,35 @@ def test_questions_are_asked_of_a_lake_unchanged(
     }  # fmt: skip
     assert command("db")("export", lake.parent / "all.csv", "--db", lake)[0] == 0
     assert (lake.parent / "all.csv").read_text().count("\n") == 15
+
+
+def test_every_answer_is_that_of_a_database(lake: Path, command: Callable[..., Command]) -> None:
+    database = lake.parent / "a.duckdb"
+    for place in (lake, database):
+        for day in range(12):
+            rows = [
+                {"case_id": hardware, "series_key": hardware, "hardware": hardware, "launch": n,
+                 "verification": "ok", "latency_p50_ms": base * (1.2 if day > 6 else 1.0) + n / 1e3,
+                 "started_at": f"2026-01-{day + 1:02d}T00:00:00Z"}
+                for hardware, base in (("cpu", 8.0), ("cuda", 2.0))
+                for n in range(5)
+            ]  # fmt: skip
+            store(place, *rows, run=f"r{day}", about={"label": f"night {day}"})
+    questions = [
+        ("compare",),
+        ("compare", "--by", "run"),
+        ("check", "--run", "r11", "--baseline", "r0"),
+        ("check", "--run", "r11", "--baseline", "night 10"),
+        ("history",),
+        ("matrix",),
+    ]
+    for name, *more in questions:
+        answers = []
+        for place in (lake, database):
+            code, out, err = command(name)(*more, "--json", "--db", place)
+            assert out, err
+            answers.append((code, {**json.loads(out), "timestamp": None}))
+        assert answers[0] == answers[1]
 
 
 def test_a_run_goes_into_a_lake(tmp_path: Path) -> None:
