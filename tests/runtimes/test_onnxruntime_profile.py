@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Evidence
+from accelbench.measure.loop import refuse_fallback
 from accelbench.runtimes.arrays import hold_precision
 from accelbench.runtimes.onnxruntime.profile import Profile, read, understood
 from accelbench.runtimes.onnxruntime.providers import place_of
@@ -73,6 +75,21 @@ def test_a_provider_that_shows_no_product_says_so() -> None:
     details = understood(one_piece).as_details()
     assert details["computed_in"] == {}
     assert "shows none of the products" in details["computed_in_unknown"]
+
+
+def test_what_a_provider_left_to_the_cpu_is_named_by_operator() -> None:
+    events = [run(0), node(1, 9, "NonZero", CPU, 1), node(10, 9, "MatMul", CUDA, 2)]
+    events += [node(20, 9, "ScatterND", CPU, 3), node(30, 9, "ScatterND", CPU, 4)]
+    assert understood(events).as_details()["left_to_the_cpu"] == "ScatterND × 2, NonZero × 1"
+    assert "left_to_the_cpu" not in understood([run(0), node(1, 9)]).as_details()
+
+
+def test_a_fallback_says_what_the_cpu_was_left() -> None:
+    details = {"left_to_the_cpu": "ScatterND × 2, NonZero × 1"}
+    shares = {"webnn:0": 0.8, "cpu:0": 0.2}
+    evidence = Evidence(tuple(shares), "webnn:0", shares=shares, details=details)
+    with pytest.raises(CaseError, match=r"cpu:0 \(20%\): the CPU was left ScatterND × 2, NonZero"):
+        refuse_fallback(evidence)
 
 
 def test_other_events_are_not_nodes() -> None:

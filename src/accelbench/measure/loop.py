@@ -308,9 +308,11 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
 def refuse_fallback(evidence: Evidence) -> None:
     """Raise CaseError where the work ran somewhere else than asked."""
     if evidence.fell_back:
+        left = evidence.details.get("left_to_the_cpu")
         raise CaseError(
             "fallback",
-            f"asked for {evidence.requested}, but the work ran on {_where(evidence)}",
+            f"asked for {evidence.requested}, but the work ran on {_where(evidence)}"
+            + (f": the CPU was left {left}" if left else ""),
             "No figure is given for a device that did not do the work.",
         )
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ REMARK = (
     "Times of nodes as ONNX Runtime's executor saw them, one after another, in whole microseconds."
 )
 
+_CPU = "CPUExecutionProvider"
+#: So many kinds of operators say why a graph was cut.
+_TOLD = 8
 #: Of these operators the type of their inputs says what the arithmetic was done in.
 _PRODUCTS = (
     "MatMul", "Gemm", "Conv", "FusedConv", "FusedMatMul", "FusedGemm", "Attention", "QGemm",
@@ -38,6 +42,15 @@ class Profile:
     nodes: Mapping[str, int]  # by provider
     time_share: Mapping[str, float]
     computed_in: Mapping[str, float]  # share of the time of products, by type
+    operators: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by provider
+
+    @property
+    def left_over(self) -> str:
+        """Which operators another provider left to the CPU, in words; empty where it left none."""
+        if len(self.operators) < 2:
+            return ""
+        several = Counter(self.operators.get(_CPU, {})).most_common(_TOLD)
+        return ", ".join(f"{name} × {count}" for name, count in several)
 
     def as_details(self) -> dict[str, Any]:
         """For the evidence."""
@@ -46,6 +59,8 @@ class Profile:
             "provider_time_share": {k: round(v, 4) for k, v in self.time_share.items()},
             "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
         }
+        if self.left_over:
+            found["left_to_the_cpu"] = self.left_over
         if not self.computed_in:
             # TensorRT, MIGraphX, CoreML and DirectML put a graph's nodes into one of their own.
             found["computed_in_unknown"] = "the provider shows none of the products it computed"
@@ -77,16 +92,19 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
             said[node] = args
     spent: dict[str, float] = {}
     products: dict[str, float] = {}
+    operators: dict[str, Counter[str]] = {}
     for node, durations in took.items():
         # Its shortest run: a process that took the core meanwhile would count as the node's.
         shortest = min(durations.values())
         _add(spent, node[0], shortest)
+        operators.setdefault(node[0], Counter())[said[node].get("op_name", "")] += 1
         if said[node].get("op_name") in _PRODUCTS:
             _add(products, _type(said[node]), shortest)
     return Profile(
         nodes={provider: len(found) for provider, found in nodes.items()},
         time_share=_shares(spent),
         computed_in=_shares(products),
+        operators=operators,
     )
 
 
