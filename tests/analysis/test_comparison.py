@@ -81,13 +81,13 @@ def test_two_versions_of_an_engine_in_one_import_are_not_launches_of_one_thing()
     base = row(**common, conditions={"torch": "2.9"})
     _, line = only([base, slow, fast])
     assert line.side.latencies == [2.0]
-    assert line.differs == ()
+    assert line.differs == ("compiled False → True",)
 
 
 def test_what_differs_is_listed() -> None:
     newer = {"versions": {"torch": "2.14"}, "job_id": "j"}
     _, line = only([row(), row(**GPU, conditions=newer)])
-    assert line.differs == ("versions.torch 2.13 → 2.14",)
+    assert line.differs == ("compiled False → True", "versions.torch 2.13 → 2.14")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from shells import Command
 from stored_rows import MACHINE, store
 
 from accelbench.cli import noise
+from accelbench.cli.baselines import NOISE, RERUN_OF
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
@@ -209,6 +210,43 @@ def test_a_machine_s_noise_is_stated(
     assert shell("--noise", "4")[0] == 2
 
 
+def test_a_model_that_is_not_measured_any_more_leaves_the_answer_open(
+    tmp_path: Path, shell: Command
+) -> None:
+    gone = {"model": "vit-tiny", "case_id": "v", "series_key": "v"}
+    store(tmp_path / DB, *launches(), *launches(**gone), run="r1", about={"label": "main"})
+    store(tmp_path / DB, *launches(1.0, 3), run="r2")
+    for word in ("main", "r1"):
+        code, out, _ = shell("--baseline", word, "--json")
+        (missing,) = json.loads(out)["not_measured"]
+        assert (code, "vit-tiny" in missing) == (4, True)
+        assert shell("bert-tiny", "--baseline", word)[0] == 0
+        assert shell("--baseline", word, "--allow", "missing")[0] == 0
+
+
+def test_nothing_is_checked_against_itself(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    both(tmp_path, 1.08)
+    assert command("db")("export", tmp_path / "now.csv", "--db", tmp_path / DB)[0] == 0
+    code, _, err = shell("--baseline", tmp_path / "now.csv")
+    assert (code, "itself" in err) == (4, True)
+    # A copy of the whole database is what came before.
+    assert command("db")("merge", tmp_path / DB, "--db", tmp_path / "copy.duckdb")[0] == 0
+    assert shell("--baseline", tmp_path / "copy.duckdb")[0] == 1
+    assert shell("--baseline", "pr", "--run", "pr")[0] == 4
+
+
+@pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r2"])
+def test_what_a_check_measured_for_itself_is_not_what_is_checked(
+    tmp_path: Path, shell: Command, label: str
+) -> None:
+    both(tmp_path, 1.08)
+    store(tmp_path / DB, *launches(3.0, 9), run="r3", about={"label": label})
+    assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r2"]
+    assert json.loads(shell("--baseline", "main", "--run", "r3", "--json")[1])["runs"] == ["r3"]
+
+
 def test_what_only_seemed_worse_is_measured_again(
     tmp_path: Path, shell: Command, command: Any
 ) -> None:
@@ -228,14 +266,14 @@ def test_what_only_seemed_worse_is_measured_again(
                 journal.append(Fact(RESULT, fact["result_id"], fact))
 
     again("a", 1.0, label="main")
-    again("b", 10.0, label="pr")
+    again("b", 100.0, label="pr")
     check = ("--baseline", "main", "--run", "pr", "--threshold", "0.5", "--json")
     code, out, _ = shell(*check)
     assert (code, json.loads(out)["outcome"]) == (1, "worse")
     _, out, err = shell(*check, "--rerun")
     said = json.loads(out)
     (latency, *_) = said["questions"][0]["figures"]
-    assert latency["worse_by"] < 3.0  # what was stored was ten times as slow
+    assert latency["worse_by"] < 30.0  # what was stored was a hundred times as slow
     assert latency["launches_now"] == 5
     assert said["runs"][0] == "b"
     assert said["questions"][0]["run_id"] == said["runs"][1]

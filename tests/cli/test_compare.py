@@ -96,9 +96,19 @@ def test_wrong_words_are_told(tmp_path: Path, shell: Command, words: tuple[str, 
     assert words[1] in err
 
 
+def test_a_place_that_nobody_measured_is_no_baseline(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, GPU)
+    code, _, err = shell("--baseline", "tpu")
+    assert (code, "Nothing was measured at 'tpu'" in err, "cpu A processor" in err) == (
+        2,
+        True,
+        True,
+    )
+
+
 def test_without_a_database_the_way_to_one_is_told(shell: Command) -> None:
     code, _, err = shell()
-    assert code == 4
+    assert code == 3
     assert "accelbench run" in err
 
 

@@ -198,9 +198,9 @@ def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(
 def test_where_nothing_was_measured_it_says_what_to_run(tmp_path: Path, shell: Command) -> None:
     path = tmp_path / "s.duckdb"
     Database(path).init()
-    for asked in (["--db", tmp_path / "none.duckdb"], ["--db", path]):
-        code, out, err = shell(*asked)
-        assert (code, out) == (4, "")
+    for database, expected in ((tmp_path / "none.duckdb", 3), (path, 4)):
+        code, out, err = shell("--db", database)
+        assert (code, out) == (expected, "")
         assert len(err.splitlines()) == 1
         assert "accelbench run" in err
     measured(path, [result(provenance="simulated")])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_files import BAD, GOOD, GUIDE, PERF, TIMM, TIMM_HEADER, Bad, Good
+from foreign_files import BAD, GOOD, GUIDE, MLPERF, PERF, TIMM, TIMM_HEADER, Bad, Good
 
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import comparable
@@ -124,6 +124,15 @@ def test_a_folder_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [row["model"] for row in rows(tmp_path, "aihub")] == ["one", "one", "two", "two"]
 
 
+def test_what_a_run_makes_of_its_results_is_no_file_of_results(tmp_path: Path) -> None:
+    for name in ("raw_results/a.json", "processed_results/aggregated.json", "profiles/p.json"):
+        (tmp_path / "out" / name).parent.mkdir(parents=True)
+        (tmp_path / "out" / name).write_text("{}", encoding="utf-8")
+    files = files_of(KINDS["json"], tmp_path / "out")
+    assert [file.name for file in files] == ["a.json"]
+    assert files_of(KINDS["json"], tmp_path / "out" / "profiles")[0].name == "p.json"
+
+
 def test_what_is_no_text_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / TIMM
     path.write_bytes(TIMM_HEADER.encode() + b"\xff\n")
@@ -213,3 +222,17 @@ def test_every_kind_has_files_that_are_right_and_files_that_are_wrong() -> None:
 
 def test_a_source_says_only_what_is_known() -> None:
     assert Source("a").told() == {"name": "a"}
+
+
+@pytest.mark.parametrize(
+    ("software", "engine"),
+    [
+        ("TensorRT 10.11, CUDA 12.9", "tensorrt"),
+        ("Mango LLMBoost AI Enterprise Platform, ROCm 6.12", "llmboost"),
+        ("TheStageAI", "other"),
+    ],
+)
+def test_every_mlperf_figure_has_an_engine(tmp_path: Path, software: str, engine: str) -> None:
+    path = write(tmp_path, "summary_results.json", json.dumps([{**MLPERF, "Software": software}]))
+    (row,) = rows(path, "mlperf")
+    assert row["runtime"] == engine

@@ -183,6 +183,35 @@ def test_a_lake_may_begin_with_another_database(machine: Machine, tmp_path: Path
     assert len(ids(machine("other"))) == 1
 
 
+def test_a_damaged_file_is_named(machine: Machine) -> None:
+    one = machine("one")
+    measured(one, "r", started(), result(0), finished())
+    (name,) = files(one)
+    file = Path(one.place.name) / "results" / name
+    file.write_bytes(file.read_bytes()[:100])
+    late = machine("late")
+    late.ensure()
+    with pytest.raises(StoreError, match=f"damaged.*{name}"):
+        late.fill()
+
+
+@pytest.mark.parametrize(
+    ("url", "package"), [("gs://b/x", "gcsfs"), ("abfs://b/x", "adlfs"), ("sftp://h/x", "paramiko")]
+)
+def test_the_package_of_a_protocol_is_named(
+    url: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fsspec
+
+    def lacking(_: str) -> None:
+        raise ImportError("Please install it")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lacking)
+    with pytest.raises(StoreError) as caught:
+        RemotePlace(url).names("")
+    assert caught.value.advice == f"Install it: pip install {package}"
+
+
 def test_a_folder_with_other_things_is_no_lake(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     lake = store_at(tmp_path)

@@ -100,7 +100,7 @@ def _ordered(asked: Mapping[Key, Side], axis: Axis) -> list[Side]:
 def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -> Compared:
     if base is None:
         return Compared(side, None, refused="its baseline was not measured")
-    differs = tuple(differences(base.row, side.row))
+    differs = (*_ran_otherwise(base.row, side.row, axis), *differences(base.row, side.row))
     if side is base:
         return Compared(side, base, 1.0, efficiency=1.0 if axis.name == "batch" else None)
     why = [one for one in refusals(base.row, side.row, axis.name) if one not in allow]
@@ -118,6 +118,14 @@ def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -
         speedup / larger if axis.name == "batch" else None,
         differs=differs,
     )
+
+
+def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:
+    """How the ways that were fastest differ, beside what stands in the table."""
+    for name in ("compiled", "threads"):
+        there = (a.get(name), b.get(name))
+        if name in axis.along and None not in there and there[0] != there[1]:
+            yield f"{name} {there[0]} → {there[1]}"
 
 
 def refusals(a: Row, b: Row, axis: str = "") -> Iterable[str]:

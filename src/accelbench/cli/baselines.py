@@ -39,6 +39,9 @@ _FILES = (".csv", ".json")
 _LIST_RUNS = "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs."
 _DATABASES = (".duckdb", ".db")
 
+#: Labels of runs that a check makes for itself; the second is followed by a run's id.
+NOISE, RERUN_OF = "check --noise", "rerun of "
+
 Rows = Sequence[Mapping[str, Any]]
 #: Runs of several launches, series by series, the newest first.
 _LAUNCHES = """
@@ -118,8 +121,10 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
     told, untold = frozenset(ASKED), tuple[str, ...]()
     if path.suffix.lower() in _FILES or (path.is_file() and not _is_database(path)):
         before, told, untold, notes = _of_file(path, machine, sought)
+        if set(on_it) <= {str(row.get("run_id")) for row in before}:
+            raise nothing(f"{path} is of what would be checked, {', '.join(on_it)}, itself")
     else:
-        before, notes = _of_database(database, path, word, on_it, now, machine, sought)
+        before, notes = _of_database(database, path, word, on_it, machine, sought)
     if not before:
         raise nothing(f"{word} has nothing of what was asked for")
     apart = {*on_it, *(str(row.get("run_id")) for row in before)}
@@ -178,7 +183,7 @@ def _runs_of_now(
         if not set(found) & set(runs):
             raise nothing(f"Run {', '.join(sought.runs)} has no results of what was asked for")
         return [run for run in dict.fromkeys(found) if run in runs]
-    theirs = set(runs_named(database, baseline))
+    theirs = {*runs_named(database, baseline), *_runs_of_checks(database)}
     left = {
         run: about
         for run, about in runs.items()
@@ -187,6 +192,15 @@ def _runs_of_now(
     if not left:
         raise nothing(f"{database.name} has no measured run beside {baseline}")
     return [max(left, key=lambda run: (left[run][1], run))]
+
+
+def _runs_of_checks(database: Database) -> list[str]:
+    """Runs that a check made for itself, of which nobody asks whether anything became worse."""
+    _, rows = database.query(
+        "SELECT run_id FROM benchmark_runs WHERE label = ? OR starts_with(label, ?)",
+        [NOISE, RERUN_OF],
+    )
+    return [str(run) for (run,) in rows]
 
 
 def _may_be_now(machine: Machine, asked: str | None) -> bool:
@@ -206,7 +220,7 @@ def _of_file(
         notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
     elif (theirs := machine_of("", read.environment)) != machine:
         notes += _of_another(theirs, machine, sought)
-    untold = [*sorted(set(ASKED) - read.told), *read.untold]
+    untold = dict.fromkeys([*sorted(set(ASKED) - read.told), *read.untold])
     if untold:
         notes.append(f"{path} does not say {', '.join(untold)}.")
     rows = [{**row, "model": catalogued(str(row.get("model")))} for row in read.rows]
@@ -232,12 +246,11 @@ def _of_database(
     path: Path,
     word: str,
     on_it: Sequence[str],
-    now: Rows,
     machine: Machine,
     sought: Sought,
 ) -> tuple[Rows, list[str]]:
     """Rows of another database, or of other runs of this one."""
-    where, values = where_of({"model": tuple({row["model"] for row in now}), **sought.filters})
+    where, values = where_of(sought.filters)
     if _is_database(path):
         from accelbench.cli.stored import filled
         from accelbench.store.lake import store_at
@@ -250,12 +263,12 @@ def _of_database(
             named = runs_named(database, word)
             if not named:
                 raise UsageError(f"There is no file, run, label or branch {word!r}.", _LIST_RUNS)
-            # Runs of now are no baseline. Where nothing is left, no run has an empty id.
-            named = [run for run in named if run not in on_it] or [""]
             where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
-        runs = runs_of(database, where, values)
+        # Runs of now are no baseline: another database may be a copy of this one.
+        found = runs_of(database, where, values)
+        runs = {run: about for run, about in found.items() if run not in on_it}
         if not runs:
-            raise nothing(f"{word} has nothing of the models that were measured now")
+            raise nothing(f"{word} has nothing of what was asked for, but what is checked")
         same = [run for run, (one, _) in runs.items() if one == machine]
         if same:
             return _rows(database, where, values, same, newest=True), []

@@ -80,6 +80,10 @@ def compare(
             f"Nothing on {chosen} was asked alike at two places of the axis {axis.name}.",
             f"Axes along which something was: {there}. Choose one with --by.",
         )
+    if baseline is not None and all(one.baseline is None for lines in found for one in lines):
+        places = {one.side.value for lines in found for one in lines}
+        names = sorted(" ".join(str(part) for part in place if part) for place in places)
+        raise UsageError(f"Nothing was measured at {baseline!r}.", f"There is: {', '.join(names)}.")
     _say(found, axis, chosen, others, output, as_json)
 
 

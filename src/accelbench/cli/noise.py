@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.judging import Answer
 from accelbench.analysis.noise import Floor, floors
 from accelbench.catalog.find import find
-from accelbench.cli.baselines import rows_of_runs
+from accelbench.cli.baselines import NOISE, rows_of_runs
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import Filters
 from accelbench.cli.measuring import measured
@@ -72,7 +72,7 @@ def _measured(database: Database, asked: Filters, launches: int) -> str:
     )
     plan = journey.plan_for(request, present, runtimes)
     settings = Settings(run_id=new_run_id(), launches=launches)
-    about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": "noise"}
+    about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
     (run,) = measured(database, [Journey(plan, settings, runtimes, about)])
     return run
 

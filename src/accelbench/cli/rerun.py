@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.checking import BAD, Check, Checked, Outcome
-from accelbench.cli.baselines import rows_of_runs
+from accelbench.cli.baselines import RERUN_OF, rows_of_runs
 from accelbench.cli.measuring import measured
 from accelbench.core.errors import UsageError
 from accelbench.hardware.detect import detect_all
@@ -74,7 +74,7 @@ def _measured(database: Database, questions: Sequence[Checked], launches: int) -
                 _begun(database, run),
                 cases,
                 launches,
-                {"command": command, "label": f"rerun of {run}"},
+                {"command": command, "label": f"{RERUN_OF}{run}"},
                 present,
             )
             for run, cases in by_run.items()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ def filled(path: Path | None) -> Database:
 
     database = store_at(path)
     if not database.there:
-        raise nothing(f"There is no database at {database.name}")
+        raise StoreError(
+            f"There is no database at {database.name}.",
+            "Make one with `accelbench db init` or `accelbench run`, or name one with --db PATH.",
+        )
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:

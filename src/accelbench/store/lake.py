@@ -269,15 +269,25 @@ class Lake(Database):
     def _read(
         self, con: DuckDBPyConnection, folder: str, names: Sequence[str], scratch: Path
     ) -> int:
+        import duckdb
+
         if not names:
             return 0
         table, apart, keys, against = _TABLES[folder]
         files = ", ".join(quoted(str(self.place.local(name, scratch))) for name in names)
         source = f"read_parquet([{files}], union_by_name = true)"
         known = set(columns_of(con, table))
-        there = [name for name, *_ in con.execute(f"DESCRIBE FROM {source}").fetchall()]
-        shared = ", ".join(f'i."{name}"' for name in there if name in known)
-        return insert_many(con, table, source, keys, against=against, columns=shared, apart=apart)
+        try:
+            there = [name for name, *_ in con.execute(f"DESCRIBE FROM {source}").fetchall()]
+            columns = ", ".join(f'i."{name}"' for name in there if name in known)
+            return insert_many(
+                con, table, source, keys, against=against, columns=columns, apart=apart
+            )
+        except duckdb.InvalidInputException as error:
+            raise StoreError(
+                f"A file of {self.name} is damaged ({str(error).splitlines()[0]}).",
+                "Put back what it was, or take it away from there.",
+            ) from error
 
     def _manifests(self) -> dict[str, list[str]]:
         """Which stem replaces which."""

@@ -19,6 +19,13 @@ from accelbench.store.files import REAL_FILES, Files, copy_whole, explained
 #: A path loses one of the two slashes of a URL.
 _URL = re.compile(r"^([a-z][a-z0-9+.-]+):/{1,3}(.*)$")
 _LOCAL = "file"
+#: What has the protocols that are asked for most.
+_PACKAGES = {
+    **dict.fromkeys(("s3", "s3a"), "s3fs"),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("abfs", "abfss", "az", "adl"), "adlfs"),
+    **dict.fromkeys(("sftp", "ssh"), "paramiko"),
+}
 
 
 class Place(Protocol):
@@ -139,8 +146,13 @@ class RemotePlace:
             fs, root = fsspec.core.url_to_fs(self.url)
             yield fs, str(root).rstrip("/")
         except ImportError as error:
-            package = getattr(error, "name", None) or f"fsspec's {protocol}"
-            raise MissingExtraError(package, "lake", f"A lake at {self.url}") from error
+            if getattr(error, "name", None) == "fsspec":
+                raise MissingExtraError("fsspec", "lake", f"A lake at {self.url}") from error
+            package = _PACKAGES.get(protocol)
+            raise StoreError(
+                f"What fsspec needs for {protocol}:// is not installed.",
+                f"Install it: pip install {package}" if package else str(error),
+            ) from error
         except ValueError as error:
             raise StoreError(f"{self.url} is nothing that can be reached: {error}.") from error
         except Exception as error:

@@ -87,13 +87,21 @@ def kind_of(name: str) -> Kind:
     return KINDS[name]
 
 
+#: What `run --output-dir` makes of the results that lie beside it.
+_DERIVED = frozenset({"processed_results", "profiles"})
+
+
 def files_of(kind: Kind, path: Path) -> list[Path]:
     """The file, or those of the format that are in a folder."""
     if path.is_file():
         return [path]
     if not path.exists():
         raise UsageError(f"There is no {path}.")
-    found = sorted(one for one in path.rglob(kind.pattern) if one.is_file())
+    found = sorted(
+        one
+        for one in path.rglob(kind.pattern)
+        if one.is_file() and not _DERIVED.intersection(one.relative_to(path).parent.parts)
+    )
     if not found:
         raise UsageError(f"There is no {kind.pattern} in {path}.")
     return found

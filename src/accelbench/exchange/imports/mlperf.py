@@ -32,7 +32,12 @@ _ENGINES = {
     "onnxruntime": "onnxruntime",
     "tflite": "tflite",
     "pytorch": "pytorch",
+    "llmboost": "llmboost",
+    "sglang": "sglang",
+    "shark": "shark-ai",
 }
+#: One that is not among them: its name stands in the conditions.
+_ANOTHER = "other"
 _TYPES = {"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "uint8", "int4"}
 _KEPT = (
     *("ID", "Submitter", "System", "Platform", "Suite", "Category", "Availability", "version"),
@@ -94,6 +99,6 @@ def _hardware(accelerator: str) -> str:
     return next((kind for word, kind in _VENDORS if word in low), "other")
 
 
-def _engine(software: str) -> str | None:
+def _engine(software: str) -> str:
     low = re.sub(r"[^a-z]", "", software.lower())
-    return next((name for word, name in _ENGINES.items() if word in low), None)
+    return next((name for word, name in _ENGINES.items() if word in low), _ANOTHER)
