@@ -91,6 +91,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_measuring(
 ) -> None:
     (shell.work / "a-file").write_text("mine")
     (shell.work / "a-folder").mkdir()
+    (shell.work / "a-folder" / "mine").write_text("mine")  # an empty one would be a lake
     more = () if option == "--db" else ("--no-database",)
     shell.refused("bert-tiny", option, place, *more, *QUICK, code=3)
 
