@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, StoreError, UsageError
+from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 
 if TYPE_CHECKING:
@@ -31,15 +31,13 @@ class NothingMeasuredError(AccelbenchError):
 
 def filled(path: Path | None) -> Database:
     """The database, with what runs left in the journals."""
+    from accelbench.store.duck import absent
     from accelbench.store.files import ReadOnlyPlaceError
     from accelbench.store.lake import store_at
 
     database = store_at(path)
     if not database.there:
-        raise StoreError(
-            f"There is no database at {database.name}.",
-            "Make one with `accelbench db init` or `accelbench run`, or name one with --db PATH.",
-        )
+        raise absent(database.name)
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:

@@ -242,10 +242,15 @@ def _refuse_impossible(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database.", "Name a file with --db PATH.")
     if not path.exists():
-        raise StoreError(
-            f"There is no database at {path}.",
-            "Make one with `accelbench db init` or `accelbench run`, or name one with --db PATH.",
-        )
+        raise absent(path)
+
+
+def absent(name: Path | str) -> StoreError:
+    """The error where there is no database, with the commands that make one."""
+    return StoreError(
+        f"There is no database at {name}.",
+        "Make one with `accelbench db init` or `accelbench run`, or name one with --db PATH.",
+    )
 
 
 def held_or_explained(error: Exception, path: Path) -> Exception:

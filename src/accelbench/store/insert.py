@@ -131,11 +131,14 @@ def anti_insert(
     columns: str = "i.*",
 ) -> int:
     """Insert the source's rows whose keys are not there yet: one statement for any number."""
-    inserted = con.execute(
-        f"INSERT INTO {table} BY NAME SELECT {columns} FROM {source} i"  # noqa: S608 — our names
-        f" ANTI JOIN {against or table} USING ({keys})"
+    return _insert(con, table, f"{source} i ANTI JOIN {against or table} USING ({keys})", columns)
+
+
+def _insert(con: DuckDBPyConnection, table: str, source: str, columns: str) -> int:
+    ((inserted,),) = con.execute(
+        f"INSERT INTO {table} BY NAME SELECT {columns} FROM {source}"  # noqa: S608 — our names
     ).fetchall()
-    return int(inserted[0][0])
+    return int(inserted)
 
 
 def insert_many(
@@ -171,7 +174,4 @@ def insert_many(
         source = f"(SELECT DISTINCT ON ({one}) * FROM {source})"  # noqa: S608 — our names
     if known:
         return anti_insert(con, table, source, keys, against=against, columns=columns)
-    ((inserted,),) = con.execute(
-        f"INSERT INTO {table} BY NAME SELECT {columns} FROM {source} i"  # noqa: S608 — our names
-    ).fetchall()
-    return int(inserted)
+    return _insert(con, table, f"{source} i", columns)
