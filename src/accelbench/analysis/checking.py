@@ -124,7 +124,7 @@ def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = Non
 
 
 def _checked(pair: Pair, rules: Rules) -> Checked:
-    good, then = _good(pair.now), _good(pair.before)
+    good, then = _in_order(_good(pair.now)), _in_order(_good(pair.before))
     if not good or not then:
         return _not_run(pair, good, then)
     differs = tuple(differences(then[0], good[0]))
@@ -194,9 +194,14 @@ def _figure(metric: Metric, before: Launches, now: Launches, rules: Rules) -> Ju
 
 
 def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
-    """One value a launch, in order of time; nothing of time, rate or memory is ever 0."""
-    found = (metric.of(row) for row in sorted(rows, key=_moment))
+    """One value a launch; nothing of time, rate or memory is ever 0."""
+    found = [metric.of(row) for row in rows]
     return [value for value in found if value is not None and 0 < value < math.inf]
+
+
+def _in_order(rows: Sequence[Row]) -> list[Row]:
+    """In order of time: neighbours are what may be alike."""
+    return sorted(rows, key=_moment)
 
 
 def _moment(row: Row) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,14 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
         word: a file; else a run's id, a label or a branch of this database.
         sought: what is checked.
     """
+    path = Path(word).expanduser()
+    elsewhere = _is_file(path) or _is_database(path)
+    # Nobody can write into what is asked, and another database may be this one by another name.
+    with nullcontext() if elsewhere else database.asking():
+        return _both_sides(database, word, path, sought)
+
+
+def _both_sides(database: Database, word: str, path: Path, sought: Sought) -> Baseline:
     where, values = where_of(sought.filters)
     with database.asking():
         runs = runs_of(database, where, values)
@@ -117,9 +126,8 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
         ours = _runs_of_now(database, runs, word, sought)
         machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
         now = _rows(database, where, values, on_it)
-    path = Path(word).expanduser()
     told, untold = frozenset(ASKED), tuple[str, ...]()
-    if path.suffix.lower() in _FILES or (path.is_file() and not _is_database(path)):
+    if _is_file(path):
         before, told, untold, notes = _of_file(path, machine, sought)
         if set(on_it) <= {str(row.get("run_id")) for row in before}:
             raise nothing(f"{path} is of what would be checked, {', '.join(on_it)}, itself")
@@ -234,6 +242,11 @@ def _of_another(theirs: Machine, ours: Machine, sought: Sought) -> list[str]:
     if "machine" in sought.allow:
         return [f"{said}."]
     raise UsageError(f"{said}.", "--allow machine holds them against each other all the same.")
+
+
+def _is_file(path: Path) -> bool:
+    """A file of results, by its name or because it is there."""
+    return path.suffix.lower() in _FILES or (path.is_file() and not _is_database(path))
 
 
 def _is_database(path: Path) -> bool:

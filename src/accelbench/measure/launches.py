@@ -164,6 +164,8 @@ def unpaired_interval(
 
 def independent(medians: Sequence[float]) -> int:
     """How many independent launches would tell as much; of a few nobody can say, and all count."""
+    if len(medians) < _CORRELATED:
+        return len(medians)
     return int(_independent(_logs(medians)))
 
 

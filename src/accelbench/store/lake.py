@@ -31,6 +31,7 @@ from accelbench.store.database import ENVIRONMENT, Database, default_path
 from accelbench.store.duck import connect, quoted, whole_guard
 from accelbench.store.folders import default_folder
 from accelbench.store.insert import Filled, insert_many
+from accelbench.store.migrate import exists
 from accelbench.store.places import FolderPlace, Place, place_of
 from accelbench.store.schema import APPLICATION, columns_of, latest_version
 
@@ -98,11 +99,17 @@ class Lake(Database):
                 f"There is no lake at {self.name}.",
                 "Begin one with `accelbench db init` or `accelbench run`.",
             )
-        self._mirrored()
+        if not exists(self.path):
+            self._mirrored()
         with self._alone():
+            if not self._in_step():
+                self._mirrored()
             filled = super().fill()
-            self._send()
-            return filled + self._take()
+            if not self._in_step():
+                self._send()
+                filled += self._take()
+                self._leave()
+            return filled
 
     def merge(self, other: Path) -> Filled:
         self._fill_if_there()
@@ -198,6 +205,34 @@ class Lake(Database):
         """One process of this machine at a time: it is one mirror that knows what was sent."""
         with whole_guard(self.path.with_name("sync"), _PATIENCE):
             yield
+
+    @property
+    def _left(self) -> Path:
+        """How both were left when they last had the same."""
+        return self.path.with_name("in-step.json")
+
+    def _in_step(self) -> bool:
+        """Whether nothing has changed since: most often, and seen without opening the mirror.
+
+        To open one of ten million results and to find nothing took 0.5 s.
+        """
+        try:
+            return bool(json.loads(self._left.read_text(encoding="utf-8")) == self._looks())
+        except (OSError, ValueError):
+            return False
+
+    def _leave(self) -> None:
+        self._left.write_text(json.dumps(self._looks()), encoding="utf-8")
+
+    def _looks(self) -> dict[str, Any]:
+        """What can be seen of the lake and of the mirror from outside."""
+        mirror = [self.path, self.path.with_name(f"{self.path.name}.wal")]
+        stats = [path.stat() for path in mirror if path.exists()]
+        return {
+            "version": latest_version(),
+            "lake": [f"{f}/{n}" for f in (*_TABLES, _MANIFESTS) for n in self.place.names(f)],
+            "mirror": [[one.st_size, one.st_mtime_ns] for one in stats],
+        }
 
     def _send(self) -> None:
         """Give the lake what is in the mirror and did not come from it."""
