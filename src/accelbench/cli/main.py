@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": ("accelbench.cli.compare", "Compare results along any axis."),
     "check": ("accelbench.cli.check", "Say whether anything became worse than a baseline."),
     "history": ("accelbench.cli.history", "Show what changed over time, and since when."),
+    "plot": ("accelbench.cli.plot", "Draw charts of results."),
     "models": ("accelbench.cli.models", "List what can be measured by name."),
     "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
     "setup": ("accelbench.cli.setup", "Fetch what a runtime needs beside its packages."),

@@ -78,7 +78,10 @@ def installed_gib(visible_bytes: int) -> int:
 
 
 class Detector(Protocol):
-    """Finds one platform. One vendor a file; a plugin's looks the same."""
+    """Finds one platform. One vendor a file; a plugin's looks the same.
+
+    It may have a `colour`, "#rrggbb": the one that its marks have in every chart.
+    """
 
     hardware: str
 

@@ -70,6 +70,7 @@ class CpuDetector:
     """Finds the host's CPU: the one platform that is always there."""
 
     hardware = "cpu"
+    colour = "#4878fc"
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ class DirectmlDetector:
     """Finds the adapter that DirectML takes first."""
 
     hardware = "directml"
+    colour = "#1818fc"
 
     def __init__(
         self,

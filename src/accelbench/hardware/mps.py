@@ -26,6 +26,7 @@ class MpsDetector:
     """Finds the GPU of an Apple chip."""
 
     hardware = "mps"
+    colour = "#909cf0"
 
     def __init__(
         self,

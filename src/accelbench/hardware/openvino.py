@@ -77,6 +77,7 @@ class OpenvinoDetector:
     """Finds what OpenVINO can run on."""
 
     hardware = "openvino"
+    colour = "#18546c"
 
     def __init__(
         self,

@@ -49,6 +49,7 @@ class QnnDetector:
     """Finds Hexagon NPUs, or their emulation."""
 
     hardware = "qnn"
+    colour = "#3c3ca8"
 
     def __init__(
         self,

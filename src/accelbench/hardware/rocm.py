@@ -33,6 +33,7 @@ class RocmDetector:
     """Finds AMD GPUs without loading HIP."""
 
     hardware = "rocm"
+    colour = "#902424"
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ class WasmDetector:
     """Finds browsers: every one of today has WebAssembly with SIMD."""
 
     hardware = "wasm"
+    colour = "#009c78"
 
     def __init__(self, programs: Programs | None = None) -> None:
         self._programs = programs or InstalledPrograms()

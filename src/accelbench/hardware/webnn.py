@@ -10,6 +10,7 @@ class WebnnDetector:
     """Finds browsers that may have WebNN; many builds of Chromium have no backend for it."""
 
     hardware = "webnn"
+    colour = "#c048c0"
 
     def __init__(self, programs: Programs | None = None) -> None:
         self._programs = programs or InstalledPrograms()

@@ -107,6 +107,16 @@ def pooled(parts: Sequence[Noise]) -> Noise | None:
     return Noise(math.sqrt(total / freedom), freedom)
 
 
+def interval_of(medians: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
+    """Where the middle of launches lies, by Student's t on their logarithms; None below two."""
+    logs = _logs(medians)
+    if len(logs) < 2:
+        return None
+    center, n = fmean(logs), _independent(logs)
+    reach = min(t_quantile((1.0 + level) / 2.0, n - 1) * _spread(logs) / math.sqrt(n), _HUGE)
+    return math.exp(center - reach), math.exp(center + reach)
+
+
 def paired_interval(
     a: Sequence[float], b: Sequence[float], level: float = 0.95
 ) -> RatioInterval | None:

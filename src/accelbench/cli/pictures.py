@@ -1,0 +1,181 @@
+"""What pictures are of: results of a database or of files, samples, history, matrix, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.points import Point, points
+from accelbench.cli.stored import catalogued, marks, nothing, of_machine, rows_of, runs_of
+from accelbench.core.columns import BY_NAME
+from accelbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from accelbench.analysis.cells import Matrix
+    from accelbench.analysis.history import Series
+    from accelbench.report.charts.chart import Roof, Subject
+    from accelbench.store.database import Database
+
+Row = dict[str, Any]
+Filters = Mapping[str, Sequence[Any]]
+
+#: All that a chart may show of a result.
+_COLUMNS = tuple(
+    name
+    for name, column in BY_NAME.items()
+    if name not in ("evidence", "nulls", "environment", "input_shape") and column.role != "other"
+)
+#: Launches whose samples are drawn.
+_MOST_SAMPLED = 12
+#: Of each case on each device the newest run; an import has many moments in one run.
+_NEWEST = (
+    " QUALIFY coalesce(run_id, '') = arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"
+    " OVER (PARTITION BY case_id, device_fingerprint, threads, provenance)"
+)
+
+
+def subject_in(database: Database, filters: Filters, machine: str | None) -> Subject:
+    """What a database has of one machine.
+
+    Raises:
+        NothingMeasuredError: There is nothing of what was asked for.
+    """
+    from accelbench.report.charts.chart import Subject
+
+    where, values = _where(filters)
+    with database.asking():
+        runs = runs_of(database, where, values)
+        if not runs:
+            raise nothing(f"{database.name} has no results of what was asked for")
+        here, ours, _ = of_machine(runs, machine)
+        of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
+        columns = _there(database)
+        rows = rows_of(database, columns, of_it + _NEWEST, [*values, *ours])
+        found = points(rows, dict.fromkeys(ours, str(here)))
+        return Subject(
+            found,
+            _samples(database, found),
+            _series(database, of_it, [*values, *ours]),
+            _matrix(rows),
+            _roofs(database, found),
+            str(here),
+        )
+
+
+def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
+    """What result files say, as `run --output-dir` and `db export` write them.
+
+    Raises:
+        UsageError: One of them is no such file, or there is nothing of what was asked for.
+    """
+    from accelbench.analysis.machines import machine_of
+    from accelbench.exchange.imports.ours import told_as_json
+    from accelbench.exchange.imports.records import object_of
+    from accelbench.report.charts.chart import Subject
+
+    rows: dict[str, Row] = {}
+    samples: dict[str, list[float]] = {}
+    machines: dict[str, str] = {}
+    for file in files:
+        whole = object_of(file)
+        run = whole.values.get("run")
+        said = run.get("environment") if isinstance(run, Mapping) else None
+        for one, body in told_as_json(whole):
+            row = {**body, "model": catalogued(str(body.get("model")))}
+            if any(row.get(name) not in wanted for name, wanted in filters.items()):
+                continue
+            key = str(row["result_id"])
+            rows[key] = row
+            machines[str(row.get("run_id"))] = str(machine_of(str(row.get("run_id")), said))
+            if one.has("samples"):
+                steps = one.of("samples").values.get("step") or ()
+                samples[key] = [ns / 1e6 for ns in steps]
+    if not rows:
+        raise UsageError("The files have no results of what was asked for.")
+    found = points(list(rows.values()), machines)
+    names = sorted(set(machines.values()))
+    return Subject(found, samples, (), _matrix(list(rows.values())), (), ", ".join(names))
+
+
+def _where(filters: Filters) -> tuple[str, list[Any]]:
+    """Results with these values, whoever made them: a picture marks what nobody measured."""
+    parts = ["model IS NOT NULL AND status IS NOT NULL"]
+    values: list[Any] = []
+    for column, wanted in filters.items():
+        parts.append(f"{column} IN ({marks(wanted)})")
+        values += wanted
+    return " AND ".join(parts), values
+
+
+def _there(database: Database) -> list[str]:
+    """Columns that are there: a database that an older version made lacks the newest."""
+    _, rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    known = {str(name) for (name,) in rows}
+    return [name for name in dict.fromkeys(_COLUMNS) if name in known]
+
+
+def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:
+    wanted = [str(row["result_id"]) for one in found if one.timed for row in one.rows]
+    wanted = wanted[:_MOST_SAMPLED]
+    if not wanted:
+        return {}
+    _, rows = database.query(
+        "SELECT result_id, samples FROM raw_benchmark_data"  # noqa: S608 — as many marks as ids
+        f" WHERE phase = 'step' AND result_id IN ({marks(wanted)})",
+        wanted,
+    )
+    by_id = {str(key): [ns / 1e6 for ns in steps or ()] for key, steps in rows}
+    return {key: by_id[key] for key in wanted if key in by_id}
+
+
+def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[Series]:
+    from accelbench.analysis.judging import METRICS
+    from accelbench.cli.history import series_in
+    from accelbench.core.provenance import COMPARABLE_SQL
+    from accelbench.measure.launches import LEAST_EFFECT
+
+    found = series_in(database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT)
+    return sorted(found, key=lambda one: not one.changed)
+
+
+def _matrix(rows: Sequence[Row]) -> Matrix | None:
+    """Of inference in fp32, as `matrix` shows it where nobody asks for another."""
+    from accelbench.analysis.matrix import matrix
+
+    fp32 = [
+        row
+        for row in rows
+        if row.get("precision") == "fp32"
+        and row.get("mode") == "inference"
+        and row.get("provenance") in ("measured", "imported")
+    ]
+    return matrix(fp32) if fp32 else None
+
+
+def _roofs(database: Database, found: Sequence[Point]) -> list[Roof]:
+    """Limits of the devices: as measured, else as their maker documents them."""
+    from accelbench.hardware.rooflines import is_called, rooflines_of
+    from accelbench.report.charts.chart import Roof
+
+    devices = {
+        (str(one.row.get("hardware")), str(one.row.get("device_name")), str(one.row["precision"]))
+        for one in found
+        if one.row.get("flops") and one.row.get("device_name")
+    }
+    _, rows = database.query(
+        "SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)"
+        " FROM hardware_info WHERE peak_compute_flops > 0 AND peak_bandwidth_bytes_per_s > 0"
+        " GROUP BY 1, 2"
+    )
+    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in rows}
+    roofs = []
+    for kind, name, precision in sorted(devices):
+        if (kind, name) in measured and precision == "fp32":
+            roofs.append(Roof(kind, name, precision, *measured[kind, name], "measured here"))
+            continue
+        for one in rooflines_of(kind):
+            peak = one.operations_per_second(precision)
+            if peak is not None and is_called(one, name):
+                roofs.append(Roof(kind, name, precision, peak, one.bytes_per_second, one.source))
+    return roofs

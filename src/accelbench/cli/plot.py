@@ -1,0 +1,170 @@
+"""`accelbench plot`: charts of stored results or of result files, as files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from accelbench.cli.documents import print_document
+from accelbench.cli.filters import filters_of
+from accelbench.cli.lists import SpacedLists, words
+from accelbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from accelbench.report.charts.chart import Chart, Picture, Subject
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_FORMATS = ("png", "svg", "html")
+_FOLDER = Path("visualizations")
+
+
+@app.command(cls=SpacedLists)
+def plot(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    chart: list[str] = typer.Option(
+        [], "--chart", help="Only these charts; `--chart list` names them. Else all with a content."
+    ),
+    architecture_comparison: bool = typer.Option(
+        False, "--architecture-comparison", help="The chart of architectures."
+    ),
+    form: list[str] = typer.Option(
+        ["png"], "--format", help="png, svg, html (shows what a mark is of)."
+    ),
+    output_dir: Path = typer.Option(_FOLDER, "--output-dir", help="The folder for the files."),
+    json_path: list[Path] = typer.Option(
+        [], "--json-path", help="Of this result file, instead of a database."
+    ),
+    input_dir: Path | None = typer.Option(
+        None, "--input-dir", help="Of the result files in this folder and below."
+    ),
+    model_id: list[str] = typer.Option([], "--model-id", "--model", hidden=True),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name, id or source; else that of the newest result."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print the files' names as JSON."),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
+    asked = words(chart)
+    if asked == ("list",):
+        _list()
+        return
+    chosen = _charts([*asked, *(["architecture"] if architecture_comparison else [])])
+    forms = _forms(words(form))
+    filters = filters_of(
+        [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
+    )
+    files = [*json_path, *_files_in(input_dir)]
+    subject = _subject(files, filters, machine, db or db_path)
+    written, empty = drawn_into(output_dir.expanduser(), subject, chosen, forms)
+    if as_json:
+        print_document({"files": [str(one) for one in written], "nothing_to_show": empty})
+        return
+    if not written:
+        raise UsageError(
+            "There is nothing to draw.", f"{_needs(empty, chosen)} --chart list names all."
+        )
+    sys.stdout.writelines(f"{one}\n" for one in written)
+    if empty:
+        sys.stderr.write(f"Nothing to show: {_needs(empty, chosen)}\n")
+
+
+def drawn_into(
+    folder: Path, subject: Subject, charts: Mapping[str, Chart], forms: Sequence[str] = ("png",)
+) -> tuple[list[Path], list[str]]:
+    """Draw each chart that has anything to show.
+
+    Returns:
+        The files, and the names of charts that have nothing to show.
+    """
+    from accelbench.exchange.writing import write_over
+    from accelbench.report.charts.chart import picture
+
+    written, empty = [], []
+    for name, one in charts.items():
+        found = picture(one, subject)
+        if found is None:
+            empty.append(name)
+            continue
+        for form in forms:
+            path = folder / f"{name}.{form}"
+            write_over(path, _drawn(found, form))
+            written.append(path)
+    return written, empty
+
+
+def _drawn(picture: Picture, form: str) -> bytes:
+    from accelbench.report.charts import draw
+
+    if form == "png":
+        return draw.png(picture.spec)
+    return (draw.svg(picture.spec) if form == "svg" else draw.page(picture)).encode()
+
+
+def _subject(
+    files: Sequence[Path],
+    filters: Mapping[str, Sequence[object]],
+    machine: str | None,
+    db: Path | None,
+) -> Subject:
+    from accelbench.cli.pictures import subject_in, subject_of
+    from accelbench.cli.stored import filled
+
+    if files:
+        return subject_of(files, filters)
+    return subject_in(filled(db), filters, machine)
+
+
+def _files_in(folder: Path | None) -> list[Path]:
+    if folder is None:
+        return []
+    place = folder.expanduser()
+    # What `run --output-dir` derives from results is of the same results again.
+    found = [
+        one
+        for one in sorted(place.rglob("*.json"))
+        if not {"processed_results", "profiles"} & set(one.relative_to(place).parts)
+    ]
+    if not found:
+        raise UsageError(f"There are no result files in {folder}.")
+    return found
+
+
+def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
+    from accelbench.report.charts import CHARTS
+
+    for name in names:
+        if name not in CHARTS:
+            raise UsageError(f"There is no chart {name!r}.", f"Charts: {', '.join(CHARTS)}.")
+    return {name: CHARTS[name] for name in dict.fromkeys(names)} or CHARTS
+
+
+def _forms(names: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        if name not in _FORMATS:
+            raise UsageError(f"There is no format {name!r}.", f"Formats: {', '.join(_FORMATS)}.")
+    return list(dict.fromkeys(names))
+
+
+def _needs(names: Sequence[str], charts: Mapping[str, Chart]) -> str:
+    return "; ".join(f"{name} needs {charts[name].needs}" for name in names) + "."
+
+
+def _list() -> None:
+    from accelbench.report.charts import CHARTS
+
+    for name, one in CHARTS.items():
+        sys.stdout.write(f"{name:22} {one.answers}; needs {one.needs}\n")

@@ -1,0 +1,37 @@
+"""Every chart there is, in the order in which people ask: a new one is a declaration and a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from accelbench.report.charts.along import (
+    FRAMEWORKS,
+    HARDWARE_LATENCY,
+    HARDWARE_MEMORY,
+    HARDWARE_THROUGHPUT,
+    MODES,
+    PRECISIONS,
+)
+from accelbench.report.charts.architecture import ARCHITECTURES
+from accelbench.report.charts.by_batch import (
+    LATENCY_BY_BATCH,
+    MEMORY_BY_BATCH,
+    THROUGHPUT_BY_BATCH,
+)
+from accelbench.report.charts.chart import Chart
+from accelbench.report.charts.cold_warm import COLD_WARM
+from accelbench.report.charts.compatibility import COMPATIBILITY
+from accelbench.report.charts.distribution import DISTRIBUTION
+from accelbench.report.charts.pareto import PARETO
+from accelbench.report.charts.roofline import ROOFLINE
+from accelbench.report.charts.trend import TREND
+
+CHARTS: Mapping[str, Chart] = {
+    one.name: one
+    for one in (
+        *(HARDWARE_LATENCY, HARDWARE_THROUGHPUT, HARDWARE_MEMORY),
+        *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH),
+        *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),
+        *(DISTRIBUTION, COLD_WARM, PARETO, ROOFLINE, TREND, COMPATIBILITY),
+    )
+}

@@ -1,0 +1,125 @@
+"""What a chart is: a declaration that turns what is known into a picture's specification. Pure.
+
+A specification is Vega-Lite as plain values. Nothing here draws; `draw` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.analysis.cells import Matrix
+from accelbench.analysis.history import Series
+from accelbench.analysis.points import Point
+from accelbench.report.charts.look import CONFIG, SCHEMA, wrapped
+from accelbench.report.charts.words import counted, days, listed, safe
+
+Spec = dict[str, Any]
+#: More panels than this are no picture.
+MOST_PANELS = 12
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The two limits of a device."""
+
+    hardware: str
+    name: str
+    precision: str
+    operations_per_second: float
+    bytes_per_second: float
+    source: str  # measured, or whose figures these are
+
+
+@dataclass(frozen=True)
+class Subject:
+    """All that a chart may be of."""
+
+    points: Sequence[Point] = ()
+    #: Milliseconds of every sample, in their order, by result.
+    samples: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    series: Sequence[Series] = ()
+    matrix: Matrix | None = None
+    roofs: Sequence[Roof] = ()
+    machine: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture's body, what it is of, and what has to be said below its title."""
+
+    body: Spec
+    points: Sequence[Point] = ()
+    notes: Sequence[str] = ()
+    records: Sequence[Mapping[str, Any]] = ()  # what is drawn, as a table
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart.
+
+    Attributes:
+        name: of its file, and in an address.
+        title: above it.
+        answers: the question that it answers; the words of whoever cannot see it.
+        needs: what has to be known before there is anything to show.
+        draw: its body; None where there is nothing to show.
+    """
+
+    name: str
+    title: str
+    answers: str
+    needs: str
+    draw: Callable[[Subject], Drawn | None]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart of something: what is drawn, and the same in words and as a table."""
+
+    chart: Chart
+    spec: Spec
+    about: Sequence[str]
+    records: Sequence[Mapping[str, Any]]
+
+
+def picture(chart: Chart, subject: Subject) -> Picture | None:
+    """The whole specification; None where the chart has nothing to show."""
+    drawn = chart.draw(subject)
+    if drawn is None:
+        return None
+    about = [*_about(drawn.points, subject.machine), *drawn.notes]
+    lines = [line for one in about for line in wrapped(one)]
+    title = {"text": chart.title, "subtitle": lines}
+    spec = {
+        "$schema": SCHEMA,
+        "description": f"{chart.title}: {chart.answers}",
+        "title": title,
+        "config": CONFIG,
+        **drawn.body,
+    }
+    return Picture(chart, spec, about, drawn.records)
+
+
+def _about(points: Sequence[Point], machine: str) -> list[str]:
+    """How much it rests on, where and when it was measured, and what of it was not."""
+    if not points:
+        return [safe(machine, 90)] if machine else []
+    launches = sum(len(one.rows) for one in points)
+    samples = [one.samples for one in points]
+    told = [f"{counted(len(points), 'cell')} from {counted(launches, 'launch', 'launches')}"]
+    if known := [n for n in samples if n is not None]:
+        told.append(f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more"))
+    places = sorted({one.machine for one in points if one.machine}) or [machine]
+    told += [safe(listed(places, 2), 90), *days([one.row for one in points])]
+    foreign = {one.kind for one in points} - {"measured"}
+    marked = [f"{kind}: {_MARKS[kind]}" for kind in _MARKS if kind in foreign]
+    return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
+
+
+_MARKS = {
+    "imported": "measured by others, hollow",
+    "predicted": "not measured, with its interval as a band",
+    "simulated": "from documented limits, hatched; nobody measured it",
+}

@@ -1,0 +1,111 @@
+"""The compatibility matrix as a heat map. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accelbench.analysis.cells import Availability, Cell, Line, Rating
+from accelbench.report.charts.chart import Chart, Drawn, Spec, Subject
+from accelbench.report.charts.look import INK
+from accelbench.report.charts.marks import Record
+from accelbench.report.charts.words import counted, safe
+
+#: Level → fill and the word in the cell: never by colour alone.
+_LEVELS = {
+    "high": "#8fd3a6",
+    "medium": "#cfe8b0",
+    "low": "#f6dc93",
+    "incompatible": "#eeb0aa",
+    "not available": "#e6e9ed",
+}
+_MOST_LINES = 60
+
+
+def _level(cell: Cell) -> str:
+    if cell.rating is not Rating.NONE:
+        return cell.rating.value
+    bad = cell.availability is Availability.INCOMPATIBLE
+    return "incompatible" if bad else "not available"
+
+
+def _said(cell: Cell) -> str:
+    if cell.emulated:
+        return "emulated"
+    if cell.speed is not None:
+        return f"{cell.speed:.2g}×"
+    return {"not available": "–", "incompatible": "✗"}.get(_level(cell), _level(cell))
+
+
+def _drawn(subject: Subject) -> Drawn | None:
+    matrix = subject.matrix
+    if matrix is None or not (matrix.models or matrix.families):
+        return None
+    lines: Sequence[Line] = matrix.models or matrix.families
+    records: list[Record] = [
+        {
+            "model": safe(line.name),
+            "hardware": name,
+            "level": _level(cell),
+            "said": _said(cell),
+            "why": safe(cell.reason, 300),
+        }
+        for line in lines[:_MOST_LINES]
+        for name, cell in line.cells.items()
+    ]
+    notes = ["×: times the throughput of that machine's CPU. –: not available or not measured."]
+    if len(lines) > _MOST_LINES:
+        notes.append(f"{counted(len(lines) - _MOST_LINES, 'more line')} not drawn.")
+    return Drawn(_body(records, matrix.hardware), (), notes, records)
+
+
+def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
+    there = {one["level"] for one in records}
+    domain = [level for level in _LEVELS if level in there]
+    place = {
+        "x": {
+            "field": "hardware",
+            "type": "nominal",
+            "sort": list(hardware),
+            "title": None,
+            "axis": {"orient": "top", "labelAngle": 0, "ticks": False, "domain": False},
+        },
+        "y": {
+            "field": "model",
+            "type": "nominal",
+            "sort": list(dict.fromkeys(one["model"] for one in records)),
+            "title": None,
+            "axis": {"ticks": False, "domain": False},
+        },
+    }
+    colour = {
+        "field": "level",
+        "type": "nominal",
+        "scale": {"domain": domain, "range": [_LEVELS[one] for one in domain]},
+        "legend": {"title": "rating", "symbolType": "square"},
+    }
+    told = [{"field": name} for name in ("model", "hardware", "level", "why")]
+    return {
+        "data": {"values": list(records)},
+        "width": {"step": 74},
+        "height": {"step": 24},
+        "encoding": place,
+        "layer": [
+            {
+                "mark": {"type": "rect", "stroke": "#ffffff", "strokeWidth": 2},
+                "encoding": {"fill": colour, "tooltip": told},
+            },
+            {
+                "mark": {"type": "text", "fontSize": 11.5, "color": INK},
+                "encoding": {"text": {"field": "said"}},
+            },
+        ],
+    }
+
+
+COMPATIBILITY = Chart(
+    "compatibility",
+    "Compatibility",
+    "what each platform is worth for each model",
+    "inference in fp32",
+    _drawn,
+)

@@ -1,0 +1,79 @@
+"""Drawing: a specification as SVG, PNG or a page that can be pointed at; no browser, no network.
+
+vl-convert brings its own engine: 0.6 s for the first picture of a process, 0.04 s for each after.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from html import escape
+from typing import Any
+
+from accelbench.core.errors import SurroundingsError
+from accelbench.report.charts.chart import Picture, Spec
+
+#: Dots per CSS pixel of a PNG: sharp on a slide.
+_SCALE = 2.0
+_HATCH = re.compile(r"url\(#hatch-([0-9a-f]{6})\)")
+
+
+def svg(spec: Spec) -> str:
+    """As SVG, with the patterns that its fills name."""
+    drawn: str = _engine().vegalite_to_svg(spec, vl_version="5.21", allowed_base_urls=[])
+    patterns = _patterns(drawn)
+    head, opened, rest = drawn.partition(">")
+    return f"{head}{opened}<defs>{patterns}</defs>{rest}" if patterns else drawn
+
+
+def png(spec: Spec) -> bytes:
+    """As PNG."""
+    found: bytes = _engine().svg_to_png(svg(spec), scale=_SCALE)
+    return found
+
+
+def page(picture: Picture) -> str:
+    """As one HTML file that shows what a mark is of; nothing of it is fetched."""
+    spec = json.dumps(picture.spec, ensure_ascii=True).replace("<", "\\u003c")
+    about = "".join(f"<p>{escape(line)}</p>" for line in picture.about)
+    patterns = _patterns(json.dumps(picture.spec))
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(picture.chart.title)}</title></head><body>"
+        f'<svg width="0" height="0" aria-hidden="true"><defs>{patterns}</defs></svg>'
+        f'<main><h1 hidden>{escape(picture.chart.title)}</h1><div id="chart"></div>'
+        f"<noscript>{about}</noscript></main>"
+        f"<script>{_bundle()}</script><script>"
+        f"vegaEmbed('#chart', {spec}, {{renderer: 'svg', actions: false}})"
+        "</script></body></html>"
+    )
+
+
+def _patterns(text: str) -> str:
+    """The definition of every pattern that is named there."""
+    return "".join(
+        f'<pattern id="hatch-{colour}" width="7" height="7" patternUnits="userSpaceOnUse"'
+        f' patternTransform="rotate(45)"><rect width="7" height="7" fill="#fff"/>'
+        f'<rect width="3" height="7" fill="#{colour}"/></pattern>'
+        for colour in sorted(set(_HATCH.findall(text)))
+    )
+
+
+@cache
+def _bundle() -> str:
+    """Vega, Vega-Lite and vega-embed, for a page."""
+    text: str = _engine().javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="5.21")
+    return text.replace("</script", "<\\/script")
+
+
+def _engine() -> Any:
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise SurroundingsError(
+            "Charts are drawn by vl-convert-python, which is not installed.",
+            "pip install 'accelbench[charts]'",
+        ) from error
+    return vl_convert

@@ -1,0 +1,99 @@
+"""How all charts look: paper, type, marks, and the colours of platforms. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from accelbench.analysis.points import KINDS
+from accelbench.core.words import HARDWARE
+from accelbench.hardware.colours import colour_of
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+INK, DIM, LINE, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#ffffff"
+#: Bad news, where a mark is of no platform.
+ALERT = "#b3261e"
+
+#: Of one picture alone, and of each of several panels: readable at half a page.
+WIDE, HIGH = 520, 300
+PANEL_WIDE, PANEL_HIGH = 250, 170
+_LONGEST_LINE = 96
+
+CONFIG: Mapping[str, Any] = {
+    "background": PAPER,
+    "font": "Roboto, Helvetica, Arial, sans-serif",
+    "padding": 14,
+    "view": {"stroke": LINE},
+    "title": {
+        "anchor": "start",
+        "color": INK,
+        "fontSize": 17,
+        "fontWeight": 600,
+        "subtitleColor": DIM,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 6,
+        "offset": 14,
+    },
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "titleFontSize": 12.5,
+        "titleFontWeight": 500,
+        "gridColor": LINE,
+        "domainColor": DIM,
+        "tickColor": DIM,
+        "labelLimit": 260,
+    },
+    "legend": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelLimit": 260,
+        "symbolSize": 90,
+    },
+    "header": {"labelColor": INK, "labelFontSize": 12.5, "labelFontWeight": 600, "title": None},
+}
+
+#: A mark tells by its form too what a figure is, and by its dashes how it ran.
+SHAPES = dict(zip(KINDS, ("circle", "diamond", "square", "triangle-up", "cross"), strict=True))
+_DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 5], [6, 2, 1, 2, 1, 2])
+
+
+def wrapped(text: str) -> list[str]:
+    """In lines as long as a picture is wide."""
+    return wrap(text, _LONGEST_LINE) or [""]
+
+
+def hardware_scale(names: Iterable[str]) -> dict[str, Any]:
+    """Each platform in its own colour, in the design's order."""
+    order = {name: place for place, name in enumerate(HARDWARE)}
+    domain = sorted(set(names), key=lambda name: (order.get(name, len(order)), name))
+    return {"domain": domain, "range": [colour_of(name) for name in domain]}
+
+
+def dash_scale(names: Sequence[str]) -> dict[str, Any]:
+    """Lines told apart without colour."""
+    return {"domain": list(names), "range": [_DASHES[i % len(_DASHES)] for i in range(len(names))]}
+
+
+def kind_scale(kinds: Iterable[str]) -> dict[str, Any]:
+    """The forms of those kinds that are there."""
+    there = [kind for kind in KINDS if kind in set(kinds)]
+    return {"domain": there, "range": [SHAPES[kind] for kind in there]}
+
+
+def paint(hardware: str, kind: str) -> str:
+    """What an area is filled with: imported is hollow, simulated hatched."""
+    colour = colour_of(hardware)
+    return {"imported": PAPER, "simulated": hatch(colour), "predicted": f"{colour}55"}.get(
+        kind, colour
+    )
+
+
+def hatch(colour: str) -> str:
+    """A pattern of that colour, which `draw` puts into the file."""
+    return f"url(#hatch-{colour[1:]})"
