@@ -66,6 +66,14 @@ def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path: Path, shell: Command,
     assert found["questions"][0]["baseline_run_id"] == "r1"
 
 
+def test_a_baseline_may_say_no_moment(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches(1.0, 3), run="r2")
+    undated = [{**one, "started_at": None} for one in launches()]
+    store(tmp_path / "other.duckdb", *undated, run="r1")
+    found = shell.json("--baseline", "other.duckdb")
+    assert (found["outcome"], len(found["questions"])) == ("no change shown", 1)
+
+
 def test_the_threshold_is_the_documents(tmp_path: Path, shell: Command) -> None:
     both(tmp_path, 1.08)
     assert shell("--baseline", "main", "--threshold", "0.1")[0] == 0

@@ -302,7 +302,8 @@ def _rows(
     condition = f"{where} AND coalesce(run_id, '') IN ({marks(runs)})"
     if newest:
         condition += (
-            " QUALIFY coalesce(run_id, '') = arg_max(coalesce(run_id, ''), started_at)"
+            " QUALIFY coalesce(run_id, '') ="
+            " arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"  # some say no moment
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
     return rows_of(database, _COLUMNS, condition, [*values, *runs])
