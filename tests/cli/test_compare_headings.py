@@ -8,27 +8,7 @@ import pytest
 
 from accelbench.analysis.questions import AXES
 from accelbench.cli.display.headings import headings
-
-
-def row(**changes: Any) -> dict[str, Any]:
-    """All that was asked; with these columns instead."""
-    return {
-        "model": "bert-tiny",
-        "mode": "inference",
-        "hardware": "cpu",
-        "device_name": "A processor",
-        "runtime": "pytorch",
-        "precision": "fp32",
-        "batch_size": 1,
-        "sequence_length": 128,
-        "scenario": "single_stream",
-        "world_size": 1,
-        "weights": "random",
-        "threads": 2,
-        "compiled": False,
-        "options": {},
-        **changes,
-    }
+from asked_rows import row
 
 
 def both(by: str, **changes: Any) -> list[str]:
