@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accelbench.analysis.comparison import REFUSED, Compared, answers_to, compared
+from accelbench.analysis.comparison import (
+    REFUSED,
+    Compared,
+    answers_to,
+    axes_with_answers,
+    compared,
+)
 from accelbench.analysis.questions import AXES
+from accelbench.analysis.sides import Basis
 from accelbench.measure.launches import unpaired_interval
 
 GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}
@@ -39,14 +46,34 @@ def test_where_there_is_no_cpu_the_first_is() -> None:
 
 @pytest.mark.parametrize("word", ["cuda", "CARD", "a card"])
 def test_a_baseline_is_named_by_platform_or_device(word: str) -> None:
-    cpu, gpu = only([row(), row(**GPU, latency_p50_ms=2.0)], baseline=word)
+    cpu, gpu = only([row(), row(**GPU, latency_p50_ms=2.0)], baseline=(word,))
     assert (cpu.speedup, gpu.speedup) == (0.25, 1.0)
     assert not answers_to(("cpu", "A processor"), word)
 
 
 def test_a_baseline_that_was_not_measured_is_said() -> None:
-    for line in only([row(), row(**GPU)], baseline="tpu"):
+    for line in only([row(), row(**GPU)], baseline=("tpu",)):
         assert (line.speedup, line.refused) == (None, "its baseline was not measured")
+
+
+def test_of_several_words_for_a_baseline_the_first_that_means_one_counts() -> None:
+    runs = [row(run_id=run, started_at=f"2026-01-0{n}") for n, run in enumerate("abc", 1)]
+    lines = only(runs, by="run", baseline=("z", "c", "a"))
+    assert {line.baseline.value for line in lines if line.baseline} == {("c",)}
+
+
+def test_every_axis_with_an_answer_is_known() -> None:
+    rows = [row(), row(batch_size=8), row(run_id="r2", started_at="2026-01-02 00:00:00")]
+    assert axes_with_answers(rows) == ["batch", "run", "date"]
+    assert axes_with_answers([row(), row(model="vit-tiny", threads=4)]) == []
+    assert axes_with_answers([row(), row(model="vit-tiny")]) == ["model"]
+    assert axes_with_answers([row(), row(batch_size=8, latency_p50_ms=None, status="failed")]) == []
+
+
+def test_what_nobody_knows_the_place_of_is_not_on_the_axis() -> None:
+    assert compared([row(), row(precision=None)], AXES["precision"]) == []
+    assert compared([row(), row(started_at=None)], AXES["date"]) == []
+    assert axes_with_answers([row(), row(threads=None)]) == []
 
 
 def test_the_fastest_runtime_stands_for_a_platform_and_the_others_are_named() -> None:
@@ -114,6 +141,20 @@ def test_a_mean_or_a_throughput_stands_in() -> None:
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
     _, line = only([row(latency_p50_ms=None), row(**GPU) | rate])
     assert line.speedup == pytest.approx(9.0 / 2.0)
+
+
+def test_another_figure_and_another_unit_are_said() -> None:
+    rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
+    images = row(throughput=100.0, throughput_unit="images/s")
+    _, line = only([images, row(**GPU) | rate | {"throughput_unit": "tokens/s"}])
+    assert line.differs[:2] == ("figure p50 → throughput", "unit images/s → tokens/s")
+
+
+def test_a_tail_is_held_against_the_same_tail_alone() -> None:
+    tail = {"latency_p50_ms": None, "latency_mean_ms": None, "latency_p90_ms": 9.0}
+    assert compared([row(), row(**GPU) | tail], AXES["hardware"]) == []
+    _, line = only([row() | tail, row(**GPU) | tail | {"latency_p90_ms": 3.0}])
+    assert (line.speedup, line.side.basis, line.side.throughput) == (3.0, Basis.P90, None)
 
 
 def test_batches_are_held_against_the_smallest_by_items() -> None:

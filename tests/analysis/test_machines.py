@@ -22,6 +22,20 @@ def test_runs_that_recorded_no_machine_are_not_mixed():
     assert machine_of("r1", {"machine": "lab"}) == machine_of("r1", {})
 
 
+def test_a_source_is_the_name_of_its_machine_which_tells_it_from_others():
+    timm = machine_of("r", {"source": {"name": "timm"}, "files": ["a.csv"]})
+    small, large = (
+        machine_of("r", {**FACTS, "cpus_logical": cpus, "source": {"name": "cellar"}})
+        for cpus in (2, 64)
+    )
+    assert (str(timm), timm.elsewhere) == ("source timm", True)
+    assert (small.name, small.cpu) == (large.name, large.cpu) == ("source cellar", "EPYC")
+    assert small != large
+    assert all(timm.answers(word) for word in ("timm", "source timm", timm.id))
+    assert not timm.answers("lab")
+    assert not machine_of("r", FACTS).answers("source lab")
+
+
 def test_the_machine_of_the_newest_result_is_taken_where_none_is_named():
     old, new = Machine("old", "a"), Machine("new", "b")
     newest = {old: "2025", new: "2026"}

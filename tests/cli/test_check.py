@@ -58,12 +58,30 @@ def test_what_became_slower_ends_with_1(tmp_path: Path, shell: Command) -> None:
     assert "Worse than the baseline: 1 worse" in out
 
 
-@pytest.mark.parametrize("word", ["main", "trunk", "r1"])
+@pytest.mark.parametrize("word", ["main", "trunk", "r1", "r"])
 def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path: Path, shell: Command, word: str) -> None:
     both(tmp_path, 1.0)
+    if word == "r":  # both ids begin so
+        code, _, err = shell("--baseline", word)
+        assert (code, "'r' begins the ids of 2 runs" in err) == (2, True)
+        return
     found = shell.json("--baseline", word)
     assert (found["outcome"], found["runs"]) == ("no change shown", ["r2"])
     assert found["questions"][0]["baseline_run_id"] == "r1"
+
+
+def test_a_model_nobody_knows_is_a_slip_of_the_fingers(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.0)
+    code, _, err = shell("bert-tiyn", "--baseline", "main")
+    assert (code, "No model is called 'bert-tiyn'" in err) == (2, True)
+
+
+def test_a_baseline_may_say_no_moment(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches(1.0, 3), run="r2")
+    undated = [{**one, "started_at": None} for one in launches()]
+    store(tmp_path / "other.duckdb", *undated, run="r1")
+    found = shell.json("--baseline", "other.duckdb")
+    assert (found["outcome"], len(found["questions"])) == ("no change shown", 1)
 
 
 def test_the_threshold_is_the_documents(tmp_path: Path, shell: Command) -> None:
@@ -105,8 +123,10 @@ def test_a_file_is_a_baseline(tmp_path: Path, shell: Command, command: Any) -> N
     store(tmp_path / "other.duckdb", *launches(1.2, 3), run="r9")
     found = shell("--baseline", "all.csv", "--db", "other.duckdb", "--json")
     assert found[0] == 0  # the newest run in it was as slow
-    notes = json.loads(found[1])["notes"]
-    assert "does not say which machine it is of" in notes[0]
+    assert json.loads(found[1])["notes"] == []  # it says which machine it is of
+    store(tmp_path / "third.duckdb", *launches(1.2, 3), run="r9", machine="elsewhere")
+    code, _, err = shell("--baseline", "all.csv", "--db", "third.duckdb")
+    assert (code, "The baseline is of lab" in err) == (2, True)
 
 
 def test_a_single_figure_is_judged_by_the_threshold_with_a_warning(
@@ -118,7 +138,7 @@ def test_a_single_figure_is_judged_by_the_threshold_with_a_warning(
     code, out, _ = shell("--baseline", "baseline.csv")
     assert code == 1
     assert "Warning: of a single launch, a plain threshold of 10% decided" in out
-    assert "1 of the baseline were not measured now" in out
+    assert "1 of the baseline was not measured now" in out
     wide = ("--baseline", "baseline.csv", "--threshold", "0.3")
     assert shell(*wide)[0] == 4
     assert shell(*wide, "--allow", "missing")[0] == 0

@@ -73,14 +73,16 @@ def test_machines_are_not_mixed(tmp_path: Path, shell: Command) -> None:
     code, _, err = shell("--machine", "attic")
     assert code == 4
     assert "Nothing on attic" in err
-    assert "none" in err
+    assert "Nor was anything along another axis." in err
+    assert "Other machines, by --machine: lab" in err
 
 
 def test_where_nothing_is_alike_the_other_axes_are_named(tmp_path: Path, shell: Command) -> None:
     store(tmp_path / "accelbench.duckdb", {}, {"batch_size": 8})
+    store(tmp_path / "accelbench.duckdb", {}, run="again")
     code, _, err = shell()
     assert code == 4
-    assert "Axes along which something was: batch." in err
+    assert "Axes along which something was: batch, run." in err
     code, out, _ = shell("--by", "batch")
     assert code == 0
     assert "knee" in out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -145,34 +144,6 @@ def test_sql_only_reads(tmp_path: Path, shell: Command) -> None:
     assert len(Database(path).results()) == 2
 
 
-def test_export_writes_new_files_only(tmp_path: Path, shell: Command) -> None:
-    path = tmp_path / "a.duckdb"
-    measured(path)
-    found = shell.json("export", tmp_path / "out.csv", "--db", path)
-    assert found == {"path": str(tmp_path / "out.csv"), "format": "csv", "results": 2}
-    assert (tmp_path / "out.csv").read_text().count("\n") == 3
-    code, _, err = shell("export", tmp_path / "out.csv", "--db", path)
-    assert code == 2
-    assert "exists already" in err
-    code, out, _ = shell("export", "o", "--format", "json", "--samples", "--db", path)
-    assert (code, out) == (0, "Wrote 2 results to o\n")
-    assert json.loads(Path("o").read_text())["results"][0]["samples"] == {"step": [1, 2]}
-    code, _, err = shell("export", "o.xls", "--db", path)
-    assert code == 2
-    assert "csv, json, parquet" in err
-
-
-def test_merge_brings_in_several_and_twice_is_once(tmp_path: Path, shell: Command) -> None:
-    for name in ("b", "c"):
-        measured(tmp_path / f"{name}.duckdb", name).fill()
-    arguments = ("merge", tmp_path / "b.duckdb", tmp_path / "c.duckdb", "--db", "a.duckdb")
-    assert [one["results"] for one in shell.json(*arguments)["merged"]] == [2, 2]
-    code, out, _ = shell(*arguments)
-    assert code == 0
-    assert out.count("0 results and 0 other facts") == 2
-    assert len(Database(tmp_path / "a.duckdb").results()) == 4
-
-
 def test_damage_in_a_journal_is_said(tmp_path: Path, shell: Command) -> None:
     database = measured(tmp_path / "a.duckdb", count=3)
     journal = database.journals / "r.jsonl"
@@ -213,65 +184,3 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
     assert "--db" in done.stdout
     assert "--db-path" not in done.stdout
-
-
-TIMM = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv"
-TIMM_TEXT = (
-    "model,infer_samples_per_sec,infer_step_time,infer_batch_size\n"
-    "net_a,1000,256,256\nnet_b,500,512,256\n"
-)
-
-
-def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> None:
-    (tmp_path / TIMM).write_text(TIMM_TEXT)
-    assert shell("import", "timm", TIMM)[:2] == (0, f"2 results from {TIMM}\n")
-    again = shell("import", "timm", TIMM)[1].splitlines()
-    assert again == [f"0 results from {TIMM}", "2 more were there already, or stand there twice"]
-    status = shell.json("status")
-    assert status["results_by_provenance"] == {"imported": 2}
-    assert status["runs_by_status"] == {"finished": 1}
-
-
-def test_import_says_what_it_did_to_machines(tmp_path: Path, shell: Command) -> None:
-    (tmp_path / TIMM).write_text(TIMM_TEXT)
-    found = shell.json("import", "timm", ".", "--commit", "abc", "--licence", "none")
-    assert (found["results"], found["there_already"]) == (2, 0)
-    assert found["source"] == {"name": "timm", "commit": "abc", "licence": "none"}
-    assert found["files"] == [TIMM]
-
-
-def test_import_refuses_what_is_malformed_and_brings_in_nothing(
-    tmp_path: Path, shell: Command
-) -> None:
-    (tmp_path / TIMM).write_text(TIMM_TEXT + "net_c,1,soon,1\n")
-    code, out, err = shell("import", "timm", TIMM)
-    assert (code, out) == (2, "")
-    assert f"{TIMM}, line 4, 'infer_step_time': 'soon' is no number." in err
-    assert "Nothing of it was imported." in err
-    assert not (tmp_path / "accelbench.duckdb").exists()
-
-
-def test_import_knows_its_kinds(shell: Command) -> None:
-    code, _, err = shell("import", "timn", "x.csv")
-    assert code == 2
-    assert "There is no kind named 'timn'." in err
-    assert "pytest-benchmark" in err
-
-
-def test_status_does_not_list_thousands_of_models(tmp_path: Path, shell: Command) -> None:
-    lines = "".join(f"net_{n},1000,256,256\n" for n in range(2000))
-    (tmp_path / TIMM).write_text(TIMM_TEXT.splitlines(keepends=True)[0] + lines)
-    shell("import", "timm", TIMM)
-    shown = shell("status")[1]
-    assert len(shown.splitlines()) < 40
-    assert "1976 more" in " ".join(shown.split())
-    assert len(shell.json("status")["models"]) == 2000
-
-
-def test_export_writes_what_pipelines_read(tmp_path: Path, shell: Command) -> None:
-    measured(tmp_path / "accelbench.duckdb", provenance="measured")
-    assert shell("export", "out.xml")[0] == 0
-    assert "<testsuite " in (tmp_path / "out.xml").read_text()
-    assert shell("export", "out.json", "--format", "bencher")[0] == 0
-    (one,) = json.loads((tmp_path / "out.json").read_text()).values()
-    assert one["latency (ms)"]["value"] == 1.25

@@ -90,11 +90,23 @@ def test_series_without_a_change_are_counted_and_shown_on_request(
     tmp_path: Path, shell: Command
 ) -> None:
     nights(tmp_path, *[1.0] * 6)
+    code, out, _ = shell()
+    assert (code, "bert-tiny" in out) == (0, False)
+    assert "1 of 1 series without a change" in out
+    assert "bert-tiny" in shell("--all")[1]
+
+
+def test_json_has_every_series_and_on_request_every_point(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 6)
     found = shell.json()
-    assert (found["series"], found["without_change"]) == ([], 1)
+    (quiet,) = found["series"]
+    assert found["without_change"] == 1
     assert found["machine"].startswith("lab")
-    assert len(shell.json("--all")["series"]) == 1
-    assert "1 of 1 series without a change" in shell()[1]
+    assert (quiet["changed"], quiet["point_count"], quiet["points"]) == (False, 6, None)
+    assert quiet["newest"]["git_commit"].startswith("05")
+    (whole,) = shell.json("--all")["series"]
+    assert len(whole["points"]) == 6
+    assert {**whole, "points": None} == quiet
 
 
 def test_few_points_have_no_history(tmp_path: Path, shell: Command) -> None:
@@ -102,6 +114,43 @@ def test_few_points_have_no_history(tmp_path: Path, shell: Command) -> None:
     code, out, err = shell()
     assert (code, out) == (4, "")
     assert "measured 4 times and more" in err
+
+
+def test_what_has_no_moment_has_no_place_in_a_history(tmp_path: Path, shell: Command) -> None:
+    undated = [{"series_key": "s", "started_at": None, "launch": n} for n in range(6)]
+    store(tmp_path / DB, *undated)
+    code, out, err = shell()
+    assert (code, out) == (4, "")
+    assert "6 results have no moment" in err
+    assert "--measured-at" in err
+    nights(tmp_path, *[1.0] * 4)
+    (one,) = shell.json("--all")["series"]
+    assert one["point_count"] == 4
+
+
+def test_other_machines_are_named_where_the_newest_has_no_history(
+    tmp_path: Path, shell: Command
+) -> None:
+    nights(tmp_path, *[1.0] * 6)
+    store(tmp_path / DB, {"started_at": "2027-01-01T00:00:00Z"}, run="later", machine="attic")
+    code, _, err = shell()
+    assert code == 4
+    assert "Nothing on attic" in err
+    assert "Other machines, by --machine: lab" in err
+
+
+def test_a_slip_in_a_models_name_is_no_lack_of_results(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 4, model="theirs_v2")
+    code, out, err = shell("theirs_v3")
+    assert (code, out) == (2, "")
+    assert "No model is called 'theirs_v3'. Did you mean theirs_v2?" in err
+
+
+def test_many_times_as_much_is_no_percentage(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 8, *[20.0] * 6)
+    said = " ".join(shell()[1].split())
+    assert "20.0× (" in said
+    assert "%" not in said
 
 
 @pytest.mark.parametrize("words", [("--metric", "colour"), ("--threshold", "0")])

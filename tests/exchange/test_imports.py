@@ -169,6 +169,21 @@ def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path:
         rows(path, "timm", measured_at="soon")
 
 
+def test_a_moment_that_is_given_afterwards_doubles_nothing(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    path = write(tmp_path, TIMM, TIMM_HEADER + "net,224,1000,256,256,5.5,0.39,2.04\n")
+    assert import_into(database, "timm", path) == 1
+    assert import_into(database, "timm", path, measured_at="2026-08-08") == 0
+
+
+@pytest.mark.parametrize(("most", "known"), [("0", None), ("7", 7.0)])
+def test_memory_that_was_not_seen_is_not_known(
+    most: str, known: float | None, tmp_path: Path
+) -> None:
+    path = write(tmp_path, "perf.yaml", PERF.replace("max: 12", f"max: {most}"))
+    assert rows(path, "aihub")[0]["memory_peak_mb"] == known
+
+
 def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(
     tmp_path: Path,
 ) -> None:

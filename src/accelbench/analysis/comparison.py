@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
-from accelbench.analysis.sides import Side, items, sides
+from accelbench.analysis.sides import Side, items, meet, sides
 from accelbench.measure.launches import RatioInterval, unpaired_interval
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
@@ -39,14 +39,18 @@ class Compared:
 
 
 def compared(
-    rows: Iterable[Row], axis: Axis, baseline: str | None = None, allow: Sequence[str] = ()
+    rows: Iterable[Row],
+    axis: Axis,
+    baseline: tuple[str, ...] = (),
+    allow: Sequence[str] = (),
 ) -> list[list[Compared]]:
     """Each question's sides against its baseline; questions with one side alone are left out.
 
     Args:
         rows: of one machine; what nobody measured is not among them.
         axis: along which is compared.
-        baseline: the place on it to hold others against; else its first.
+        baseline: the place on it to hold others against, by words of which the first that means
+            one counts; without any its first.
         allow: of `REFUSED`, what is compared all the same.
     """
     found = []
@@ -65,6 +69,11 @@ def along_every_axis(rows: Sequence[Row]) -> dict[str, list[list[Compared]]]:
     return {name: lines for name, lines in found.items() if lines}
 
 
+def axes_with_answers(rows: Sequence[Row]) -> list[str]:
+    """Every axis along which a comparison would come to something."""
+    return [name for name, axis in AXES.items() if meet(rows, axis)]
+
+
 def answers_to(value: Key, word: str) -> bool:
     """Whether a place is meant by a word: its name, or a part of its device's."""
     low = word.lower()
@@ -73,11 +82,12 @@ def answers_to(value: Key, word: str) -> bool:
     )
 
 
-def _baseline(asked: Mapping[Key, Side], axis: Axis, word: str | None) -> Side | None:
-    if word is not None:
-        named = (s for v, s in sorted(asked.items(), key=_place) if answers_to(v, word))
-        return next(named, None)
-    return _ordered(asked, axis)[0]  # of hardware the CPU, where it was measured
+def _baseline(asked: Mapping[Key, Side], axis: Axis, words: tuple[str, ...]) -> Side | None:
+    if not words:
+        return _ordered(asked, axis)[0]  # of hardware the CPU, where it was measured
+    places = sorted(asked.items(), key=_place)
+    named = (side for word in words for value, side in places if answers_to(value, word))
+    return next(named, None)
 
 
 def _place(entry: tuple[Key, Side]) -> tuple[Any, ...]:
@@ -100,7 +110,11 @@ def _ordered(asked: Mapping[Key, Side], axis: Axis) -> list[Side]:
 def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -> Compared:
     if base is None:
         return Compared(side, None, refused="its baseline was not measured")
-    differs = (*_ran_otherwise(base.row, side.row, axis), *differences(base.row, side.row))
+    differs = (
+        *_other_figures(base, side),
+        *_ran_otherwise(base.row, side.row, axis),
+        *differences(base.row, side.row),
+    )
     if side is base:
         return Compared(side, base, 1.0, efficiency=1.0 if axis.name == "batch" else None)
     why = [one for one in refusals(base.row, side.row, axis.name) if one not in allow]
@@ -126,6 +140,15 @@ def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:
         there = (a.get(name), b.get(name))
         if name in axis.along and None not in there and there[0] != there[1]:
             yield f"{name} {there[0]} → {there[1]}"
+
+
+def _other_figures(a: Side, b: Side) -> Iterable[str]:
+    """Where one is timed by another figure, or counts other items."""
+    if a.basis is not b.basis:
+        yield f"figure {a.basis} → {b.basis}"
+    units = (a.row.get("throughput_unit"), b.row.get("throughput_unit"))
+    if all(units) and units[0] != units[1]:
+        yield f"unit {units[0]} → {units[1]}"
 
 
 def refusals(a: Row, b: Row, axis: str = "") -> Iterable[str]:

@@ -22,14 +22,14 @@ _SOURCE = "source "
 class Machine:
     """One machine. Runs that recorded no machine are each a machine of their own."""
 
-    name: str  # its host name, or the run where that is not known
+    name: str  # its host name, the source that it is known by, or the run where neither is known
     cpu: str = ""
     cpus: int = 0
     memory_gib: int = 0
 
     @property
     def elsewhere(self) -> bool:
-        """It is whatever a source's figures were measured on, which nobody here knows."""
+        """It is what a source's figures were measured on, by whoever named the source."""
         return self.name.startswith(_SOURCE)
 
     @property
@@ -38,9 +38,10 @@ class Machine:
         return digest([self.name, self.cpu, self.cpus, self.memory_gib], length=8)
 
     def answers(self, asked: str) -> bool:
-        """Whether it is meant by a name, or by the beginning of its id."""
+        """Whether it is meant by a name, by that of its source, or by the beginning of its id."""
         by_id = len(asked) >= _SHORTEST_ID and self.id.startswith(asked.lower())
-        return by_id or self.name == asked
+        by_source = self.elsewhere and self.name == f"{_SOURCE}{asked}"
+        return by_id or by_source or self.name == asked
 
     def __str__(self) -> str:
         if not self.cpu:
@@ -53,15 +54,18 @@ def machine_of(run_id: str, environment: Mapping[str, Any] | None) -> Machine:
 
     CPU quota and affinity are left out: one command measures under `taskset`, the next
     does not, and the machine is the same. Thread counts keep such results apart.
+
+    A source that whoever imported the run has named is the name of its machine. What is
+    known of the machine still tells it from others under that name.
     """
     said = environment or {}
-    if isinstance(said.get("source"), Mapping):
-        return Machine(f"{_SOURCE}{said['source'].get('name')}")
+    source = said.get("source")
+    named = f"{_SOURCE}{source.get('name')}" if isinstance(source, Mapping) else ""
     if not said.get("machine") or not said.get("cpu"):
-        return Machine(f"run {run_id}")
+        return Machine(named or f"run {run_id}")
     memory = said.get("memory_total")
     return Machine(
-        name=str(said["machine"]),
+        name=named or str(said["machine"]),
         cpu=str(said["cpu"]),
         cpus=int(said.get("cpus_logical") or 0),
         memory_gib=installed_gib(memory) if memory else 0,

@@ -12,6 +12,7 @@ from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.cli.filters import Filters
+from accelbench.cli.run_names import labels_of, runs_like, runs_meant
 from accelbench.cli.stored import catalogued, marks, nothing, of_machine, rows_of, runs_of, where_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
@@ -37,7 +38,6 @@ _COLUMNS = (
 #: Older runs of a series whose launches tell its noise.
 _OLDER_RUNS = 20
 _FILES = (".csv", ".json")
-_LIST_RUNS = "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs."
 _DATABASES = (".duckdb", ".db")
 
 #: Labels of runs that a check makes for itself; the second is followed by a run's id.
@@ -146,32 +146,10 @@ def _both_sides(database: Database, word: str, path: Path, sought: Sought) -> Ba
     )  # fmt: skip
 
 
-def labels_of(database: Database, runs: Sequence[str]) -> dict[str, str]:
-    """The labels of runs that have one."""
-    _, rows = database.query(
-        "SELECT run_id, label FROM benchmark_runs"  # noqa: S608 — as many marks as runs
-        f" WHERE label IS NOT NULL AND run_id IN ({marks(runs)})",
-        runs,
-    )
-    return {str(run): str(label) for run, label in rows}
-
-
 def rows_of_runs(database: Database, runs: Sequence[str]) -> Rows:
     """All that whole runs came to."""
     where, values = where_of({})
     return _rows(database, where, values, runs)
-
-
-def runs_named(database: Database, word: str) -> list[str]:
-    """Runs by id, else by label, else by branch."""
-    for column in ("run_id", "label", "git_branch"):
-        _, rows = database.query(
-            f"SELECT run_id FROM benchmark_runs WHERE {column} = ? ORDER BY started_at",  # noqa: S608
-            [word],
-        )
-        if rows:
-            return [str(run) for (run,) in rows]
-    return []
 
 
 def _runs_of_now(
@@ -183,15 +161,12 @@ def _runs_of_now(
     """Those that were named, else the newest measured one that is not the baseline's."""
     found: list[str] = []
     for word in sought.runs:
-        named = runs_named(database, word)
-        if not named:
-            raise UsageError(f"There is no run and no label {word!r}.", _LIST_RUNS)
-        found += named
+        found += runs_meant(database, word)
     if sought.runs:
         if not set(found) & set(runs):
             raise nothing(f"Run {', '.join(sought.runs)} has no results of what was asked for")
         return [run for run in dict.fromkeys(found) if run in runs]
-    theirs = {*runs_named(database, baseline), *_runs_of_checks(database)}
+    theirs = {*runs_like(database, baseline), *_runs_of_checks(database)}
     left = {
         run: about
         for run, about in runs.items()
@@ -273,9 +248,7 @@ def _of_database(
         database = filled(path)
     with database.asking():
         if not _is_database(path):
-            named = runs_named(database, word)
-            if not named:
-                raise UsageError(f"There is no file, run, label or branch {word!r}.", _LIST_RUNS)
+            named = runs_meant(database, word, "file, run, label or branch")
             where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
         # Runs of now are no baseline: another database may be a copy of this one.
         found = runs_of(database, where, values)
@@ -302,7 +275,8 @@ def _rows(
     condition = f"{where} AND coalesce(run_id, '') IN ({marks(runs)})"
     if newest:
         condition += (
-            " QUALIFY coalesce(run_id, '') = arg_max(coalesce(run_id, ''), started_at)"
+            " QUALIFY coalesce(run_id, '') ="
+            " arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"  # some say no moment
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
     return rows_of(database, _COLUMNS, condition, [*values, *runs])

@@ -11,8 +11,9 @@ from accelbench.cli.baselines import ALLOWED, Baseline, Sought, baseline_for
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
-from accelbench.cli.stored import filled
+from accelbench.cli.stored import filled, refuse_unknown_models
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -88,6 +89,7 @@ def check(
         raise UsageError("There is nothing to check against.", "Name a --baseline.")
     sought = Sought(filters, tuple(words(run)), machine, allowed)
     database = filled(db or db_path)
+    refuse_unknown_models(database, filters)
     found = baseline_for(database, baseline, sought)
     checked = found.check(threshold)
     if rerun:
@@ -117,11 +119,10 @@ def _say(
 
 def _append(path: Path, text: str) -> None:
     """Add to what is there: a step of CI has one summary file for all that it says."""
-    try:
+    with explained("Writing the summary", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _allowed(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,8 @@ import typer
 
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.questions import AXES, Axis
+from accelbench.analysis.sides import TIMES
+from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
@@ -20,16 +22,18 @@ from accelbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
-    from accelbench.analysis.machines import Machine
+    from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _COLUMNS = (
     *ASKED,
     *("family", "run_id", "launch", "status", "provenance", "emulated", "started_at"),
-    *("latency_p50_ms", "latency_mean_ms", "throughput", "throughput_unit", "memory_peak_mb"),
-    *("weights_digest", "workarounds", "conditions"),
+    *TIMES,
+    *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
 )
+#: Places that are named where a baseline is none of them.
+_NAMED = 20
 
 
 @app.command(cls=SpacedLists)
@@ -44,7 +48,7 @@ def compare(
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
     batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
     mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
-    run: list[str] = typer.Option([], "--run", help="Only these runs."),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
     machine: str | None = typer.Option(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),
@@ -64,34 +68,72 @@ def compare(
 
     Compared is what was asked alike, on one machine; what differs is listed.
     """
-    from accelbench.analysis.comparison import along_every_axis, compared
+    from accelbench.analysis.comparison import axes_with_answers, compared
 
     axis = _axis(by)
+    allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
-    if run:
-        filters["run_id"] = tuple(words(run))
     database = filled(db or db_path)
-    where, values, chosen, others = on_one_machine(database, filters, machine)
-    rows = rows_of(database, _COLUMNS, where, values)
-    found = compared(rows, axis, baseline, _allowed(words(allow)))
+    with database.asking():
+        if run:
+            filters["run_id"] = _runs(database, words(run))
+        held = _baseline(database, axis, baseline)
+        where, values, chosen, others = on_one_machine(database, filters, machine)
+        rows = rows_of(database, _COLUMNS, where, values)
+        labels = _labels(database, rows, axis)
+    names = [str(one) for one in others]
+    found = compared(rows, axis, held, allowed)
     if not found:
-        there = ", ".join(along_every_axis(rows)) or "none"
+        there = ", ".join(axes_with_answers(rows))
         raise NothingMeasuredError(
             f"Nothing on {chosen} was asked alike at two places of the axis {axis.name}.",
-            f"Axes along which something was: {there}. Choose one with --by.",
+            " ".join(
+                [
+                    f"Axes along which something was: {there}. Choose one with --by."
+                    if there
+                    else "Nor was anything along another axis.",
+                    *other_machines(names),
+                ]
+            ),
         )
-    if baseline is not None and all(one.baseline is None for lines in found for one in lines):
+    if held and all(one.baseline is None for lines in found for one in lines):
         places = {one.side.value for lines in found for one in lines}
-        names = sorted(" ".join(str(part) for part in place if part) for place in places)
-        raise UsageError(f"Nothing was measured at {baseline!r}.", f"There is: {', '.join(names)}.")
-    _say(found, axis, chosen, others, output, as_json)
+        known = sorted(" ".join(str(part) for part in place if part) for place in places)
+        more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+        raise UsageError(
+            f"Nothing was measured at {baseline!r}.",
+            f"There is: {', '.join(known[:_NAMED])}{more}.",
+        )
+    about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
+    _say(found, axis, about, output, as_json)
+
+
+def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
+    from accelbench.cli.run_names import runs_meant
+
+    return tuple(dict.fromkeys(run for word in named for run in runs_meant(database, word)))
+
+
+def _baseline(database: Database, axis: Axis, word: str | None) -> tuple[str, ...]:
+    """The words for a place; of runs the ids that one stands for, of which the newest counts."""
+    if word is None:
+        return ()
+    return _runs(database, [word]) if axis.name == "run" else (word,)
+
+
+def _labels(database: Database, rows: Sequence[Mapping[str, Any]], axis: Axis) -> dict[str, str]:
+    """What the runs are called that stand side by side."""
+    if axis.name != "run":
+        return {}
+    from accelbench.cli.run_names import labels_in
+
+    return labels_in(database, (str(row["run_id"]) for row in rows if row["run_id"]))
 
 
 def _say(
     found: Sequence[Sequence[Compared]],
     axis: Axis,
-    machine: Machine,
-    others: Sequence[Machine],
+    about: Mapping[str, Any],
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -106,17 +148,11 @@ def _say(
         if not as_json:
             return
     if as_json:
-        said: dict[str, Any] = {
-            "axis": axis.name,
-            "machine": str(machine),
-            "other_machines": [str(one) for one in others],
-            "comparisons": document(found, axis),
-        }
-        print_document(said)
+        print_document({**about, "comparisons": document(found, axis)})
         return
     from accelbench.cli.display.compare import show
 
-    show(found, axis, str(machine), [str(one) for one in others])
+    show(found, axis, about["machine"], about["other_machines"], labels=about["labels"])
 
 
 def _axis(name: str) -> Axis:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from accelbench.cli.display.tables import (
+    jsonable,
+    print_answer,
+    print_json,
+    print_line,
+    print_pairs,
+)
+from accelbench.cli.imported import Brought, brought, known_already, machines_of, named, told
+from accelbench.cli.sql_advice import advised
 from accelbench.core.errors import UsageError
 from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.reading import read_import
-from accelbench.exchange.table_export import FORMATS, format_for
+from accelbench.exchange.run_facts import told as run_told
+from accelbench.exchange.table_export import FORMATS, counted, format_for, wrote
 from accelbench.exchange.table_export import export as export_table
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
-from accelbench.store.fit import spell_time
 from accelbench.store.lake import Lake, store_at
+from accelbench.store.places import place_of
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,8 +43,6 @@ DbOption = Annotated[Path | None, typer.Option("--db", help=_DB_HELP)]
 DbPathOption = Annotated[Path | None, typer.Option("--db-path", hidden=True)]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
-#: A table with more columns than this does not fit 80 characters: shown a value a line instead.
-_MOST_COLUMNS = 8
 #: As many as a few lines hold: somebody else's tables have thousands of models.
 _MOST_NAMES = 24
 
@@ -57,7 +62,7 @@ def init(
     backup = database.init(overwrite=overwrite)
     made = backup is not None or not there
     if as_json:
-        _print_json(
+        print_json(
             {
                 "database": database.name,
                 "made": made,
@@ -75,11 +80,11 @@ def status(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOptio
     """Show what the database holds."""
     database = _database(db, db_path)
     _fill(database)
-    found = database.status()
+    found = {**database.status(), "machines": machines_of(database)}
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
-    _print_pairs(_status_lines(found))
+    print_pairs(_status_lines(found))
 
 
 @app.command()
@@ -92,14 +97,15 @@ def sql(
     """Ask the database in SQL. It reads this database and nothing else."""
     database = _database(db, db_path)
     _fill(database)
-    columns, rows = database.query(query)
+    try:
+        columns, rows = database.query(query)
+    except UsageError as error:
+        raise advised(error, query, database) from error
     if as_json:
-        plain_rows = [[_jsonable(value) for value in row] for row in rows]
-        _print_json({"columns": columns, "rows": plain_rows})
-    elif len(columns) > _MOST_COLUMNS:
-        _print_records(columns, rows)
+        plain_rows = [[jsonable(value) for value in row] for row in rows]
+        print_json({"columns": columns, "rows": plain_rows})
     else:
-        _print_table(columns, rows)
+        print_answer(columns, rows)
 
 
 @app.command()
@@ -119,16 +125,17 @@ def export(
     database = _database(db, db_path)
     _fill(database)
     rows = database.results(samples=samples)
-    export_table(path, rows, form, samples=samples)
+    entries = export_table(path, rows, form, samples=samples, runs=_told_runs(database))
     if as_json:
-        _print_json({"path": str(path.absolute()), "format": form, "results": len(rows)})
+        counts = {"results": len(rows), "entries": entries}
+        print_json({"path": str(path.absolute()), "format": form, **counts})
     else:
-        print_line(f"Wrote {len(rows)} results to {path}")
+        print_line(f"Wrote {wrote(form, entries, len(rows))} to {path}")
 
 
 @app.command()
 def merge(
-    others: Annotated[list[Path], typer.Argument(help="Databases to bring in; they stay as is.")],
+    others: Annotated[list[Path], typer.Argument(help="Databases, lakes; they stay as is.")],
     db: DbOption = None,
     db_path: DbPathOption = None,
     as_json: JsonOption = False,
@@ -139,20 +146,24 @@ def merge(
         _fill(database)
     merged = []
     for other in others:
-        found = database.merge(other.expanduser())
+        name, path = _other(other, database)
+        found = database.merge(path)
         _warn(found.problems)
-        merged.append({"from": str(other), "results": found.results, "facts": found.facts})
+        merged.append({"from": name, "results": found.results, "facts": found.facts})
         if not as_json:
-            print_line(f"{found.results} results and {found.facts} other facts from {other}")
+            results, facts = counted(found.results, "result"), counted(found.facts, "other fact")
+            print_line(f"{results} and {facts} from {name}")
     if as_json:
-        _print_json({"database": database.name, "merged": merged})
+        print_json({"database": database.name, "merged": merged})
 
 
 @app.command("import")
 def import_(
     kind: Annotated[str, typer.Argument(help=f"What it is: {', '.join(KINDS)}.")],
     path: Annotated[Path, typer.Argument(help="A file, or a folder with files of that kind.")],
-    source: Annotated[str | None, typer.Option(help="Whose figures they are.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Whose figures they are, and what --machine then calls them.")
+    ] = None,
     commit: Annotated[str, typer.Option(help="The version of the source.")] = "",
     licence: Annotated[
         str | None, typer.Option("--licence", "--license", help="Its licence.")
@@ -170,21 +181,26 @@ def import_(
     if database.there:
         _fill(database)
     filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
-    there = len(found.bodies) - filled.results if found.bodies else None
+    new = brought(database, found) if filled.results else Brought()
+    there = found.results - filled.results
     if as_json:
-        _print_json(
+        print_json(
             {
                 "database": database.name,
                 "files": [str(file) for file in found.files],
                 "source": found.source.told(),
+                "machines": list(new.machines),
                 "results": filled.results,
                 "there_already": there,
+                "without_moment": new.undated,
             }
         )
         return
-    print_line(f"{filled.results} results from {_files(found.files)}")
+    print_line(f"{counted(filled.results, 'result')} from {_files(found.files)}")
     if there:
-        print_line(f"{there} more were there already, or stand there twice")
+        print_line(known_already(there, dated=bool(measured_at)))
+    for line in told(new):
+        print_line(line)
 
 
 @app.command()
@@ -197,7 +213,7 @@ def compact(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOpti
         )
     files, removed = lake.compact()
     if as_json:
-        _print_json({"database": lake.name, "files": files, "removed": removed})
+        print_json({"database": lake.name, "files": files, "removed": removed})
         return
     print_line(f"{files} files are one now" if files else "There is nothing to put together")
     if removed:
@@ -212,6 +228,34 @@ def _database(db: Path | None, alias: Path | None) -> Database:
     return store_at(db or alias)
 
 
+def _other(word: Path, database: Database) -> tuple[str, Path]:
+    """Another database by name, and where it is: of a lake, this machine's mirror of it."""
+    place = place_of(word)
+    if place is None:
+        return str(word), word.expanduser()
+    lake = Lake.at(place)
+    if isinstance(database, Lake) and database.name == lake.name:
+        raise UsageError(f"{lake.name} is the lake itself.", "Name another one to merge.")
+    if not lake.there:
+        raise UsageError(f"{lake.name} is no lake.", "Name a database or a lake to merge.")
+    _fill(lake)
+    return lake.name, lake.path
+
+
+def _told_runs(database: Database) -> dict[str, dict[str, Any]]:
+    """What an export says of each run."""
+    names, rows = database.query(
+        "SELECT run_id, label, git_commit, git_branch, started_at, environment::VARCHAR"
+        " AS environment FROM benchmark_runs ORDER BY run_id"
+    )
+    found = {}
+    for row in rows:
+        about = {name: jsonable(value) for name, value in zip(names, row, strict=True)}
+        about["environment"] = json.loads(about["environment"] or "{}")
+        found[str(about["run_id"])] = run_told(about)
+    return found
+
+
 def _fill(database: Database) -> None:
     """Bring in what runs left in the journals; where that cannot be written, say so and go on."""
     try:
@@ -220,9 +264,13 @@ def _fill(database: Database) -> None:
         _warn([f"{error.message} What waits in {database.journals} is not shown."])
         return
     if filled.results and isinstance(database, Lake):
-        _warn([f"{filled.results} results are new here."])
+        are = "is" if filled.results == 1 else "are"
+        _warn([f"{counted(filled.results, 'result')} {are} new here."])
     elif filled.results:
-        _warn([f"{filled.results} results were waiting in journals and are now in the database."])
+        one = filled.results == 1
+        was, now = ("was", "is") if one else ("were", "are")
+        results = counted(filled.results, "result")
+        _warn([f"{results} {was} waiting in journals and {now} now in the database."])
     _warn(filled.problems)
 
 
@@ -242,6 +290,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("runs by status", _counted(found["runs_by_status"])),
         ("models", _named(found["models"])),
         ("hardware", ", ".join(found["hardware"]) or "none"),
+        ("machines", named(found["machines"])),
     ]
     if found["first_result_at"]:
         lines.append(("measured", f"{found['first_result_at']} to {found['last_result_at']}"))
@@ -262,79 +311,3 @@ def _named(names: Sequence[str]) -> str:
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"
-
-
-def print_line(text: str) -> None:
-    """A line for people: what a terminal would obey instead of showing is shown as a dot."""
-    sys.stdout.write(f"{_shown(text)}\n")
-
-
-def _print_json(content: Any) -> None:
-    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
-
-
-def _print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        table.add_row(Text(name, style="bold"), Text(_shown(value)))
-    Console().print(table)
-
-
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE)
-    for column in columns:
-        table.add_column(Text(_shown(column)), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_spell(value)) for value in row))
-    Console().print(table)
-
-
-def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A value a line, for rows too wide for a terminal; what is not known is left out."""
-    width = max(map(len, columns))
-    for number, row in enumerate(rows, 1):
-        print_line(f"-- {number} of {len(rows)}")
-        for name, value in zip(columns, row, strict=True):
-            if value is not None:
-                print_line(f"{name:<{width}}  {_spell(value)}")
-
-
-def _spell(value: Any) -> str:
-    if value is None:
-        return "n/a"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return _shown(str(_jsonable(value)))
-
-
-def _shown(text: str) -> str:
-    return "".join(c if c.isprintable() else "·" for c in text)
-
-
-def _jsonable(value: Any) -> Any:
-    """A value from SQL as JSON holds it; infinities and NaN, which it cannot hold, as null."""
-    if isinstance(value, datetime):
-        return spell_time(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        value = float(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(k): _jsonable(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_jsonable(v) for v in value]
-    return value if isinstance(value, (str, int, bool, type(None))) else str(value)

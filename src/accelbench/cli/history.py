@@ -10,6 +10,7 @@ import typer
 
 from accelbench.analysis.history import FEWEST_POINTS, Point, Series, series_of
 from accelbench.analysis.judging import METRICS, Metric
+from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists
@@ -18,6 +19,7 @@ from accelbench.core.errors import UsageError
 from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -29,11 +31,13 @@ _COLUMNS = (
     *("new_tokens", "denoising_steps", "mode", "scenario", "world_size", "options", "threads"),
     *("emulated", "provenance"),
 )
-#: One point a run; an import brings figures of many moments in one run.
+#: One point a run; an import brings figures of many moments in one run. What has no moment has no
+#: place among points that have.
 _POINTS = """
 SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
 FROM benchmark_results
 WHERE {where} AND status = 'ok' AND series_key IS NOT NULL AND {value} > 0
+  AND started_at IS NOT NULL
 GROUP BY series_key, run_id, CASE WHEN run_id LIKE 'import-%' THEN started_at END
 QUALIFY count(*) OVER (PARTITION BY series_key) >= {fewest}
 """
@@ -54,7 +58,7 @@ def history(
     machine: str | None = typer.Option(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),
-    every: bool = typer.Option(False, "--all", help="Series in which nothing happened, too."),
+    every: bool = typer.Option(False, "--all", help="Show series in which nothing happened, too."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     db: Path | None = typer.Option(
         None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
@@ -68,30 +72,52 @@ def history(
         raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db or db_path)
-    where, values, here, others = on_one_machine(database, filters, machine)
-    found = series_in(database, _METRICS[metric], where, values, threshold)
+    with database.asking():
+        where, values, here, others = on_one_machine(database, filters, machine)
+        found = series_in(database, _METRICS[metric], where, values, threshold)
+        undated = 0 if found else _without_moment(database, where, values)
+    names = [str(one) for one in others]
     if not found:
-        raise NothingMeasuredError(
-            f"Nothing on {here} was measured {FEWEST_POINTS} times and more.",
-            "A point of a series is a run: measure the same again, for example each night.",
-        )
-    shown = [one for one in found if every or one.changed]
+        raise _no_history(here, undated, names)
     if as_json:
         from accelbench.report.history import document
 
         whole: dict[str, Any] = {
             "metric": metric,
             "machine": str(here),
-            "other_machines": [str(one) for one in others],
+            "other_machines": names,
             "threshold": threshold,
-            "series": [document(one) for one in shown],
+            "series": [document(one, points=every or one.changed) for one in found],
             "without_change": len(found) - sum(one.changed for one in found),
         }
         print_document(whole)
         return
     from accelbench.cli.display.history import show
 
-    show(shown, len(found), str(here), [str(one) for one in others])
+    show([one for one in found if every or one.changed], len(found), str(here), names)
+
+
+def _without_moment(database: Database, where: str, values: Sequence[Any]) -> int:
+    _, ((count,),) = database.query(
+        f"SELECT count(*) FROM benchmark_results WHERE {where} AND started_at IS NULL",  # noqa: S608
+        values,
+    )
+    return int(count)
+
+
+def _no_history(here: Machine, undated: int, others: Sequence[str]) -> NothingMeasuredError:
+    """The error, with what would make a history of what there is."""
+    measure = "A point of a series is a run: measure the same again, for example each night."
+    if undated:
+        results = "result has" if undated == 1 else "results have"
+        measure = (
+            f"{undated:,} {results} no moment, and so no place in a history: import each release"
+            " into a new database, by `accelbench db import … --measured-at 2026-08-08`."
+        )
+    return NothingMeasuredError(
+        f"Nothing on {here} was measured {FEWEST_POINTS} times and more.",
+        " ".join([measure, *other_machines(others)]),
+    )
 
 
 def series_in(

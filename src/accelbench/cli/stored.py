@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
+    from accelbench.store.places import Place
 
 #: What may be compared at all: what nobody measured is not among it.
 _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
@@ -21,6 +23,8 @@ _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 
 #: Results that are held against each other at once.
 _MOST = 20_000
+#: Models that are named where none is like the one that was asked for.
+_NAMED = 6
 
 
 class NothingMeasuredError(AccelbenchError):
@@ -33,11 +37,11 @@ def filled(path: Path | None) -> Database:
     """The database, with what runs left in the journals."""
     from accelbench.store.duck import absent
     from accelbench.store.files import ReadOnlyPlaceError
-    from accelbench.store.lake import store_at
+    from accelbench.store.lake import Lake, store_at
 
     database = store_at(path)
     if not database.there:
-        raise absent(database.name)
+        raise _no_lake(database.place) if isinstance(database, Lake) else absent(database.name)
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:
@@ -46,6 +50,21 @@ def filled(path: Path | None) -> Database:
         for problem in filled.problems:
             sys.stderr.write(f"accelbench: {problem}\n")
     return database
+
+
+def _no_lake(place: Place) -> StoreError:
+    """The error where a place has no lake, with the databases that lie in it as files."""
+    from accelbench.store.places import FolderPlace
+
+    advice = f"Begin one with `accelbench db init --db {place.name}`"
+    if not isinstance(place, FolderPlace):
+        return StoreError(f"There is no lake at {place.name}.", f"{advice}.")
+    files = sorted(str(path) for path in place.folder.glob("*.duckdb"))
+    there = f" There is a database in it: --db {' or --db '.join(files[:3])}." if files else ""
+    return StoreError(
+        f"{place.name} is a folder with no lake in it.{there}",
+        f"{advice}, or name a database's file.",
+    )
 
 
 def nothing(said: str, more: str = "") -> NothingMeasuredError:
@@ -64,6 +83,47 @@ def catalogued(name: str) -> str:
         return find(name).id
     except UsageError:
         return name
+
+
+def refuse_unknown_models(database: Database, filters: Mapping[str, Sequence[Any]]) -> None:
+    """Tell a slip of the fingers from a model that nobody has measured yet.
+
+    Raises:
+        UsageError: Neither the catalogue nor any result knows a model by a name.
+    """
+    from accelbench.catalog.find import find
+
+    strange = []
+    for name in filters.get("model", ()):
+        try:
+            find(name)
+        except UsageError:
+            strange.append(name)
+    if not strange:
+        return
+    _, rows = database.query(
+        f"SELECT DISTINCT model FROM benchmark_results WHERE model IN ({marks(strange)})",  # noqa: S608
+        strange,
+    )
+    unknown = [name for name in strange if (name,) not in rows]
+    if unknown:
+        _, rows = database.query("SELECT DISTINCT model FROM benchmark_results ORDER BY 1")
+        names = [str(name) for (name,) in rows if name is not None]
+        raise UsageError(f"No model is called {unknown[0]!r}.", _stored_names(unknown[0], names))
+
+
+def _stored_names(name: str, stored: Sequence[str]) -> str:
+    """What of all that is stored may have been meant."""
+    if not stored:
+        return "List the models with: accelbench models"
+    spelt: dict[str, list[str]] = {}
+    for one in stored:
+        spelt.setdefault(one.lower(), []).append(one)
+    near = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.6)
+    if near:
+        return f"Did you mean {' or '.join(one for low in near for one in spelt[low])}?"
+    more = f" and {len(stored) - _NAMED} more" if len(stored) > _NAMED else ""
+    return f"There are results of {', '.join(stored[:_NAMED])}{more}."
 
 
 def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
@@ -119,10 +179,14 @@ def on_one_machine(
     """Results with these values of one machine: SQL, its parameters, that machine, and the others.
 
     Raises:
+        UsageError: A model is called so nowhere.
         NothingMeasuredError: There are none at all.
     """
     where, values = where_of(filters)
     runs = runs_of(database, where, values)
+    # What was found under one name alone needs no second look through all results.
+    if not runs or len(filters.get("model", ())) > 1:
+        refuse_unknown_models(database, filters)
     if not runs:
         raise nothing(f"{database.name} has no results of what was asked for")
     machine, ours, others = of_machine(runs, asked)

@@ -10,8 +10,8 @@ from typing import Any
 from accelbench.exchange.series import LATENCY, newest, value
 
 
-def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write one entry a question."""
+def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Write one entry a question; how many."""
     entries = []
     for name, launches in newest(rows):
         found = value(launches, LATENCY)
@@ -27,3 +27,4 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
             }
         )
     path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return len(entries)

@@ -16,7 +16,14 @@ from accelbench.core.errors import UsageError
 from accelbench.core.words import Provenance, Status
 from accelbench.exchange.imports import guide
 from accelbench.exchange.imports.foreign import Source
-from accelbench.exchange.imports.ours import NEEDED, columns_of, told_as_csv, told_as_json
+from accelbench.exchange.imports.ours import (
+    NEEDED,
+    columns_of,
+    run_of,
+    runs_told,
+    told_as_csv,
+    told_as_json,
+)
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
@@ -25,6 +32,7 @@ from accelbench.exchange.imports.records import (
     table_of,
     text_of,
 )
+from accelbench.exchange.run_facts import machine_facts
 
 Row = dict[str, Any]
 
@@ -72,17 +80,18 @@ def _of_json(path: Path) -> FromFile:
     if "results" not in whole.values:
         raise MalformedError(path, 1, "results", "neither this nor 'comparisons' is there")
     results = _once(_as_measured(body) for _, body in told_as_json(whole))
-    run = whole.values.get("run")
-    environment = run.get("environment") if isinstance(run, Mapping) else None
-    return FromFile(results, frozenset(ASKED), environment=environment)
+    runs = runs_told(whole)
+    said = [runs.get(str(row.get("run_id")), runs.get("")) for row in results]
+    return FromFile(results, frozenset(ASKED), environment=_one_machine(said))
 
 
 def _of_csv(path: Path) -> FromFile:
-    lines = text_of(path).splitlines()
-    header = next(csv.reader(lines[:1]), [])
+    header = next(csv.reader(text_of(path).splitlines()[:1]), [])
     if set(NEEDED) <= set(header):
-        told = _once(_as_measured(body) for _, body in told_as_csv(path))
-        return FromFile(told, frozenset(ASKED) & set(header), _untold(header))
+        lines = list(told_as_csv(path))
+        told = _once(_as_measured(body) for _, body in lines)
+        machine = _one_machine([run_of(line) for line, _ in lines])
+        return FromFile(told, frozenset(ASKED) & set(header), _untold(header), machine)
     if set(_COMPARED) <= set(header):
         rows = [_side(line, _typed(line)) for line in table_of(path, _COMPARED)]
         return FromFile(tuple(rows), frozenset(ASKED) & set(header), _untold(header))
@@ -91,6 +100,13 @@ def _of_csv(path: Path) -> FromFile:
         return FromFile(tuple(rows), _columns(rows), _untold(header))
     why = "the header is neither that of `compare --output`, `db export` nor the guide's CSV"
     raise MalformedError(path, 1, None, why)
+
+
+def _one_machine(runs: Iterable[Any]) -> Mapping[str, Any] | None:
+    """The machine of all runs of a file; None where they are of several, or do not say it."""
+    told = [run.get("environment") if isinstance(run, Mapping) else None for run in runs]
+    facts = [machine_facts(environment) for environment in told]
+    return facts[0] if facts and facts[0] and all(one == facts[0] for one in facts) else None
 
 
 def _of_guide(row: Row, header: Sequence[str]) -> Row:

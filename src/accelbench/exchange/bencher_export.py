@@ -10,8 +10,8 @@ from typing import Any
 from accelbench.exchange.series import MEASURES, newest, value
 
 
-def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write one benchmark a question."""
+def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Write one benchmark a question; how many."""
     found = {}
     for name, launches in newest(rows):
         measures = {
@@ -26,3 +26,4 @@ def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         if measures:
             found[name] = measures
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return len(found)

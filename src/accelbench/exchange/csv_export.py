@@ -8,15 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.identity import canonical
+from accelbench.exchange.run_facts import RUN
 
 
-def write_csv(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write these columns of rows; lists, maps and samples become JSON in their cell."""
+def write_csv(
+    path: Path,
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write these columns of rows; lists, maps, samples and runs become JSON in their cell."""
+    said = {run: [_cell(about)] for run, about in (runs or {}).items()}
     with path.open("x", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(names)
+        writer.writerow([*names, RUN] if runs else names)
         for row in rows:
-            writer.writerow([_cell(row[name]) for name in names])
+            more = said.get(row["run_id"], [""]) if runs else []
+            writer.writerow([*(_cell(row[name]) for name in names), *more])
 
 
 def _cell(value: Any) -> str:

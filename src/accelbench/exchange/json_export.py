@@ -8,13 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.exchange.result_schema import SCHEMA_ID
+from accelbench.exchange.run_facts import RUNS
 
 
-def write_json(path: Path, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write these columns of rows, a line a row."""
+def write_json(
+    path: Path,
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write what is said of runs, a line a run, and these columns of rows, a line a row."""
     with path.open("x", encoding="utf-8", newline="\n") as stream:
-        stream.write(f'{{"schema": "{SCHEMA_ID}", "results": [')
+        stream.write(f'{{"schema": "{SCHEMA_ID}",')
+        if runs:
+            each = (f"{_text(run)}: {_text(about)}" for run, about in runs.items())
+            stream.write(f' "{RUNS}": {{\n')
+            stream.write(",\n".join(each))
+            stream.write("\n},")
+        stream.write(' "results": [')
         for number, row in enumerate(rows):
             stream.write(",\n" if number else "\n")
-            stream.write(json.dumps({name: row[name] for name in names}, ensure_ascii=False))
+            stream.write(_text({name: row[name] for name in names}))
         stream.write("\n]}\n")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

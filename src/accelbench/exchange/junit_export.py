@@ -16,8 +16,8 @@ _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write one case a question."""
+def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Write one case a question; how many."""
     suite = ET.Element("testsuite", name="accelbench")
     counts = {"tests": 0, "failures": 0, "skipped": 0}
     for name, launches in newest(rows):
@@ -41,6 +41,7 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     root.append(suite)
     ET.indent(root)
     ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    return counts["tests"]
 
 
 def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None:

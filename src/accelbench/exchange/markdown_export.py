@@ -13,10 +13,11 @@ _HEADINGS = ("what", "p50 ms", "items/s", "peak MB", "launch", "status", "from")
 _RIGHT = frozenset({"p50 ms", "items/s", "peak MB", "launch"})
 
 
-def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write a line a result; a table of all columns would help nobody."""
+def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Write a line a result, and say how many; a table of all columns would help nobody."""
     lines = table(_HEADINGS, map(_cells, rows), _RIGHT)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return len(rows)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

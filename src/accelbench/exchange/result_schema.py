@@ -46,6 +46,11 @@ def result_schema() -> dict[str, Any]:
         "properties": {
             "schema": {"const": SCHEMA_ID},
             "run": {"description": "the run as it started", "type": "object"},
+            "runs": {
+                "description": "of an export: whose machine each run was on, and which commit",
+                "type": "object",
+                "additionalProperties": {"type": "object"},
+            },
             "results": {"type": "array", "items": {"$ref": "#/$defs/result"}},
         },
         "$defs": {

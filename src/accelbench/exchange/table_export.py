@@ -27,6 +27,12 @@ REPORTS = {
     "junit": write_junit,
 }
 FORMATS = (*TABLES, *REPORTS)
+#: What a report calls what stands in it, where that is one a question, not one a result.
+_ENTRIES = {
+    "github-action-benchmark": ("entry", "entries"),
+    "bencher": ("benchmark", "benchmarks"),
+    "junit": ("test case", "test cases"),
+}
 #: A suffix that is not its format's name.
 _SUFFIXES = {"md": "markdown", "xml": "junit", "feather": "arrow"}
 
@@ -44,11 +50,41 @@ def format_for(path: Path, asked: str | None) -> str:
 
 
 def export(
-    path: Path, rows: Sequence[Mapping[str, Any]], name: str, *, samples: bool = False
-) -> None:
-    """Write rows (with "samples" where asked for and a table) into a new file."""
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    name: str,
+    *,
+    samples: bool = False,
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> int:
+    """Write rows into a new file.
+
+    Args:
+        path: The file; its folder is made.
+        rows: Results.
+        name: The format's name.
+        samples: Whether rows have "samples" that a table is to have too.
+        runs: What a table is to say of their runs, by id.
+
+    Returns:
+        How many entries stand in it: in a table one a result, in most reports one a question.
+    """
+    counts = [len(rows)]
     if name in REPORTS:
-        write_exactly(path, lambda written: REPORTS[name](written, rows))
-        return
+        write_exactly(path, lambda written: counts.append(REPORTS[name](written, rows)))
+        return counts[-1]
     names = [column.name for column in COLUMNS] + (["samples"] if samples else [])
-    write_exactly(path, lambda written: TABLES[name](written, names, rows))
+    write_exactly(path, lambda written: TABLES[name](written, names, rows, runs))
+    return len(rows)
+
+
+def wrote(name: str, entries: int, results: int) -> str:
+    """What an export wrote, in words."""
+    if name not in _ENTRIES:
+        return counted(results, "result")
+    return f"{counted(entries, *_ENTRIES[name])} of {counted(results, 'result')}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -101,13 +101,18 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
         more = f"; and {len(differs) - 8} more, see --json" if len(differs) > 8 else ""
         yield f"Not alike: {'; '.join(differs[:8])}{more}."
     allow = "" if check.may_miss else ", which --allow missing lets pass"
-    for rows, words in (
-        (check.not_measured, f"of the baseline were not measured now{allow}"),
-        (check.not_before, "are not in the baseline"),
+    for rows, verbs, words in (
+        (
+            check.not_measured,
+            ("of the baseline was", "of the baseline were"),
+            f"measured now{allow}",
+        ),
+        (check.not_before, ("is", "are"), "in the baseline"),
     ):
         if rows:
             names = "; ".join(title(row) for row in rows[:4])
-            yield f"{len(rows)} {words}: {names}{'; …' if len(rows) > 4 else ''}."
+            more = "; …" if len(rows) > 4 else ""
+            yield f"{len(rows)} {verbs[len(rows) > 1]} not {words}: {names}{more}."
     yield from about["notes"]
 
 

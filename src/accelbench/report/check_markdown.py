@@ -24,7 +24,10 @@ def summary(check: Check, about: Mapping[str, Any]) -> str:
     if seen:
         lines += [*table(_HEADINGS, _rows(seen), _RIGHT), ""]
     if rest:
-        lines += [f"<details><summary>{len(rest)} others</summary>", ""]
+        lines += [
+            f"<details><summary>{len(rest)} {'other' if len(rest) == 1 else 'others'}</summary>",
+            "",
+        ]
         lines += [*table(_HEADINGS, _rows(rest), _RIGHT), "", "</details>", ""]
     lines += [f"- {escaped(sentence)}" for sentence in sentences(check, about)]
     return "\n".join(lines) + "\n\n"

@@ -9,14 +9,15 @@ from typing import Any
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.questions import Axis
+from accelbench.analysis.sides import Basis, Side
 from accelbench.core.identity import canonical
 
 #: What a side is of.
 _OF = (
     "model", "family", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
     "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
-    "new_tokens", "scenario", "world_size", "threads", "compiled", "options", "run_id",
-    "provenance",
+    "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
+    "compiled", "options", "run_id", "provenance",
 )  # fmt: skip
 
 Found = Sequence[Sequence[Compared]]
@@ -43,13 +44,17 @@ def _line(one: Compared, axis: Axis) -> dict[str, Any]:
         **{name: row.get(name) for name in _OF},
         "axis": axis.name,
         "launches": len(one.side.latencies),
-        "latency_ms": one.side.latency_ms,
+        "figure": str(one.side.basis),
+        "latency_ms": _latency(one.side),
+        "item_ms": one.side.time_ms,
         "throughput": one.side.throughput,
         "throughput_unit": row.get("throughput_unit"),
         "memory_mb": one.side.memory_mb,
         "baseline": None if base is None else " ".join(str(v) for v in base.value if v is not None),
         "baseline_launches": None if base is None else len(base.latencies),
-        "baseline_latency_ms": None if base is None else base.latency_ms,
+        "baseline_figure": None if base is None else str(base.basis),
+        "baseline_latency_ms": None if base is None else _latency(base),
+        "baseline_item_ms": None if base is None else base.time_ms,
         "baseline_throughput": None if base is None else base.throughput,
         "speedup": one.speedup,
         "speedup_low": None if interval is None else interval.low,
@@ -61,6 +66,11 @@ def _line(one: Compared, axis: Axis) -> dict[str, Any]:
         "differs": list(one.differs),
         "slower_runtimes": list(one.side.others),
     }
+
+
+def _latency(side: Side) -> float | None:
+    """A median or a mean: nobody who reads it may take a tail, or a rate, for one."""
+    return side.latency_ms if side.basis in (Basis.MEDIAN, Basis.MEAN) else None
 
 
 def _cell(value: Any) -> Any:

@@ -8,8 +8,13 @@ from accelbench.analysis.history import Point, Series
 from accelbench.exchange.titles import title
 
 
-def document(series: Series) -> dict[str, Any]:
-    """All that is known of it; shares are of the figure itself, by its own sign."""
+def document(series: Series, *, points: bool = True) -> dict[str, Any]:
+    """All that is known of it; shares are of the figure itself, by its own sign.
+
+    Args:
+        series: what is told.
+        points: with every point; of ten million results they are most of what is written.
+    """
     told = series.course
     steps = told.steps if told else ()
     spikes = told.spikes if told else ()
@@ -20,8 +25,11 @@ def document(series: Series) -> dict[str, Any]:
         "series_key": series.row.get("series_key"),
         "device_name": series.row.get("device_name"),
         "unit": series.metric.header,
+        "changed": series.changed,
+        "point_count": len(series.points),
+        "newest": _point(series.points[-1]),
         "noise": told.noise if told else None,
-        "points": [_point(point) for point in series.points],
+        "points": [_point(point) for point in series.points] if points else None,
         "steps": [
             {
                 "at": step.at,

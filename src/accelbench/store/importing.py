@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.facts import FACT_VERSION, Fact
+from accelbench.core.facts import FACT_VERSION, RUN_STARTED, Fact
 from accelbench.store.duck import RETRY_SECONDS, connect, quoted
 from accelbench.store.insert import Batch, Filled, flush, insert_many
 
@@ -27,7 +27,8 @@ def bring_in(
     Args:
         path: The database, which is there and up to date.
         run_id: What results belong to that name no run of their own.
-        facts: Of other kinds; they come in only where a result does.
+        facts: Of runs; each says in its body which, else it is of `run_id`. They come in only
+            when a result does, and of runs alone that have results.
         bodies: Results; each has a result_id.
         queries: For results by our columns, where they are too many to be held.
     """
@@ -42,11 +43,29 @@ def bring_in(
         for query in queries:
             filled += Filled(results=_insert(con, run_id, query))
         if filled.results:
-            for number, fact in enumerate(facts, 1):
-                batch.add_other(fact.kind, fact.id, run_id, number, fact.version, fact.body)
-            filled += flush(con, batch)
+            filled += _insert_facts(con, run_id, facts)
         con.execute("COMMIT")
     return filled
+
+
+def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -> Filled:
+    """What is said of runs, so that what a run says itself counts more wherever it is known.
+
+    Of two beginnings the one in the earlier line counts, and a run's own is in its first; of two
+    ends the one in the later line.
+    """
+    batch = Batch()
+    said = [(str(fact.body.get("run_id") or run_id), fact) for fact in facts]
+    asked = sorted({run for run, _ in said})
+    here = con.execute(
+        "SELECT DISTINCT run_id FROM fact_result WHERE run_id IN (SELECT unnest(?))", [asked]
+    ).fetchall()
+    known = {run for (run,) in here}
+    for run, fact in said:
+        if run in known:
+            line = 2 if fact.kind == RUN_STARTED else 1
+            batch.add_other(fact.kind, fact.id, run, line, fact.version, fact.body)
+    return flush(con, batch)
 
 
 def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:

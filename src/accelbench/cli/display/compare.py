@@ -2,84 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import IO
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.questions import Axis
-from accelbench.cli.display.words import figure, shapes
+from accelbench.analysis.sides import Basis
+from accelbench.cli.display.headings import headings
+from accelbench.cli.display.words import MISSING, figure, other_machines
+from accelbench.core.words import Provenance
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _ONE_LAUNCH = (
     "One launch says nothing of how far another would differ: for intervals measure with"
     " --launches 5 or more."
 )
+_ONE_FIGURE = "Of what stands alone in an import, nobody knows how far another would differ."
+#: Between two columns, and at both edges together; and what a name gets however little room it has.
+_BETWEEN, _NARROWEST = 3, 8
+#: Longer units take the room that devices need.
+_LONGEST_UNIT = 9
+_NAMES, _PAIRS, _LONG = 8, 3, 30
+#: What tells most of how far two figures are alike.
+_FIRST = ("figure ", "unit ")
+
+Lines = Sequence[Compared]
 
 
 def show(
-    found: Sequence[Sequence[Compared]],
+    found: Sequence[Lines],
     axis: Axis,
     machine: str = "",
     others: Sequence[str] = (),
     stream: IO[str] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Print it."""
-    from rich import box
+    """Print it; `labels` are of runs, by their ids."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False, file=stream)
     console.print(Text(f"By {axis.name}" + (f", on {machine}" if machine else "")))
-    for lines in found:
+    said = headings([lines[0].side.row for lines in found], axis)
+    for heading, lines in zip(said, found, strict=True):
         console.print()
-        console.print(Text(_heading(lines, axis), style="bold"))
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column(axis.name, overflow="fold")
-        if axis.name != "runtime":
-            table.add_column("by", overflow="fold")
-        for heading in ("p50 ms", "items/s", "MB", "times as fast"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for one in lines:
-            table.add_row(*(Text(cell) for cell in _cells(one, axis)))
-        console.print(table)
+        console.print(Text(heading, style="bold"))
+        console.print(_table(lines, axis, labels or {}, console.width))
     for sentence in _below(found, axis, others):
         console.print(Text(sentence))
 
 
-def _heading(lines: Sequence[Compared], axis: Axis) -> str:
-    """What all its sides have in common."""
-    row = lines[0].side.row
-    alike = {"model", "precision", "batch", "mode"} - {axis.name}
-    parts = [
-        str(row.get("model")) if "model" in alike else "",
-        str(row.get("precision") or "") if "precision" in alike else "",
-        f"batch {row['batch_size']}" if "batch" in alike and row.get("batch_size") else "",
-        shapes(row) if axis.name not in ("model", "mode") else "",
-        "training" if "mode" in alike and row.get("mode") == "training" else "",
-        "" if axis.name in ("hardware", "runtime") else str(row.get("hardware") or ""),
-    ]
-    return " · ".join(part for part in parts if part)
+def _table(lines: Lines, axis: Axis, labels: Mapping[str, str], width: int) -> Table:
+    """The columns in which anything is known."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    every = (
+        (_time_heading(lines), _times(lines)),
+        (_rate_heading(lines), [figure(one.side.throughput) for one in lines]),
+        ("MB", [figure(one.side.memory_mb) for one in lines]),
+        ("times as fast", [_speed(one, axis) for one in lines]),
+    )
+    figures = [(name, cells) for name, cells in every if any(cell != MISSING for cell in cells)]
+    columns = [[_place(one, axis, labels) for one in lines]]
+    heads = [axis.name]
+    if "runtime" in axis.along:
+        columns.append([str(one.side.row.get("runtime") or "") for one in lines])
+        heads.append("by")
+    taken = sum(_BETWEEN + max(map(len, (name, *cells))) for name, cells in figures)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, wide in zip(heads, _widths(columns, width - taken), strict=True):
+        table.add_column(name, overflow="fold", max_width=wide)
+    for name, cells in figures:
+        table.add_column(name, justify="right", no_wrap=True)
+        columns.append(cells)
+    for row in zip(*columns, strict=True):
+        table.add_row(*map(Text, row))
+    return table
 
 
-def _cells(one: Compared, axis: Axis) -> list[str]:
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """What places, and perhaps runtimes, get of the room that figures leave.
+
+    Names of devices have spaces to be broken at, and those of runtimes have none: they are whole as
+    long as no word of a place has to be broken for it.
+    """
+    places, *runtimes = columns
+    widths = []
+    for cells in runtimes:
+        word = max(len(word) for place in places for word in place.split())
+        left = room - 2 * _BETWEEN - word
+        widths.append(max(_NARROWEST, min(left, max(map(len, cells)))))
+    return [max(_NARROWEST, room - sum(widths) - _BETWEEN * len(columns)), *widths]
+
+
+def _time_heading(lines: Lines) -> str:
+    """The figure that all times are, where they are one."""
+    found = {one.side.basis for one in lines} - {Basis.RATE}
+    return f"{found.pop()} ms" if len(found) == 1 else "latency ms"
+
+
+def _times(lines: Lines) -> list[str]:
+    """Latencies, each with the figure that it is where they are not all of one."""
+    mixed = len({one.side.basis for one in lines} - {Basis.RATE}) > 1
     return [
-        _place(one, axis),
-        *([] if axis.name == "runtime" else [str(one.side.row.get("runtime") or "")]),
-        figure(one.side.latency_ms),
-        figure(one.side.throughput),
-        figure(one.side.memory_mb),
-        _speed(one, axis),
+        MISSING
+        if one.side.basis is Basis.RATE
+        else figure(one.side.latency_ms) + (f" {one.side.basis}" if mixed else "")
+        for one in lines
     ]
 
 
-def _place(one: Compared, axis: Axis) -> str:
+def _rate_heading(lines: Lines) -> str:
+    """What is counted, where all count the same."""
+    units = {str(one.side.row.get("throughput_unit") or "") for one in lines}
+    unit = units.pop() if len(units) == 1 else ""
+    return unit if 0 < len(unit) <= _LONGEST_UNIT else "items/s"
+
+
+def _place(one: Compared, axis: Axis, labels: Mapping[str, str]) -> str:
+    if axis.name == "date":
+        return axis.value(one.side.row)[0] or MISSING
     known = [str(value) for value in one.side.value if value is not None]
-    return axis.value(one.side.row)[0] if axis.name == "date" else " ".join(known) or "n/a"
+    if axis.name == "run":
+        known += [f"({labels[run]})" for run in known if run in labels]
+    return " ".join(known) or MISSING
 
 
 def _speed(one: Compared, axis: Axis) -> str:
     if one.refused:
-        return "refused" if one.baseline else "n/a"
+        return "refused" if one.baseline else MISSING
     if one.baseline is one.side:
         return "baseline"
     said = f"{figure(one.speedup)}×"
@@ -90,7 +145,7 @@ def _speed(one: Compared, axis: Axis) -> str:
     return f"{said} knee" if one.knee else said
 
 
-def _below(found: Sequence[Sequence[Compared]], axis: Axis, others: Sequence[str]) -> Iterable[str]:
+def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterable[str]:
     every = [one for lines in found for one in lines]
     if axis.name == "batch":
         yield (
@@ -98,18 +153,38 @@ def _below(found: Sequence[Sequence[Compared]], axis: Axis, others: Sequence[str
             " the best."
         )
     compared = [one for one in every if one.speedup is not None and one.baseline is not one.side]
-    if compared and any(one.interval is None for one in compared):
-        yield _ONE_LAUNCH
+    if any(one.side.basis is Basis.RATE for one in compared):
+        yield "Where no latency is known, times as fast is by throughput."
+    alone = [one for one in compared if one.interval is None]
+    if alone:
+        ours = any(one.side.row.get("provenance") == Provenance.MEASURED for one in alone)
+        yield _ONE_LAUNCH if ours else _ONE_FIGURE
     for refused in sorted({one.refused for one in every if one.refused}):
         count = sum(one.refused == refused for one in every)
-        yield f"{count} not compared, {refused}. --allow compares what is not alike."
-    differs = sorted({text for one in every for text in one.differs})
-    if differs:
-        shown = "; ".join(differs[:8])
-        more = f"; and {len(differs) - 8} more, see --json" if len(differs) > 8 else ""
-        yield f"Not alike: {shown}{more}."
+        allow = " --allow compares what is not alike." if "not alike" in refused else ""
+        yield f"{count} not compared, {refused}.{allow}"
+    if said := differences_in_short({text for one in every for text in one.differs}):
+        yield f"Not alike: {said}."
     slower = sorted({name for one in every for name in one.side.others})
     if slower:
         yield f"The fastest runtime stands for a place; slower there: {', '.join(slower)}."
-    if others:
-        yield f"Other machines, by --machine: {'; '.join(others)}."
+    yield from other_machines(others)
+
+
+def differences_in_short(differs: Iterable[str]) -> str:
+    """Conditions by name with a few pairs of values each: a figure may differ in every result."""
+    pairs: dict[str, list[str]] = {}
+    for text in sorted(set(differs), key=lambda text: (not text.startswith(_FIRST), text)):
+        name, _, values = text.partition(" ")
+        pairs.setdefault(name, []).append(" → ".join(map(_short, values.split(" → "))))
+    shown = []
+    for name, several in list(pairs.items())[:_NAMES]:
+        more = f" and {len(several) - _PAIRS} more" if len(several) > _PAIRS else ""
+        shown.append(f"{name} {', '.join(several[:_PAIRS])}{more}")
+    if len(pairs) > _NAMES:
+        shown.append(f"and {', '.join(list(pairs)[_NAMES:])}, see --json")
+    return "; ".join(shown)
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _LONG else f"{value[: _LONG - 1]}…"

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import IO
 
 from accelbench.analysis.history import Point, Series
-from accelbench.cli.display.words import figure
+from accelbench.cli.display.words import figure, other_machines
 from accelbench.exchange.titles import title
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
+_MUCH = 10.0
 _SHORT = 10  # characters of a commit
 
 
@@ -36,8 +37,8 @@ def show(
         console.print()
     quiet = looked_at - sum(one.changed for one in shown)
     console.print(Text(f"{quiet} of {looked_at} series without a change."))
-    if others:
-        console.print(Text(f"Other machines, by --machine: {'; '.join(others)}."))
+    for sentence in other_machines(others):
+        console.print(Text(sentence))
 
 
 def spark(values: Sequence[float]) -> str:
@@ -66,21 +67,28 @@ def _lines(one: Series) -> Iterable[str]:
         return
     for step in told.steps:
         worse = (step.share > 0) == one.metric.lower_is_better
+        interval = f"{_share(step.low)} … {_share(step.high)}"
+        before, since = one.points[step.at - 1], one.points[step.at]
         yield (
-            f"{step.share:+.1%} ({step.low:+.1%} … {step.high:+.1%}), {_word(worse)}: between"
-            f" {_place(one.points[step.at - 1])} and {_place(one.points[step.at])}"
+            f"{_share(step.share)} ({interval}), {_word(worse)}:"
+            f" between {_place(before)} and {_place(since)}"
         )
     for spike in told.spikes:
-        yield f"{spike.share:+.1%} at {_place(one.points[spike.at])} alone: it came back"
+        yield f"{_share(spike.share)} at {_place(one.points[spike.at])} alone: it came back"
     if told.drift is not None:
-        since = _place(one.points[told.drift.since])
-        yield f"{told.drift.share:+.1%} crept in since {since}, with no step"
+        crept = _place(one.points[told.drift.since])
+        yield f"{_share(told.drift.share)} crept in since {crept}, with no step"
     if told.unconfirmed is not None:
         last = told.unconfirmed
         yield (
-            f"{last.share:+.1%} at {_place(one.points[last.at])}, the newest point: it stands alone"
-            " or begins a new level; measure again"
+            f"{_share(last.share)} at {_place(one.points[last.at])}, the newest point:"
+            " it stands alone or begins a new level; measure again"
         )
+
+
+def _share(share: float) -> str:
+    """A change in percent; beyond ten times, how many times as much."""
+    return f"{share:+.1%}" if share < _MUCH else f"{figure(1.0 + share)}×"
 
 
 def _word(worse: bool) -> str:

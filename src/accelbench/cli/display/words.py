@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.core.case import runtimes_own
@@ -10,6 +10,8 @@ from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 
 MISSING = "n/a"
+#: Machines that are named; a lake may hold results of hundreds.
+_MACHINES = 8
 
 
 def figure(value: float | None, digits: int = 3) -> str:
@@ -29,6 +31,14 @@ def figure(value: float | None, digits: int = 3) -> str:
     if abs(value) >= 0.001:
         return f"{value:.{digits}f}"
     return f"{value:.2g}"
+
+
+def other_machines(names: Sequence[str]) -> Iterable[str]:
+    """The sentence that names the machines that were not asked about, where there are any."""
+    if names:
+        more = len(names) - _MACHINES
+        said = "; ".join([*names[:_MACHINES], *([f"and {more} more"] if more > 0 else [])])
+        yield f"Other machines, by --machine: {said}."
 
 
 def duration(seconds: float) -> str:

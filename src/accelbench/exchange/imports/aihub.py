@@ -67,9 +67,10 @@ def _figures(one: Record) -> dict[str, Any]:
         "throughput_unit": "inferences/s",
     }
     if one.has("estimated_peak_memory_range_mb"):
-        memory = one.of("estimated_peak_memory_range_mb")
-        found["memory_peak_mb"] = memory.number("max")
-        found["memory_source"] = "the upper end of AI Hub's estimate"
+        most = one.of("estimated_peak_memory_range_mb").number("max")
+        if most > 0:  # 0 is written where none was seen
+            found["memory_peak_mb"] = most
+            found["memory_source"] = "the upper end of AI Hub's estimate"
     if one.has("layer_counts"):
         counts = one.of("layer_counts")
         found["evidence"] = {"layers": {name: counts.whole(name, None) for name in counts.values}}

@@ -26,6 +26,7 @@ class Source:
     commit: str = ""
     licence: str = ""
     measured_at: str = ""  # for files that do not say when themselves
+    named: bool = False  # by who imports it
 
     def told(self) -> dict[str, str]:
         said = {"name": self.name, "commit": self.commit, "licence": self.licence}
@@ -61,10 +62,10 @@ def imported(
         "verification": "not_done",
         "self_check": "not_done",
     }
-    if source.measured_at:
-        body.setdefault("started_at", source.measured_at)
     said = dict(conditions or {})
     body |= _identities(source, body, said)
+    if source.measured_at:
+        body.setdefault("started_at", source.measured_at)
     body["conditions"] = {**said, "source": source.told()}
     if samples_ms:
         body["samples"] = {
@@ -78,7 +79,8 @@ def _identities(
 ) -> dict[str, str]:
     """Of what the figure says alone: a file that is imported twice, from wherever, is one.
 
-    Nor is the commit of its source in them, so that a later one brings what is new in it.
+    Nor is the commit of its source in them, so that a later one brings what is new in it; nor a
+    moment that who imports it gives, so that it may be given afterwards and doubles nothing.
     """
     case = digest({"v": IDENTITY_VERSION, "imported": {name: body.get(name) for name in _ASKED}})
     where = {"hardware": body.get("hardware"), "device": body.get("device_name")}

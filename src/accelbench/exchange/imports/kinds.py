@@ -18,12 +18,18 @@ from accelbench.exchange.imports import (
     ours,
     parquet,
     pytest_benchmark,
+    tables,
     timm,
 )
 from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.runs import Run, Table
 
 Rows = Callable[[Path, Source], Iterator[dict[str, Any]]]
-Query = Callable[[Path, Source], str]
+Tables = Callable[[Path, Source, Run], Table]
+
+
+#: The kind whose lines each say whose they are.
+TIDY = "tidy"
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Kind:
     rows: Rows | None = None
     source: str = ""  # where nobody names another
     licence: str = ""
-    query: Query | None = None  # where rows would be too many
+    table: Tables | None = None  # where rows would be too many
 
 
 KINDS: dict[str, Kind] = {
@@ -44,8 +50,8 @@ KINDS: dict[str, Kind] = {
     for one in (
         Kind("json", "our result files and exports", ours.JSON_PATTERN, ours.json_rows),
         Kind("csv", "our exports as CSV", ours.CSV_PATTERN, ours.csv_rows),
-        Kind("parquet", "our exports as Parquet", parquet.PATTERN, query=parquet.ours),
-        Kind("tidy", "public measurements in one schema", parquet.PATTERN, query=parquet.tidy),
+        Kind("parquet", "our exports as Parquet", parquet.PATTERN, table=tables.ours),
+        Kind(TIDY, "public measurements in one schema", parquet.PATTERN, table=tables.tidy),
         Kind("guide-csv", "the guide's benchmark_results_*.csv", guide.PATTERN, guide.rows),
         Kind("timm", "timm's benchmark-*.csv", timm.PATTERN, timm.rows, "timm", "Apache-2.0"),
         Kind(

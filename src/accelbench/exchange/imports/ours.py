@@ -21,6 +21,8 @@ from accelbench.exchange.imports.records import (
     objects_in,
     table_of,
 )
+from accelbench.exchange.imports.runs import about_ours
+from accelbench.exchange.run_facts import RUN, RUNS
 from accelbench.store.fit import MisfitError, as_kind
 
 JSON_PATTERN = "*.json"
@@ -33,16 +35,27 @@ _TRUTHS = {"true": True, "false": False}
 
 def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a result of a result file or of an export."""
-    for one, body in told_as_json(object_of(file)):
+    whole = object_of(file)
+    runs = runs_told(whole)
+    for one, body in told_as_json(whole):
         if one.has("samples"):
             body["samples"] = dict(one.of("samples").values)
-        yield _imported(one, body, source)
+        yield _imported(one, body, source, runs.get(str(body.get("run_id")), runs.get("")))
 
 
 def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a line of an export."""
     for line, body in told_as_csv(file):
-        yield _imported(line, body, source)
+        yield _imported(line, body, source, run_of(line))
+
+
+def runs_told(whole: Record) -> dict[str, Any]:
+    """What a document says of its runs, by their ids; under none what it says of all its results.
+
+    A result file is of one run, an export of any number.
+    """
+    runs = dict(whole.of(RUNS).values) if whole.has(RUNS) else {}
+    return {**runs, "": dict(whole.of(RUN).values)} if whole.has(RUN) else runs
 
 
 def told_as_json(whole: Record) -> Iterator[tuple[Record, dict[str, Any]]]:
@@ -77,7 +90,14 @@ def _hold(one: Record, body: Mapping[str, Any]) -> None:
             one.wrong(name, str(misfit))
 
 
-def _imported(one: Record, body: dict[str, Any], source: Source) -> dict[str, Any]:
+def run_of(line: Record) -> Any:
+    """What a line of an export says of its run; None where it says nothing."""
+    return _json(line, RUN) if line.has(RUN) else None
+
+
+def _imported(one: Record, body: dict[str, Any], source: Source, run: Any) -> dict[str, Any]:
+    """The body for the store; under "run", what is known of its run."""
+    about = about_ours(run, body, source)
     try:
         provenance = Provenance(body["provenance"])
     except ValueError:
@@ -87,7 +107,7 @@ def _imported(one: Record, body: dict[str, Any], source: Source) -> dict[str, An
     conditions = body.get("conditions") or {}
     if provenance is not Provenance.IMPORTED:
         conditions = {**conditions, "source": source.told()}
-    return {**body, "conditions": conditions}
+    return {**body, "conditions": conditions, RUN: about}
 
 
 def _cell(line: Record, name: str) -> Any:
@@ -102,6 +122,10 @@ def _cell(line: Record, name: str) -> Any:
     if kind == "bool":
         word = line.text(name).lower()
         return _TRUTHS[word] if word in _TRUTHS else line.wrong(name, f"{word!r} is no truth")
+    return _json(line, name)
+
+
+def _json(line: Record, name: str) -> Any:
     try:
         return json.loads(line.values[name])
     except json.JSONDecodeError as error:

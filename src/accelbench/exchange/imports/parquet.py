@@ -42,14 +42,19 @@ _TIDY = (
 _NUMBERS = ("latency_ms", "throughput", "batch_size")
 
 
-def ours(file: Path, source: Source) -> str:
+def ours(file: Path, source: Source, run_id: str = "") -> str:
     """A query for an export of ours; what somebody measured is imported here.
+
+    Args:
+        file: the export.
+        source: who brings it.
+        run_id: of results that say no run of their own.
 
     Raises:
         MalformedError: a column is missing or of another type, or a value is not what it has to be.
     """
-    with _looking_at(file) as con:
-        types = _types(con, file)
+    with looking_at(file) as con:
+        types = types_of(con, file)
         for name in NEEDED:
             if name not in types:
                 raise MalformedError(file, None, name, "the column is missing")
@@ -69,6 +74,9 @@ def ours(file: Path, source: Source) -> str:
     measured, imported = quoted(Provenance.MEASURED.value), quoted(Provenance.IMPORTED.value)
     said = quoted(canonical({"source": source.told()}))
     columns = {name: f'"{name}"' for name in known}
+    if run_id:
+        theirs = "run_id" if "run_id" in types else "NULL"
+        columns["run_id"] = f"coalesce({theirs}, {quoted(run_id)})"
     columns["provenance"] = f"CASE provenance WHEN {measured} THEN {imported} ELSE provenance END"
     given = "coalesce(conditions, '{}')" if "conditions" in types else "'{}'"
     columns["conditions"] = (
@@ -77,14 +85,19 @@ def ours(file: Path, source: Source) -> str:
     return _query(file, columns)
 
 
-def tidy(file: Path, source: Source) -> str:
+def tidy(file: Path, source: Source, run_id: str = "") -> str:
     """A query for a table of public measurements.
+
+    Args:
+        file: the table.
+        source: who brings it; each line says whose its figure is.
+        run_id: what the ids of runs begin with, which are one a source; without it there are none.
 
     Raises:
         MalformedError: a column is missing, or a figure is not above nothing.
     """
-    with _looking_at(file) as con:
-        types = _types(con, file)
+    with looking_at(file) as con:
+        types = types_of(con, file)
         for name in _TIDY:
             if name not in types:
                 raise MalformedError(file, None, name, "the column is missing")
@@ -95,7 +108,13 @@ def tidy(file: Path, source: Source) -> str:
             _hold(con, file, name, above, "it is not above 0")
         if "extra" in types:
             _hold(con, file, "extra", "extra IS NULL OR json_valid(extra)", "it is no JSON")
-    return _query(file, _tidy_columns(set(types), source))
+    columns = _tidy_columns(set(types), source)
+    return _query(file, {**columns, "run_id": tidy_run(run_id)} if run_id else columns)
+
+
+def tidy_run(run_id: str) -> str:
+    """SQL for the run of a tidy line: one for each source, so that they are machines apart."""
+    return f"{quoted(run_id + '-')} || substr(md5(source), 1, 8)"
 
 
 def _tidy_columns(there: set[str], source: Source) -> dict[str, str]:
@@ -181,20 +200,21 @@ def _or(said: str, otherwise: str) -> str:
 
 def _query(file: Path, columns: Mapping[str, str]) -> str:
     chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
-    return f"SELECT {chosen} FROM {_read(file)}"  # noqa: S608 — our columns, a quoted path
+    return f"SELECT {chosen} FROM {read(file)}"  # noqa: S608 — our columns, a quoted path
 
 
-def _read(file: Path) -> str:
+def read(file: Path) -> str:
+    """SQL for the lines of a file, with their numbers."""
     return f"read_parquet({quoted(str(file))}, file_row_number = true)"
 
 
-def _looking_at(file: Path) -> Any:
+def looking_at(file: Path) -> Any:
     """A connection to no database, in which the file can be read."""
     import duckdb
 
     con = duckdb.connect()
     try:
-        con.execute(f"SELECT 1 FROM {_read(file)} LIMIT 0")  # noqa: S608 — a quoted path
+        con.execute(f"SELECT 1 FROM {read(file)} LIMIT 0")  # noqa: S608 — a quoted path
     except duckdb.Error as error:
         con.close()
         why = f"it is no Parquet file ({str(error).splitlines()[0]})"
@@ -202,15 +222,16 @@ def _looking_at(file: Path) -> Any:
     return con
 
 
-def _types(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
-    query = f"DESCRIBE SELECT * FROM {_read(file)}"  # noqa: S608 — a quoted path
+def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
+    """The columns of a file with what DuckDB calls their types."""
+    query = f"DESCRIBE SELECT * FROM {read(file)}"  # noqa: S608 — a quoted path
     found = con.execute(query).fetchall()
     return {str(name): str(kind) for name, kind, *_ in found if name != "file_row_number"}
 
 
 def _hold(con: DuckDBPyConnection, file: Path, name: str, condition: str, why: str) -> None:
     """Refuse the first row of which something is not so."""
-    query = f"SELECT min(file_row_number) FROM {_read(file)} WHERE NOT ({condition})"  # noqa: S608
+    query = f"SELECT min(file_row_number) FROM {read(file)} WHERE NOT ({condition})"  # noqa: S608
     ((row,),) = con.execute(query).fetchall()
     if row is not None:
         raise MalformedError(file, row + 1, name, why)

@@ -1,17 +1,19 @@
-"""Reading files of a format into results, with the run that brings them."""
+"""Reading files of a format into results, with the runs that they are of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
-from accelbench.core.facts import RUN_FINISHED, RUN_STARTED, Fact, utc_now
+from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.exchange.imports.foreign import Source
-from accelbench.exchange.imports.kinds import digest_of, files_of, kind_of
+from accelbench.exchange.imports.kinds import TIDY, Kind, digest_of, files_of, kind_of
+from accelbench.exchange.imports.runs import Run, once
+from accelbench.exchange.run_facts import RUN
 from accelbench.store.fit import MisfitError, as_kind
 
 
@@ -22,9 +24,15 @@ class Found:
     run_id: str
     source: Source
     files: Sequence[Path]
-    facts: Sequence[Fact]
+    results: int  # some may be there already, or stand there twice
+    runs: Sequence[Run]
     bodies: Sequence[Mapping[str, Any]] = ()
     queries: Sequence[str] = ()  # for what is too much to be held
+
+    @property
+    def facts(self) -> list[Fact]:
+        """What is said of the runs."""
+        return [fact for run in self.runs for fact in run.facts()]
 
 
 def read_import(
@@ -50,28 +58,56 @@ def read_import(
     """
     form = kind_of(kind)
     files = files_of(form, path)
-    whose = Source(
-        name=source or form.source or form.name,
-        commit=commit,
-        licence=form.licence if licence is None else licence,
-        measured_at=_moment(measured_at),
-    )
-    rows, query = form.rows, form.query
-    bodies = [body for file in files for body in rows(file, whose)] if rows else []
-    queries = [query(file, whose) for file in files] if query else []
+    whose = _whose(form, source, commit, licence, measured_at)
     run_id = f"import-{digest([kind, whose.told(), digest_of(files)])}"
-    now = utc_now()
-    started = {
-        "started_at": now,
+    itself = {
+        "started_at": (now := utc_now()),
+        "finished_at": now,
         "command": f"db import {kind} {path}",
         "label": whose.name,
         "environment": {"source": whose.told(), "files": [file.name for file in files]},
     }
-    facts = (
-        Fact(RUN_STARTED, run_id, started),
-        Fact(RUN_FINISHED, run_id, {"finished_at": now, "status": "finished"}),
+    own = Run(run_id, itself, own=True)
+    if form.table:
+        read = [form.table(file, whose, own) for file in files]
+        runs = once([*(run for one in read for run in one.runs), own])
+        queries = [one.query for one in read]
+        return Found(run_id, whose, files, sum(one.rows for one in read), runs, queries=queries)
+    bodies = [body for file in files for body in form.rows(file, whose)] if form.rows else []
+    return Found(run_id, whose, files, len(bodies), [*_runs_of(bodies), own], bodies)
+
+
+def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:
+    """The runs that results say they are of; what is known of them is taken out of the results."""
+    found: dict[str, Run] = {}
+    for body in bodies:
+        about = body.pop(RUN, None)
+        if not about or not body.get("run_id"):
+            continue
+        run = Run(str(body["run_id"]), about)
+        found[run.id] = min(found.get(run.id, run), run, key=_began)
+    return list(found.values())
+
+
+def _began(run: Run) -> str:
+    return str(run.about.get("started_at") or "")
+
+
+def _whose(
+    form: Kind, source: str | None, commit: str, licence: str | None, measured_at: str
+) -> Source:
+    if source and form.name == TIDY:
+        raise UsageError(
+            "A tidy table says whose each of its figures is.",
+            "Leave out --source; the column is `source`.",
+        )
+    return Source(
+        name=source or form.source or form.name,
+        commit=commit,
+        licence=form.licence if licence is None else licence,
+        measured_at=_moment(measured_at),
+        named=source is not None,
     )
-    return Found(run_id, whose, files, facts, bodies, queries)
 
 
 def _moment(text: str) -> str:

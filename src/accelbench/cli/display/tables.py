@@ -1,0 +1,100 @@
+"""Values as people read them: pairs, tables and records on a terminal; and as JSON holds them."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from accelbench.store.fit import spell_time
+
+#: A table with more columns than this does not fit 80 characters: shown a value a line instead.
+_MOST_COLUMNS = 8
+
+
+def print_line(text: str) -> None:
+    """A line for people: what a terminal would obey instead of showing is shown as a dot."""
+    sys.stdout.write(f"{_shown(text)}\n")
+
+
+def print_json(content: Any) -> None:
+    """One document on standard output."""
+    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
+    """Names and what they stand for."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(Text(name, style="bold"), Text(_shown(value)))
+    Console().print(table)
+
+
+def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """What SQL gave: a table, or where that would be too wide a value a line."""
+    show = _print_records if len(columns) > _MOST_COLUMNS else _print_table
+    show(columns, rows)
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE)
+    for column in columns:
+        table.add_column(Text(_shown(column)), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_spell(value)) for value in row))
+    Console().print(table)
+
+
+def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A value a line, for rows too wide for a terminal; what is not known is left out."""
+    width = max(map(len, columns))
+    for number, row in enumerate(rows, 1):
+        print_line(f"-- {number} of {len(rows)}")
+        for name, value in zip(columns, row, strict=True):
+            if value is not None:
+                print_line(f"{name:<{width}}  {_spell(value)}")
+
+
+def _spell(value: Any) -> str:
+    if value is None:
+        return "n/a"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return _shown(str(jsonable(value)))
+
+
+def _shown(text: str) -> str:
+    return "".join(c if c.isprintable() else "·" for c in text)
+
+
+def jsonable(value: Any) -> Any:
+    """A value from SQL as JSON holds it; infinities and NaN, which it cannot hold, as null."""
+    if isinstance(value, datetime):
+        return spell_time(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(v) for v in value]
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)

@@ -1,0 +1,59 @@
+"""What to do about SQL with a column or table that is not there: what may have been meant."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from accelbench.core.errors import UsageError
+from accelbench.store.schema import VIEWS
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: How DuckDB names a column that is not there, and those that are near.
+_COLUMN = re.compile(r'(?:Referenced column|does not have a column named) "([^"]+)"')
+_CANDIDATES = re.compile(r"^Candidate bindings: (.+)$", re.MULTILINE)
+_MEANT = re.compile(r"^Did you mean .+\?$", re.MULTILINE)
+_MOST = 6
+#: Below this, names are no more alike than any two words.
+_ALIKE = 0.6
+
+
+def advised(error: UsageError, query: str, database: Database) -> UsageError:
+    """The error with the names that may have been meant, of a column or of a table."""
+    said = str(error.__cause__ or "")
+    wrong = _COLUMN.search(said)
+    if wrong is None:
+        meant = _MEANT.search(said)
+        message = error.message.replace("!.", ".")
+        return UsageError(message, f"{meant[0]} {error.advice}" if meant else error.advice)
+    asked = [view for view in VIEWS if re.search(rf"\b{view}\b", query, re.IGNORECASE)]
+    where = " or ".join(asked) or "what is asked"
+    likely = _likely(wrong[1], _columns(database, asked), said)
+    advice = f"Did you mean {', '.join(likely)}?" if likely else ""
+    listing = [f"`accelbench db sql 'DESCRIBE {view}'`" for view in asked]
+    if listing:
+        advice += f" {' and '.join(listing)} {'lists' if len(listing) == 1 else 'list'} all."
+    return UsageError(f"There is no column {wrong[1]!r} in {where}.", advice.strip())
+
+
+def _likely(wrong: str, columns: list[str], said: str) -> list[str]:
+    """Columns that hold the word, those that are spelled like it, and those that DuckDB names."""
+    low = wrong.lower()
+    held = [name for name in columns if low in name.lower()]
+    alike = get_close_matches(low, columns, n=_MOST, cutoff=_ALIKE)
+    named = _CANDIDATES.search(said)
+    candidates = re.findall(r'"([^"]+)"', named[1]) if named else []
+    # DuckDB knows columns that the query makes itself, and names some that are not alike at all.
+    own = [name for name in candidates if name not in columns]
+    return list(dict.fromkeys([*sorted(held, key=len), *alike, *own]))[:_MOST]
+
+
+def _columns(database: Database, views: list[str]) -> list[str]:
+    names: list[str] = []
+    for view in views:
+        _, rows = database.query(f"DESCRIBE {view}")
+        names += [str(name) for name, *_ in rows]
+    return names

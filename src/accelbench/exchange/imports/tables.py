@@ -1,0 +1,108 @@
+"""Parquet files as what they bring: a query for their results, and the runs that those are of.
+
+Of runs a line each is read, however many results they have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.exchange.imports import parquet
+from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.imports.runs import Run, Table, about_ours
+from accelbench.exchange.run_facts import RUN
+from accelbench.store.fit import spell_time
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Of a run, when it began and one of its results; NULL stands where a file has no such column.
+_RUNS = """
+SELECT {run_id} AS run_id, epoch_us(min({started_at})),
+    any_value({{'run': {run}, 'provenance': provenance, 'conditions': {conditions}}})
+FROM {read} WHERE run_id IS NOT NULL GROUP BY 1 ORDER BY 1
+"""
+_SOURCES = """
+SELECT source, {run} AS run, min({commit}), max({commit}), min({licence}), max({licence})
+FROM {read} GROUP BY 1 ORDER BY 1
+"""
+
+
+def ours(file: Path, source: Source, own: Run) -> Table:
+    """An export of ours: its runs are those that its results were of."""
+    query = parquet.ours(file, source, own.id)
+    with parquet.looking_at(file) as con:
+        types = parquet.types_of(con, file)
+        runs = _runs(con, file, source, set(types)) if "run_id" in types else []
+        return Table(query, _count(con, file), runs)
+
+
+def tidy(file: Path, source: Source, own: Run) -> Table:
+    """A table of public measurements: what each source says is a run, as if it came alone."""
+    query = parquet.tidy(file, source, own.id)
+    with parquet.looking_at(file) as con:
+        return Table(query, _count(con, file), _sources(con, file, source, own))
+
+
+def _count(con: DuckDBPyConnection, file: Path) -> int:
+    ((count,),) = con.execute(f"SELECT count(*) FROM {parquet.read(file)}").fetchall()  # noqa: S608
+    return int(count)
+
+
+def _runs(con: DuckDBPyConnection, file: Path, source: Source, there: set[str]) -> list[Run]:
+    types = {"run_id": "VARCHAR", "started_at": "TIMESTAMP", RUN: "VARCHAR", "conditions": "JSON"}
+    columns = {
+        name: f'"{name}"' if name in there else f"NULL::{kind}" for name, kind in types.items()
+    }
+    found = con.execute(_RUNS.format(**columns, read=parquet.read(file))).fetchall()
+    runs = []
+    for run_id, moment, one in found:
+        row = {
+            "provenance": one["provenance"],
+            "conditions": json.loads(one["conditions"] or "{}"),
+            "started_at": None if moment is None else _spelled(moment),
+        }
+        runs.append(Run(str(run_id), about_ours(_said(file, one["run"]), row, source)))
+    return runs
+
+
+def _sources(con: DuckDBPyConnection, file: Path, source: Source, own: Run) -> list[Run]:
+    there = parquet.types_of(con, file)
+    columns = {
+        "commit": "source_commit" if "source_commit" in there else "NULL",
+        "licence": "license" if "license" in there else "NULL",
+    }
+    query = _SOURCES.format(**columns, read=parquet.read(file), run=parquet.tidy_run(own.id))
+    runs = []
+    for name, run_id, *told in con.execute(query).fetchall():
+        commit, licence = _alike(*told[:2]), _alike(*told[2:])
+        whose = Source(str(name), source.commit or commit, source.licence or licence)
+        environment = {**own.about["environment"], "source": whose.told()}
+        about = {**own.about, "label": whose.name, "environment": environment}
+        runs.append(Run(str(run_id), about, own=True))
+    return runs
+
+
+def _alike(least: Any, most: Any) -> str:
+    """What all lines say; nothing where they differ."""
+    return str(least) if least is not None and least == most else ""
+
+
+def _said(file: Path, text: Any) -> Mapping[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise MalformedError(file, None, RUN, "it is no JSON") from error
+    return found if isinstance(found, Mapping) else None
+
+
+def _spelled(microseconds: int) -> str:
+    return spell_time(_EPOCH + timedelta(microseconds=microseconds))

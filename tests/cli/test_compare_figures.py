@@ -1,0 +1,109 @@
+"""Which figures a comparison shows, and that tables fit into 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+from accelbench.cli.display.compare import differences_in_short
+
+DB = "accelbench.duckdb"
+GPU = {"hardware": "cuda", "device_name": "A card"}
+NOTHING = {
+    "latency_p50_ms": None,
+    "latency_mean_ms": None,
+    "throughput": None,
+    "memory_peak_mb": None,
+}
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command]) -> Command:
+    return command("compare")
+
+
+def headed(out: str) -> list[str]:
+    """The line of column headings."""
+    return next(line for line in out.splitlines() if "times as fast" in line).split()
+
+
+@pytest.mark.parametrize(
+    ("figures", "headings"),
+    [
+        ({}, "hardware by p50 ms items/s MB times as fast"),
+        ({"latency_p50_ms": None}, "hardware by mean ms items/s MB times as fast"),
+        ({"throughput_unit": "images/s"}, "hardware by p50 ms images/s MB times as fast"),
+        ({"throughput_unit": "sequences/s"}, "hardware by p50 ms items/s MB times as fast"),
+        (NOTHING | {"throughput": 120.0}, "hardware by items/s times as fast"),
+        (NOTHING | {"latency_p90_ms": 9.0}, "hardware by p90 ms times as fast"),
+    ],
+)
+def test_the_heading_says_which_figure_it_is(
+    tmp_path: Path, shell: Command, figures: dict[str, Any], headings: str
+) -> None:
+    store(tmp_path / DB, figures, GPU | figures)
+    code, out, _ = shell()
+    assert (code, headed(out)) == (0, headings.split())
+
+
+def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {}, GPU | {"latency_p50_ms": None})
+    _, out, _ = shell()
+    assert "latency ms" in out
+    assert "8.00 p50" in out
+    assert "8.50 mean" in out
+    assert "Not alike: figure p50 → mean." in out
+
+
+def test_no_latency_is_made_of_a_throughput(tmp_path: Path, shell: Command) -> None:
+    rate = NOTHING | {"throughput": 500.0, "batch_size": None}
+    store(tmp_path / DB, rate, GPU | rate | {"throughput": 1000.0})
+    cpu, gpu = shell.json()["comparisons"]
+    assert (cpu["figure"], cpu["latency_ms"], cpu["item_ms"]) == ("throughput", None, 2.0)
+    assert (gpu["speedup"], gpu["baseline_item_ms"]) == (2.0, 2.0)
+    assert "times as fast is by throughput" in shell()[1]
+
+
+def test_a_tail_is_nobodys_median(tmp_path: Path, shell: Command) -> None:
+    tail = NOTHING | {"latency_p90_ms": 9.0}
+    store(tmp_path / DB, tail, GPU | tail)
+    for line in shell.json()["comparisons"]:
+        assert (line["figure"], line["latency_ms"], line["item_ms"]) == ("p90", None, 9.0)
+
+
+def test_a_table_of_long_names_fits(tmp_path: Path, shell: Command) -> None:
+    long = {
+        "hardware": "qnn",
+        "device_name": "A Snapdragon 8 Elite of the fifth generation, on a board for developers",
+        "runtime": "precompiled_qnn_onnx_of_theirs",
+    }
+    launches = [{**long, "launch": n, "latency_p50_ms": 2.0 + n / 10} for n in range(3)]
+    store(tmp_path / DB, *({"launch": n, "latency_p50_ms": 8.0 + n} for n in range(3)), *launches)
+    _, out, _ = shell()
+    assert max(map(len, out.splitlines())) <= 80
+    assert "4.29× (" in out
+
+
+def test_an_import_is_not_advised_to_be_launched_again(tmp_path: Path, shell: Command) -> None:
+    theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
+    store(tmp_path / DB, theirs, GPU | theirs)
+    _, out, _ = shell()
+    assert "--launches" not in out
+    assert "stands alone in an import" in out
+
+
+def test_differences_are_gathered_by_name() -> None:
+    many = [f"torch 1.{n} → 2.0" for n in range(5)]
+    said = differences_in_short([*many, "unit images/s → tokens/s", f"notes {'a' * 50} → b"])
+    assert said == (
+        f"unit images/s → tokens/s; notes {'a' * 29}… → b;"
+        " torch 1.0 → 2.0, 1.1 → 2.0, 1.2 → 2.0 and 2 more"
+    )
+    assert differences_in_short(f"name{n} a → b" for n in range(10)).endswith(
+        "name7 a → b; and name8, name9, see --json"
+    )

@@ -1,0 +1,69 @@
+"""Headings: of two different questions no two are the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accelbench.analysis.questions import AXES
+from accelbench.cli.display.headings import headings
+from asked_rows import row
+
+
+def both(by: str, **changes: Any) -> list[str]:
+    return headings([row(), row(**changes)], AXES[by])
+
+
+def test_the_usual_is_said_alone_where_it_is_enough() -> None:
+    assert both("hardware", model="vit-tiny") == [
+        "bert-tiny · fp32 · batch 1 · seq 128",
+        "vit-tiny · fp32 · batch 1 · seq 128",
+    ]
+
+
+def test_engine_and_platform_are_said_where_all_sides_share_them() -> None:
+    assert headings([row()], AXES["batch"]) == ["bert-tiny · fp32 · seq 128 · pytorch/cpu"]
+    assert headings([row()], AXES["runtime"]) == ["bert-tiny · fp32 · batch 1 · seq 128 · cpu"]
+
+
+@pytest.mark.parametrize(
+    ("by", "changes", "first", "second"),
+    [
+        ("runtime", {"device_name": "A card"}, "A processor", "A card"),
+        ("batch", {"threads": 8}, "2 threads", "8 threads"),
+        ("batch", {"threads": None}, "2 threads", "threads n/a"),
+        ("batch", {"compiled": True}, "not compiled", "compiled"),
+        ("hardware", {"weights": "hub"}, "weights random", "weights hub"),
+        ("hardware", {"image_size": 64}, "image_size n/a", "64px"),
+    ],
+)
+def test_what_tells_two_questions_apart_is_said_of_both(
+    by: str, changes: dict[str, Any], first: str, second: str
+) -> None:
+    one, other = both(by, **changes)
+    assert one.endswith(f" · {first}")
+    assert other.endswith(f" · {second}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"scenario": "offline"}, "offline"),
+        ({"world_size": 8}, "8 devices"),
+        ({"options": {"layout": "nhwc"}}, "layout=nhwc"),
+        ({"mode": "training"}, "training"),
+    ],
+)
+def test_what_is_unusual_is_said_wherever_it_is(changes: dict[str, Any], said: str) -> None:
+    (alone,) = headings([row(**changes)], AXES["hardware"])
+    assert alone == f"bert-tiny · fp32 · batch 1 · seq 128 · {said}"
+    assert both("hardware", **changes) == ["bert-tiny · fp32 · batch 1 · seq 128", alone]
+
+
+def test_what_goes_along_an_axis_is_not_of_the_question() -> None:
+    one, other = both("mode", sequence_length=64, options={"layout": "nhwc"})
+    assert (one, other) == (
+        "bert-tiny · fp32 · batch 1 · pytorch/cpu",
+        "bert-tiny · fp32 · batch 1 · layout=nhwc · pytorch/cpu",
+    )

@@ -1,0 +1,86 @@
+"""`accelbench db export`: which file, and what it says that it wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+DB = "accelbench.duckdb"
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command]) -> Command:
+    return command("db")
+
+
+def launches(*more: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"launch": n, **one} for one in (more or ({},)) for n in range(2)]
+
+
+def test_export_writes_new_files_only(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches({"samples": {"step": [1, 2]}}))
+    found = shell.json("export", tmp_path / "out.csv")
+    path = str(tmp_path / "out.csv")
+    assert found == {"path": path, "format": "csv", "results": 2, "entries": 2}
+    assert (tmp_path / "out.csv").read_text().count("\n") == 3
+    code, _, err = shell("export", tmp_path / "out.csv")
+    assert code == 2
+    assert "exists already" in err
+    code, out, _ = shell("export", "o", "--format", "json", "--samples")
+    assert (code, out) == (0, "Wrote 2 results to o\n")
+    assert json.loads(Path("o").read_text())["results"][0]["samples"] == {"step": [1, 2]}
+    code, _, err = shell("export", "o.xls")
+    assert code == 2
+    assert "csv, json, parquet" in err
+
+
+def test_export_writes_what_pipelines_read(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches())
+    assert shell("export", "out.xml")[0] == 0
+    assert "<testsuite " in (tmp_path / "out.xml").read_text()
+    assert shell("export", "out.json", "--format", "bencher")[0] == 0
+    (one,) = json.loads((tmp_path / "out.json").read_text()).values()
+    assert one["latency (ms)"]["value"] == 8.0
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("github-action-benchmark", "Wrote 3 entries of 6 results to out\n"),
+        ("bencher", "Wrote 3 benchmarks of 6 results to out\n"),
+        ("junit", "Wrote 3 test cases of 6 results to out\n"),
+        ("markdown", "Wrote 6 results to out\n"),
+        ("csv", "Wrote 6 results to out\n"),
+    ],
+)
+def test_what_was_written_is_said(form: str, said: str, tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches({}, {"batch_size": 8}, {"batch_size": 32}))
+    assert shell("export", "out", "--format", form)[1] == said
+
+
+def test_one_is_one(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {})
+    assert shell("export", "out.md")[1] == "Wrote 1 result to out.md\n"
+    assert shell("export", "out.xml")[1] == "Wrote 1 test case of 1 result to out.xml\n"
+
+
+@pytest.mark.parametrize("suffix", ["md", "csv", "xml"])
+def test_a_folder_that_is_missing_is_made(suffix: str, tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {})
+    assert shell("export", f"made/here/out.{suffix}")[0] == 0
+    assert (tmp_path / "made" / "here" / f"out.{suffix}").stat().st_size > 0
+
+
+def test_a_document_says_of_each_run_whose_machine_it_was(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {}, about={"label": "nightly", "command": "secret words"})
+    shell("export", "out.json")
+    (about,) = json.loads((tmp_path / "out.json").read_text())["runs"].values()
+    assert about["label"] == "nightly"
+    assert about["environment"]["machine"] == "lab"
+    assert "command" not in about

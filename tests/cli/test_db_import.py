@@ -1,0 +1,192 @@
+"""`accelbench db import`: what it says, and whose machines the results are then of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shells import Command
+from stored_rows import store
+
+TIMM = "benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv"
+TIMM_TEXT = (
+    "model,infer_samples_per_sec,infer_step_time,infer_batch_size\n"
+    "net_a,1000,256,256\nnet_b,500,512,256\n"
+)
+NO_MOMENT = (
+    "2 results say no moment: they are compared, but have no place in a history; --measured-at"
+    " gives them one, in a database without them"
+)
+LAB = "lab (A processor, 2 CPUs, 16 GiB)"
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command]) -> Command:
+    return command("db")
+
+
+def tidy(path: Path, *sources: str) -> Path:
+    """A table of public measurements, a figure a source."""
+    line = {"model": "net", "hardware_name": "A phone", "hardware_kind": "qualcomm-npu",
+            "framework": "ncnn", "runtime": "ncnn", "precision": "fp32", "batch_size": 1,
+            "mode": "inference", "latency_ms": 2.5, "throughput": 400.0}  # fmt: skip
+    lines = [
+        {**line, "source": source, "hardware_name": phone}
+        for source in sources
+        for phone in ("A phone", "B phone")
+    ]
+    pq.write_table(pa.Table.from_pylist(lines), path)
+    return path
+
+
+def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT)
+    code, out, _ = shell("import", "timm", TIMM)
+    assert code == 0
+    assert out.splitlines() == [
+        f"2 results from {TIMM}", "Machine, by --machine: source timm", NO_MOMENT,
+    ]  # fmt: skip
+    again = shell("import", "timm", TIMM)[1].splitlines()
+    assert again == [f"0 results from {TIMM}", "2 more were there already, or stand there twice"]
+    status = shell.json("status")
+    assert status["results_by_provenance"] == {"imported": 2}
+    assert status["runs_by_status"] == {"finished": 1}
+    assert status["machines"] == ["source timm"]
+
+
+def test_a_single_result_is_one_result(tmp_path: Path, shell: Command) -> None:
+    (tmp_path / TIMM).write_text("".join(TIMM_TEXT.splitlines(keepends=True)[:2]))
+    first, _, undated = shell("import", "timm", TIMM)[1].splitlines()
+    assert first == f"1 result from {TIMM}"
+    assert undated.startswith("1 result says no moment: it is compared, but has no place")
+    assert "1 more was there already" in shell("import", "timm", TIMM)[1]
+
+
+def test_a_moment_that_is_given_is_said_to_be_late(tmp_path: Path, shell: Command) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT)
+    dated = ("import", "timm", TIMM, "--measured-at", "2026-08-08")
+    assert "no moment" not in shell(*dated, "--db", "dated.duckdb")[1]
+    shell("import", "timm", TIMM)
+    found = shell(*dated)[1].splitlines()
+    assert found[1].endswith("twice; what is there keeps the moment it has, or none")
+    assert shell.json("status")["tables"]["benchmark_results"] == 2
+    assert shell.json("status", "--db", "dated.duckdb")["first_result_at"].startswith("2026-08-08")
+
+
+def test_import_says_what_it_did_to_machines(tmp_path: Path, shell: Command) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT)
+    found = shell.json("import", "timm", ".", "--commit", "abc", "--licence", "none")
+    assert (found["results"], found["there_already"], found["without_moment"]) == (2, 0, 2)
+    assert found["source"] == {"name": "timm", "commit": "abc", "licence": "none"}
+    assert found["machines"] == ["source timm"]
+    assert found["files"] == [TIMM]
+
+
+def test_import_refuses_what_is_malformed_and_brings_in_nothing(
+    tmp_path: Path, shell: Command
+) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT + "net_c,1,soon,1\n")
+    code, out, err = shell("import", "timm", TIMM)
+    assert (code, out) == (2, "")
+    assert f"{TIMM}, line 4, 'infer_step_time': 'soon' is no number." in err
+    assert "Nothing of it was imported." in err
+    assert not (tmp_path / "accelbench.duckdb").exists()
+
+
+def test_import_knows_its_kinds(shell: Command) -> None:
+    code, _, err = shell("import", "timn", "x.csv")
+    assert code == 2
+    assert "There is no kind named 'timn'." in err
+    assert "pytest-benchmark" in err
+
+
+def test_status_does_not_list_thousands_of_models(tmp_path: Path, shell: Command) -> None:
+    lines = "".join(f"net_{n},1000,256,256\n" for n in range(2000))
+    (tmp_path / TIMM).write_text(TIMM_TEXT.splitlines(keepends=True)[0] + lines)
+    shell("import", "timm", TIMM)
+    shown = shell("status")[1]
+    assert len(shown.splitlines()) < 40
+    assert "1976 more" in " ".join(shown.split())
+    assert len(shell.json("status")["models"]) == 2000
+
+
+def measured(path: Path, *, days: int = 6) -> None:
+    """Nights of one machine, the last ones slower."""
+    for day in range(1, days + 1):
+        rows: list[dict[str, Any]] = [
+            {"result_id": f"{day}-{n}", "case_id": name, "series_key": name, "hardware": name,
+             "device_name": f"A {name}", "launch": n, "arm": "",
+             "started_at": f"2026-01-{day:02d}T00:00:0{n}.000000Z",
+             "latency_p50_ms": base * (1.5 if day > days // 2 else 1.0)}
+            for n, (name, base) in enumerate((("cpu", 8.0), ("cuda", 2.0)))
+        ]  # fmt: skip
+        about = {"git_commit": f"{day:040x}", "label": "nightly"}
+        store(path, *rows, run=f"r{day:02d}", about=about)
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_an_export_is_of_the_machine_that_it_was_of_elsewhere(
+    form: str, tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    measured(tmp_path / "a.duckdb")
+    assert shell("export", f"all.{form}", "--db", "a.duckdb")[0] == 0
+    found = shell.json("import", form, f"all.{form}", "--db", "b.duckdb")
+    assert (found["results"], found["machines"], found["without_moment"]) == (12, [LAB], 0)
+    again = shell("import", form, f"all.{form}", "--db", "b.duckdb")[1]
+    assert "12 more were there already" in again
+    for name, words in (("history", ()), ("compare", ("--baseline", "cpu"))):
+        here, there = (command(name).json(*words, "--db", f"{one}.duckdb") for one in "ab")
+        assert (there["machine"], there["other_machines"]) == (LAB, [])
+        kept = {"series", "comparisons"} & here.keys()
+        assert [len(there[key]) for key in kept] == [len(here[key]) for key in kept] == [2]
+    query = "SELECT label, git_commit[-1:], status FROM benchmark_runs ORDER BY run_id"
+    runs = shell.json("sql", query, "--db", "b.duckdb")["rows"]
+    assert runs == [["nightly", day, "finished"] for day in "123456"]
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_a_source_that_is_named_is_the_machine(
+    form: str, tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    measured(tmp_path / "a.duckdb")
+    shell("export", f"all.{form}", "--db", "a.duckdb")
+    found = shell.json("import", form, f"all.{form}", "--source", "cellar", "--db", "b.duckdb")
+    assert found["machines"] == ["source cellar (A processor, 2 CPUs, 16 GiB)"]
+    for word in ("cellar", "source cellar"):
+        history = command("history").json("--machine", word, "--db", "b.duckdb")
+        assert len(history["series"]) == 2
+    # What others have been told of it goes on from here.
+    shell("export", f"more.{form}", "--db", "b.duckdb")
+    further = shell.json("import", form, f"more.{form}", "--db", "c.duckdb")
+    assert further["machines"] == found["machines"]
+
+
+def test_what_a_run_says_itself_counts_more_than_what_a_file_says_of_it(
+    tmp_path: Path, shell: Command
+) -> None:
+    measured(tmp_path / "a.duckdb")
+    shell("export", "all.csv", "--db", "a.duckdb")
+    shell("import", "csv", "all.csv", "--source", "hearsay", "--db", "b.duckdb")
+    shell("merge", "a.duckdb", "--db", "b.duckdb")
+    assert shell.json("status", "--db", "b.duckdb")["machines"] == [LAB]
+
+
+def test_each_source_of_a_tidy_table_is_a_machine(tmp_path: Path, shell: Command) -> None:
+    tidy(tmp_path / "both.parquet", "timm", "ncnn")
+    found = shell.json("import", "tidy", "both.parquet")
+    assert found["machines"] == ["source ncnn", "source timm"]
+    assert (found["results"], found["without_moment"]) == (4, 4)
+    again = shell("import", "tidy", "both.parquet")[1].splitlines()
+    assert again[1] == "4 more were there already, or stand there twice"
+    query = "SELECT count(DISTINCT run_id) FROM benchmark_results"
+    assert shell.json("sql", query)["rows"] == [[2]]
+    # Another file, with a source of which everything is here: no run of nothing.
+    tidy(tmp_path / "later.parquet", "timm", "hailo")
+    assert shell.json("import", "tidy", "later.parquet")["machines"] == ["source hailo"]
+    assert shell.json("status")["tables"]["benchmark_runs"] == 3
+    code, _, err = shell("import", "tidy", "both.parquet", "--source", "me")
+    assert (code, "whose each of its figures is" in err) == (2, True)

@@ -1,0 +1,43 @@
+"""`accelbench db sql` where the words are off: what may have been meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command], tmp_path: Path) -> Command:
+    store(tmp_path / "accelbench.duckdb", {})
+    return command("db")
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("SELECT latency_p50 FROM benchmark_results", "Did you mean latency_p50_ms,"),
+        ("SELECT r.latencyp50 FROM benchmark_results r", "Did you mean latency_p50_ms,"),
+        ("SELECT Modell FROM benchmark_results", "Did you mean model,"),
+        ("SELECT git_comit FROM benchmark_runs", "Did you mean git_commit"),
+        ("SELECT driver_version FROM hardware_info", "runtime_version"),
+        ("WITH x AS (SELECT 1 AS ours) SELECT hours FROM x", "Did you mean ours?"),
+        ("FROM benchmark_result", 'Did you mean "benchmark_results"?'),
+    ],
+)
+def test_what_may_have_been_meant_is_named(query: str, meant: str, shell: Command) -> None:
+    code, out, err = shell("sql", query)
+    assert (code, out) == (2, "")
+    assert meant in err
+
+
+def test_a_column_like_no_other_is_answered_with_how_to_list_them(shell: Command) -> None:
+    err = shell("sql", "SELECT zzz FROM benchmark_results")[2]
+    assert err.endswith(
+        "accelbench: There is no column 'zzz' in benchmark_results."
+        " `accelbench db sql 'DESCRIBE benchmark_results'` lists all.\n"
+    )
+    assert shell("sql", "DESCRIBE benchmark_results")[0] == 0
