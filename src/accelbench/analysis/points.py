@@ -104,6 +104,25 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     return [Point(newest(several), str(key[0])) for key, several in found.items()]
 
 
+def fastest_of_each(found: Iterable[Point]) -> list[Point]:
+    """One for each question, machine and kind: the fastest, in the order of their firsts.
+
+    An import brings figures of many versions of an engine at once; side by side they would have
+    one name and one place, as nobody asked for a version.
+    """
+    best: dict[Key, Point] = {}
+    for one in found:
+        key = (one.machine, one.kind, *values(one.row, ASKED))
+        known = best.get(key)
+        if known is None or _time(one) < _time(known):
+            best[key] = one
+    return list(best.values())
+
+
+def _time(point: Point) -> float:
+    return point.latency.value if point.latency else float("inf")
+
+
 def _question(row: Row) -> Key:
     said = str(row.get("provenance"))
     # An import brings figures of many versions of an engine at once.

@@ -60,6 +60,7 @@ def subject_in(database: Database, filters: Filters, machine: str | None) -> Sub
             _matrix(rows),
             _roofs(database, found),
             str(here),
+            rows,
         )
 
 
@@ -95,7 +96,7 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
         raise UsageError("The files have no results of what was asked for.")
     found = points(list(rows.values()), machines)
     names = sorted(set(machines.values()))
-    return Subject(found, samples, (), _matrix(list(rows.values())), (), ", ".join(names))
+    return Subject(found, samples, (), _matrix(list(rows.values())), (), ", ".join(names), tuple(rows.values()))
 
 
 def _where(filters: Filters) -> tuple[str, list[Any]]:
@@ -116,8 +117,11 @@ def _there(database: Database) -> list[str]:
 
 
 def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:
-    wanted = [str(row["result_id"]) for one in found if one.timed for row in one.rows]
-    wanted = wanted[:_MOST_SAMPLED]
+    # The smallest batch of every model before every batch of the first one.
+    ordered = sorted(
+        (one for one in found if one.timed), key=lambda one: int(one.row.get("batch_size") or 0)
+    )
+    wanted = [str(row["result_id"]) for one in ordered for row in one.rows][:_MOST_SAMPLED]
     if not wanted:
         return {}
     _, rows = database.query(

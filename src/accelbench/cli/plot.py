@@ -67,7 +67,7 @@ def plot(
     filters = filters_of(
         [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
     )
-    files = [*json_path, *_files_in(input_dir)]
+    files = [*json_path, *files_in(input_dir)]
     subject = _subject(files, filters, machine, db or db_path)
     written, empty = drawn_into(output_dir.expanduser(), subject, chosen, forms)
     if as_json:
@@ -128,7 +128,12 @@ def _subject(
     return subject_in(filled(db), filters, machine)
 
 
-def _files_in(folder: Path | None) -> list[Path]:
+def files_in(folder: Path | None) -> list[Path]:
+    """Result files of a folder and below.
+
+    Raises:
+        UsageError: There are none.
+    """
     if folder is None:
         return []
     place = folder.expanduser()

@@ -7,51 +7,70 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from statistics import median
+from dataclasses import dataclass
 
-from accelbench.analysis.points import Point, Span
+from accelbench.analysis.points import Point, Span, fastest_of_each
 from accelbench.analysis.questions import AXES, Axis
-from accelbench.report.charts.chart import MOST_PANELS, Chart, Drawn, Spec, Subject
+from accelbench.report.charts import axes
+from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.look import INK
 from accelbench.report.charts.marks import (
+    COLOUR,
+    PAINT,
     Record,
-    hardware_colour,
-    measure,
-    panels,
+    kind_legend,
     record,
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.words import apart, counted, safe, way
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.phrases import emulated, figure, left_out, safe
+from accelbench.report.charts.words import EVERYTHING, PLACE, told, unique
 
 #: More bars in one panel are read by nobody.
 _MOST_BARS = 10
+#: A panel's model is its title.
+_TOLD = tuple(name for name in EVERYTHING if name != "model")
+#: Beside the longest bar there has to be room for its figure.
+_ROOM = 1.16
 
 Figure = Callable[[Point], Span | None]
-#: One question's points, at several places of an axis.
-Beside = Sequence[Point]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is held against each other, and by which figure."""
+
+    axis: Axis
+    figure: Figure
+    title: str
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """One question's points at several places of an axis, the fastest of each way."""
+
+    points: Sequence[Point]
+    slower: int  # that are not drawn
 
 
 def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
     """Of each model and machine its most answered question, where two places answered it."""
     asked: dict[object, list[Point]] = {}
-    for one in points:
+    for one in fastest_of_each(points):
         asked.setdefault((one.machine, axis.question(one.row)), []).append(one)
     best: dict[object, list[Point]] = {}
     for several in asked.values():
         row = several[0].row
-        model = (several[0].machine, row.get("model"), _kept_apart(row, axis))
+        mode = row.get("mode") if axis.name != "mode" else None
+        model = (several[0].machine, row.get("model"), mode)
         best[model] = max(best.get(model, []), several, key=lambda one: _places(one, axis))
     found = [several for several in best.values() if _places(several, axis)[0] > 1]
     return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
 
 
-def _kept_apart(row: object, axis: Axis) -> object:
-    """What a model has a panel of its own for."""
-    assert isinstance(row, dict)
-    return row.get("mode") if axis.name != "mode" else None
-
-
-def _places(points: Beside, axis: Axis) -> tuple[int, int, int]:
+def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
     """At how many places it was answered, how often, and how small its batch is."""
     if not points:
         return (0, 0, 0)
@@ -59,158 +78,156 @@ def _places(points: Beside, axis: Axis) -> tuple[int, int, int]:
     return len(places), len(points), -int(points[0].row.get("batch_size") or 0)
 
 
-def _drawn(subject: Subject, axis: Axis, figure: Figure, title: str) -> Drawn | None:
-    timed = [one for one in subject.points if one.timed and figure(one)]
-    found = beside_each_other(timed, axis)
+def _drawn(subject: Subject, asked: Comparison) -> Drawn | None:
+    timed = [one for one in subject.points if one.timed and asked.figure(one)]
+    found = beside_each_other(timed, asked.axis)
     if not found:
         return None
-    shown = found[:MOST_PANELS]
-    names = _panel_names(shown, axis)
-    records: list[Record] = []
-    drawn: list[Point] = []
-    more = 0
-    for several, name in zip(shown, names, strict=True):
-        bars = _bars(several, axis)
-        more += len(several) - len(bars)
-        drawn += [one for one, _ in bars]
-        records += (
-            record(one, span, panel=name, bar=bar)
-            for one, bar in bars
-            if (span := figure(one)) is not None
+    shown = [_kept(several) for several in found[:MOST_PANELS]]
+    records = [_bars(one.points, asked) for one in shown]
+    scales = _scales(asked.title, records)
+    titles = [safe(one.points[0].row.get("model"), 36) for one in shown]
+    panels = [
+        Panel(
+            title,
+            [told(one.points, _TOLD, _always(asked.axis)).together],
+            bars,
+            _layers(bars, scale, asked.title),
+            {"step": 21},
         )
-    return Drawn(_body(records, title), drawn, _notes(subject, len(found), more), records)
-
-
-def _panel_names(shown: Sequence[Beside], axis: Axis) -> list[str]:
-    """The model's, with whatever else tells two panels apart, and its batch."""
-    rows = [several[0].row for several in shown]
-    names = [
-        ", ".join(
-            [
-                str(row.get("model")),
-                *([] if axis.name == "mode" else [str(row.get("mode"))]),
-                f"batch {row.get('batch_size') or 1}",
-            ]
-        )
-        for row in rows
+        for title, one, bars, scale in zip(titles, shown, records, scales, strict=True)
     ]
-    if len(set(names)) < len(names):
-        names = [f"{a} · {b}" for a, b in zip(names, apart(rows, ("model", "mode")), strict=True)]
-    return [safe(name, 48) for name in names]
+    notes = [
+        *axes.own_axes(scales),
+        *left_out(len(found) - len(shown), "panel", advice="name the models to see"),
+        *left_out(sum(one.slower for one in shown), "slower bar"),
+        *emulated(sum(not one.timed for one in subject.points)),
+    ]
+    drawn = [point for one in shown for point in one.points]
+    everything = [bar for bars in records for bar in bars]
+    return Drawn(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
 
 
-def _bars(points: Beside, axis: Axis) -> list[tuple[Point, str]]:
-    """Each with its name, those of a platform together; the fastest where there are too many."""
-    rows = [one.row for one in points]
-    names = [f"{row.get('mode')} · {way(row)}" if axis.name == "mode" else way(row) for row in rows]
-    if len(set(names)) < len(names):
-        more = apart(rows, ("model", "mode", "hardware", "runtime", "precision"))
-        names = [safe(f"{a} · {b}" if b else a, 60) for a, b in zip(names, more, strict=True)]
-    pairs = sorted(zip(points, names, strict=True), key=lambda one: _time(one[0]))[:_MOST_BARS]
-    return sorted(pairs, key=lambda one: (str(one[0].row.get("hardware")), _time(one[0])))
+def _kept(points: Sequence[Point]) -> _Beside:
+    """The fastest where there are too many; those of a platform together."""
+    kept = sorted(points, key=_time)[:_MOST_BARS]
+    together = sorted(kept, key=lambda one: (str(one.row.get("hardware")), _time(one)))
+    return _Beside(together, len(points) - len(kept))
 
 
 def _time(point: Point) -> float:
     return point.latency.value if point.latency else 0.0
 
 
-def _body(records: Sequence[Record], title: str) -> Spec:
-    bars = {
+def _always(axis: Axis) -> tuple[str, ...]:
+    """What each bar says, even where something else tells it apart."""
+    return (PLACE if axis.name == "hardware" else axis.columns[0],)
+
+
+def _bars(points: Sequence[Point], asked: Comparison) -> list[Record]:
+    names = unique(told(points, _TOLD, _always(asked.axis), longest=36).apart)
+    found = []
+    for one, name in zip(points, names, strict=True):
+        span = asked.figure(one)
+        assert span is not None
+        more = {"end": max(span.value, span.high or 0.0), "said": figure(span.value)}
+        found.append(record(one, span, bar=name, **more))
+    return found
+
+
+def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.Axis]:
+    """Lengths begin at zero; panels share them where a short one can still be read."""
+    longest = [max(one["end"] for one in bars) * _ROOM for bars in records]
+    if max(longest) <= 4 * min(longest):
+        longest = [max(longest)] * len(longest)
+    return [axes.axis(title, [end], log=False) for end in longest]
+
+
+def _layers(records: Sequence[Record], scale: axes.Axis, title: str) -> list[Spec]:
+    y = {
         "field": "bar",
         "type": "nominal",
         "title": None,
-        "sort": list(dict.fromkeys(one["bar"] for one in records)),
-        "axis": {"labelLimit": 200, "ticks": False, "domain": False},
+        "sort": [one["bar"] for one in records],
+        "axis": {"labelLimit": 230, "ticks": False, "domain": False},
     }
-    values = [one["value"] for one in records]
-    place = {"y": bars, "x": measure("value", title, values, zero=True)}
-    area = {
-        "mark": {"type": "bar", "strokeWidth": 1.5},
+    place = {"y": y, "x": scale.of("value")}
+    area: Spec = {
+        "mark": {"type": "bar", "strokeWidth": 1.5, "height": {"band": 0.74}},
         "encoding": {
             **place,
-            "fill": {"field": "paint", "type": "nominal", "scale": None},
-            "stroke": hardware_colour(records, legend=None),
+            "fill": PAINT,
+            "stroke": COLOUR,
             "tooltip": tooltip(title, records),
         },
     }
-    figures = {
-        "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11.5, "color": "#1b1f24"},
-        "encoding": {
-            "y": bars,
-            "x": {**place["x"], "field": "end"},
-            "text": {"field": "said"},
-        },
+    figures: Spec = {
+        "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 11.5, "color": INK},
+        "encoding": {"y": y, "x": scale.of("end"), "text": {"field": "said"}},
     }
-    most = median(values) if values else 0
-    for one in records:
-        one["end"] = max(one["value"], one["high"] or 0.0)
-        one["said"] = f"{one['value']:.3g}" if most < 1e5 else f"{one['value']:,.0f}"
-    layers = [area, *whiskers(records, "x", place), figures]
-    return panels(layers, records, {"step": 24}, x="independent", y="independent")
+    return [area, *whiskers(records, "x", place), figures]
 
 
-def _notes(subject: Subject, found: int, more: int) -> list[str]:
-    notes = []
-    if found > MOST_PANELS:
-        notes.append(f"{counted(found - MOST_PANELS, 'more model')} not drawn: name those to see.")
-    if more:
-        notes.append(f"{counted(more, 'slower bar')} not drawn: narrow it down.")
-    if emulated := sum(not one.timed for one in subject.points):
-        notes.append(f"{counted(emulated, 'emulated cell')} not drawn: such times mean nothing.")
-    return notes
+def _chart(
+    name: str, title: str, answers: str, needs: str, axis: str, figure: Figure, said: str
+) -> Chart:
+    asked = Comparison(AXES[axis], figure, said)
+    return Chart(name, title, answers, needs, lambda subject: _drawn(subject, asked))
 
 
-def _latency(axis: str) -> Callable[[Subject], Drawn | None]:
-    return lambda s: _drawn(s, AXES[axis], lambda one: one.latency, "latency of a batch, ms")
+_LATENCY = "latency of a batch, ms"
 
-
-def _throughput(axis: str) -> Callable[[Subject], Drawn | None]:
-    return lambda s: _drawn(s, AXES[axis], lambda one: one.throughput, "throughput, items/s")
-
-
-def _memory(axis: str) -> Callable[[Subject], Drawn | None]:
-    return lambda s: _drawn(s, AXES[axis], lambda one: one.memory, "peak memory, MB (2^20)")
-
-
-HARDWARE_LATENCY = Chart(
+HARDWARE_LATENCY = _chart(
     "hardware-latency",
     "Hardware: latency",
     "how fast each platform is",
-    "a model on two platforms or engines",
-    _latency("hardware"),
+    "a model on two platforms",
+    "hardware",
+    lambda one: one.latency,
+    _LATENCY,
 )
-HARDWARE_THROUGHPUT = Chart(
+HARDWARE_THROUGHPUT = _chart(
     "hardware-throughput",
     "Hardware: throughput",
     "how many items a second each platform brings",
-    "a model on two platforms or engines",
-    _throughput("hardware"),
+    "a model on two platforms",
+    "hardware",
+    lambda one: one.throughput,
+    "throughput, items/s",
 )
-HARDWARE_MEMORY = Chart(
+HARDWARE_MEMORY = _chart(
     "hardware-memory",
     "Hardware: memory",
-    "how much memory each takes",
+    "how much memory each platform takes",
     "a model on two platforms, with its memory",
-    _memory("hardware"),
+    "hardware",
+    lambda one: one.memory,
+    "peak memory, MB (2^20)",
 )
-PRECISIONS = Chart(
+PRECISIONS = _chart(
     "precision",
     "Precisions",
     "what a narrower precision brings",
     "a model in two precisions",
-    _latency("precision"),
+    "precision",
+    lambda one: one.latency,
+    _LATENCY,
 )
-FRAMEWORKS = Chart(
+FRAMEWORKS = _chart(
     "framework",
     "Frameworks",
     "which engine is fastest on the same platform",
     "a model by two engines on a platform",
-    _latency("runtime"),
+    "runtime",
+    lambda one: one.latency,
+    _LATENCY,
 )
-MODES = Chart(
+MODES = _chart(
     "training-inference",
     "Training against inference",
     "how much longer a training step takes than an inference step",
     "a model in inference and in training",
-    _latency("mode"),
+    "mode",
+    lambda one: one.latency,
+    _LATENCY,
 )

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
-from accelbench.analysis.points import Point
+from accelbench.analysis.points import Point, Span
 from accelbench.analysis.sides import items
+from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.marks import Record, dots, measure, panels, record, tooltip
-from accelbench.report.charts.words import counted, safe
+from accelbench.report.charts.look import INK
+from accelbench.report.charts.marks import (
+    Record,
+    dots,
+    ends,
+    hardware_legend,
+    kind_legend,
+    record,
+    tooltip,
+)
+from accelbench.report.charts.panels import Panel, arranged
+from accelbench.report.charts.phrases import emulated, safe
 
 _TITLE = "latency of an item, ms"
+#: More models than this share their architecture's line.
+_MOST_LINES = 20
 
 
 def _best(points: Sequence[Point]) -> list[Point]:
@@ -39,36 +53,59 @@ def _drawn(subject: Subject) -> Drawn | None:
     best = _best(timed)
     if len({_name(one) for one in best}) < 2:
         return None
-    records: list[Record] = []
-    for one in sorted(best, key=lambda p: (_name(p), str(p.row.get("hardware")), _item_ms(p))):
-        assert one.latency is not None
-        n = items(one.row)
-        span = type(one.latency)(
-            _item_ms(one),
-            one.latency.low and one.latency.low / n,
-            one.latency.high and one.latency.high / n,
-        )
-        panel = str(one.row.get("mode"))
-        records.append(record(one, span, panel=panel, architecture=_name(one)))
+    models = {one.row.get("model") for one in best}
+    records = [_record(one, len(models) <= _MOST_LINES) for one in best]
+    modes = sorted({one["mode"] for one in records})
+    scale = axis(_TITLE, ends(records))
+    panels = []
+    for mode in modes:
+        several = sorted((one for one in records if one["mode"] == mode), key=_order)
+        title = mode if len(modes) > 1 else ""
+        panels.append(Panel(title, (), several, _layers(several, scale.of("value")), {"step": 22}))
+    notes = ["Of each model and platform its fastest way and batch."]
+    if len(models) > _MOST_LINES:
+        notes.append("A mark is a model; a tick the median of its line.")
+    notes += emulated(len(subject.points) - len(timed))
+    return Drawn(
+        arranged(panels, [*kind_legend(records), *hardware_legend(records)]), best, notes, records
+    )
+
+
+def _record(point: Point, alone: bool) -> Record:
+    assert point.latency is not None
+    n, span = items(point.row), point.latency
+    each = Span(span.value / n, span.low and span.low / n, span.high and span.high / n)
+    architecture = _name(point)
+    line = f"{architecture} · {safe(point.row.get('model'), 26)}" if alone else architecture
+    return record(point, each, architecture=architecture, line=line)
+
+
+def _order(one: Record) -> tuple[str, str, float]:
+    return one["architecture"], one["line"], one["value"]
+
+
+def _layers(records: Sequence[Record], x: Spec) -> list[Spec]:
+    names = list(dict.fromkeys(one["line"] for one in records))
     y = {
-        "field": "architecture",
+        "field": "line",
         "type": "nominal",
         "title": None,
-        "sort": list(dict.fromkeys(one["architecture"] for one in records)),
+        "sort": names,
         "axis": {"grid": True, "ticks": False, "domain": False},
     }
-    x = measure("value", _TITLE, [one["value"] for one in records])
-    body = panels(
-        [dots(records, {"x": x, "y": y, "tooltip": tooltip(_TITLE, records)}, 80)],
-        records,
-        {"step": 30},
-        x="independent",
-        y="independent",
-    )
-    notes = ["Of each model and platform its fastest way and batch; a mark is a model."]
-    if emulated := len(subject.points) - len(timed):
-        notes.append(f"{counted(emulated, 'emulated cell')} not drawn: such times mean nothing.")
-    return Drawn(body, best, notes, records)
+    marks = dots({"x": x, "y": y, "tooltip": tooltip(_TITLE, records)}, 70)
+    if all(one["line"] != one["architecture"] for one in records):
+        return [marks]
+    middles = [
+        {"line": name, "middle": median(one["value"] for one in records if one["line"] == name)}
+        for name in names
+    ]
+    tick: Spec = {
+        "data": {"values": middles},
+        "mark": {"type": "tick", "thickness": 2.5, "size": 20, "color": INK},
+        "encoding": {"x": {**x, "field": "middle"}, "y": y},
+    }
+    return [marks, tick]
 
 
 ARCHITECTURES = Chart(

@@ -2,147 +2,210 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from accelbench.analysis.points import Point, Span
-from accelbench.analysis.questions import AXES
-from accelbench.report.charts.chart import MOST_PANELS, Chart, Drawn, Subject
+from accelbench.analysis.points import Point, Span, fastest_of_each
+from accelbench.analysis.questions import Key, values
+from accelbench.core.columns import ASKED
+from accelbench.hardware.colours import colour_of
+from accelbench.report.charts.axes import Axis, Spec, own_axes, shared
+from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import dash_scale
 from accelbench.report.charts.marks import (
     Record,
     dots,
-    hardware_colour,
-    measure,
-    panels,
+    ends,
+    kind_legend,
     record,
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.words import apart, counted, safe, way
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.words import ALIKE, WAY, told
 
-#: More lines in one panel are a tangle.
-_MOST_LINES = 8
+#: More ways of running, each a line in its own dashes, are a tangle.
+_MOST_WAYS = 8
 
 Figure = Callable[[Point], Span | None]
 
 
-def _drawn(subject: Subject, figure: Figure, title: str, *, times: bool) -> Drawn | None:
+@dataclass(frozen=True)
+class _Line:
+    """What differs in its batch alone."""
+
+    points: Sequence[Point]
+    way: str
+
+    @property
+    def panel(self) -> Key:
+        return values(self.points[0].row, ALIKE)
+
+
+def _drawn(subject: Subject, figure: Figure, title: str) -> Drawn | None:
     known = [one for one in subject.points if one.row.get("batch_size") and figure(one)]
-    timed = [one for one in known if one.timed or not times]
-    lines = _lines(timed)
-    by_model: dict[tuple[str, str], list[list[Point]]] = {}
-    for line in lines:
-        row = line[0].row
-        by_model.setdefault((str(row.get("model")), str(row.get("mode"))), []).append(line)
-    if not by_model:
+    lines = _lines([one for one in known if one.timed])
+    if not lines:
         return None
-    shown = sorted(by_model.items(), key=lambda one: -sum(map(len, one[1])))[:MOST_PANELS]
-    modes = len({mode for _, mode in by_model}) > 1
-    records: list[Record] = []
-    drawn: list[Point] = []
-    left = 0
-    for (model, mode), several in shown:
-        panel = safe(f"{model}, {mode}" if modes else model)
-        kept = sorted(several, key=lambda line: -len(line))[:_MOST_LINES]
-        left += len(several) - len(kept)
-        for line, name in zip(kept, _names(kept), strict=True):
-            drawn += line
-            records += (
-                record(one, span, panel=panel, line=name) for one in line if (span := figure(one))
-            )
-    return Drawn(
-        _body(records, title),
-        drawn,
-        _notes(len(by_model) - len(shown), left, len(known) - len(timed)),
-        records,
-    )
-
-
-def _lines(points: Sequence[Point]) -> list[list[Point]]:
-    """What differs in its batch alone; a single batch shows nothing of what a larger one does."""
-    found: dict[object, list[Point]] = {}
-    for one in points:
-        key = (one.machine, one.kind, AXES["batch"].question(one.row))
-        found.setdefault(key, []).append(one)
-    ordered = (sorted(line, key=lambda one: int(one.row["batch_size"])) for line in found.values())
-    return [line for line in ordered if len({one.row["batch_size"] for one in line}) > 1]
-
-
-def _names(lines: Sequence[Sequence[Point]]) -> list[str]:
-    """Each line's, by how it ran, and by what else tells it apart."""
-    rows = [line[0].row for line in lines]
-    named = [way(row) for row in rows]
-    if len(set(named)) == len(named):
-        return named
-    left_out = ("model", "mode", "hardware", "runtime", "precision", "batch_size")
-    return [
-        safe(f"{name} · {more}", 70) if more else name
-        for name, more in zip(named, apart(rows, left_out), strict=True)
+    kept = _most_common(lines)
+    panels: dict[Key, list[_Line]] = {}
+    for line in kept:
+        panels.setdefault(line.panel, []).append(line)
+    shown = sorted(panels.values(), key=lambda one: -sum(len(line.points) for line in one))
+    shown = shown[:MOST_PANELS]
+    records = [[_record(p, figure, line.way) for line in one for p in line.points] for one in shown]
+    axes = shared(title, [ends(several) for several in records])
+    notes = [
+        *own_axes(axes),
+        *left_out(len(panels) - len(shown), "panel", advice="name the models to see"),
+        *left_out(len(lines) - len(kept), "line"),
+        *emulated(len(known) - sum(one.timed for one in known)),
     ]
+    drawn = [point for one in shown for line in one for point in line.points]
+    everything = [one for several in records for one in several]
+    return Drawn(_body(shown, records, axes, title), drawn, notes, everything)
 
 
-def _body(records: Sequence[Record], title: str) -> dict[str, object]:
-    batches = sorted({one["batch"] for one in records})
+def _lines(points: Sequence[Point]) -> list[_Line]:
+    """A single batch shows nothing of what a larger one does, and is no line."""
+    found: dict[object, list[Point]] = {}
+    columns = tuple(name for name in ASKED if name != "batch_size")
+    for one in fastest_of_each(points):
+        found.setdefault((one.machine, one.kind, values(one.row, columns)), []).append(one)
+    ordered = [
+        sorted(line, key=lambda one: int(one.row["batch_size"]))
+        for line in found.values()
+        if len(line) > 1
+    ]
+    if not ordered:
+        return []
+    names = told([line[0] for line in ordered], WAY, longest=60).apart
+    return [_Line(line, name) for line, name in zip(ordered, names, strict=True)]
+
+
+def _most_common(lines: Sequence[_Line]) -> list[_Line]:
+    """Lines of the ways that most models were run in: a legend is of so many and no more."""
+    ways = Counter(line.way for line in lines)
+    known = {way for way, _ in ways.most_common(_MOST_WAYS)}
+    return [line for line in lines if line.way in known]
+
+
+def _record(point: Point, figure: Figure, way: str) -> Record:
+    span = figure(point)
+    assert span is not None
+    return record(point, span, line=way)
+
+
+def _body(
+    shown: Sequence[Sequence[_Line]],
+    records: Sequence[Sequence[Record]],
+    axes: Sequence[Axis],
+    title: str,
+) -> Spec:
+    everything = [one for several in records for one in several]
+    batches = sorted({one["batch"] for one in everything})
     x = {
         "field": "batch",
         "type": "quantitative",
         "title": "batch size (log)",
-        "scale": {"type": "log", "base": 2, "nice": False, "padding": 12},
+        "scale": {
+            "type": "log",
+            "base": 2,
+            "domain": [batches[0] / 1.15, batches[-1] * 1.15],
+            "nice": False,
+        },
         "axis": {"values": batches, "format": "d", "labelOverlap": True, "grid": False},
     }
-    place = {"x": x, "y": measure("value", title, [one["value"] for one in records])}
-    names = list(dict.fromkeys(one["line"] for one in records))
-    dash = {
-        "field": "line",
-        "type": "nominal",
-        "sort": names,
-        "scale": dash_scale(names),
-        "legend": {"title": "how it ran", "symbolType": "stroke", "symbolSize": 700}
+    way = _way(everything)
+    names = [safe(one[0].points[0].row.get("model"), 36) for one in shown]
+    abouts = [told([p for line in one for p in line.points]).together for one in shown]
+    panels = [
+        Panel(name, [about], several, _layers(several, x, axis.of("value"), way, title))
+        for name, about, several, axis in zip(names, abouts, records, axes, strict=True)
+    ]
+    return arranged(panels, kind_legend(everything))
+
+
+def _way(records: Sequence[Record]) -> dict[str, Spec]:
+    """How a line ran, by its platform's colour and by its dashes, in one legend."""
+    hardware = {one["line"]: one["hardware"] for one in records}
+    names = list(hardware)
+    legend = (
+        {
+            "title": None,
+            "symbolType": "stroke",
+            "symbolSize": 700,
+            "symbolStrokeWidth": 2,
+            "symbolOpacity": 1,
+        }
         if len(names) > 1
-        else None,
+        else None
+    )
+    form: Spec = {"field": "line", "type": "nominal", "sort": names, "legend": legend}
+    colours = {"domain": names, "range": [colour_of(hardware[name]) for name in names]}
+    return {
+        "color": {**form, "scale": colours},
+        "strokeDash": {**form, "scale": dash_scale(names)},
     }
-    lines = {
-        "mark": {"type": "line", "strokeWidth": 2},
+
+
+def _layers(
+    records: Sequence[Record], x: Spec, y: Spec, way: dict[str, Spec], title: str
+) -> list[Spec]:
+    place = {"x": x, "y": y}
+    band: Spec = {
+        "transform": [{"filter": "datum.kind === 'predicted' && isValid(datum.low)"}],
+        "mark": {"type": "area", "opacity": 0.22},
         "encoding": {
-            **place,
-            "color": hardware_colour(records, legend=None),
-            "strokeDash": dash,
-            "detail": [{"field": "line"}, {"field": "kind"}],
+            "x": x,
+            "y": {**y, "field": "low"},
+            "y2": {"field": "high"},
+            "color": way["color"],
         },
     }
-    marks = dots(records, {**place, "tooltip": tooltip(title, records)}, 55)
-    return panels([lines, *whiskers(records, "y", place), marks], records, y="independent")
+    line: Spec = {
+        "mark": {"type": "line", "strokeWidth": 2},
+        "encoding": {**place, **way},
+    }
+    banded = any(one["kind"] == "predicted" and one["low"] for one in records)
+    solid = [one for one in records if one["kind"] != "predicted"]
+    marks = dots({**place, "tooltip": tooltip(title, records)}, 60)
+    return [*([band] if banded else []), line, *whiskers(solid, "y", place), marks]
 
 
-def _notes(models: int, lines: int, emulated: int) -> list[str]:
-    notes = []
-    if models:
-        notes.append(f"{counted(models, 'more model')} not drawn: name those to see.")
-    if lines:
-        notes.append(f"{counted(lines, 'more line')} not drawn: narrow it down.")
-    if emulated:
-        notes.append(f"{counted(emulated, 'emulated cell')} not drawn: such times mean nothing.")
-    return notes
+def _chart(quantity: str, name: str, answers: str, needs: str, figure: Figure, title: str) -> Chart:
+    return Chart(
+        f"{name}-by-batch",
+        f"{quantity} against batch size",
+        answers,
+        needs,
+        lambda subject: _drawn(subject, figure, title),
+    )
 
 
-LATENCY_BY_BATCH = Chart(
-    "latency-by-batch",
-    "Latency against batch size",
+LATENCY_BY_BATCH = _chart(
+    "Latency",
+    "latency",
     "how long a step takes as its batch grows",
     "a model at two batch sizes",
-    lambda subject: _drawn(subject, lambda one: one.latency, "latency of a batch, ms", times=True),
+    lambda one: one.latency,
+    "latency of a batch, ms",
 )
-THROUGHPUT_BY_BATCH = Chart(
-    "throughput-by-batch",
-    "Throughput against batch size",
+THROUGHPUT_BY_BATCH = _chart(
+    "Throughput",
+    "throughput",
     "how many items a second a larger batch brings",
     "a model at two batch sizes",
-    lambda subject: _drawn(subject, lambda one: one.throughput, "throughput, items/s", times=True),
+    lambda one: one.throughput,
+    "throughput, items/s",
 )
-MEMORY_BY_BATCH = Chart(
-    "memory-by-batch",
-    "Memory against batch size",
+MEMORY_BY_BATCH = _chart(
+    "Memory",
+    "memory",
     "how much memory a larger batch takes",
     "a model at two batch sizes, with its memory",
-    lambda subject: _drawn(subject, lambda one: one.memory, "peak memory, MB (2^20)", times=False),
+    lambda one: one.memory,
+    "peak memory, MB (2^20)",
 )

@@ -12,12 +12,10 @@ from typing import Any
 from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
+from accelbench.analysis.questions import Row
+from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.look import CONFIG, SCHEMA, wrapped
-from accelbench.report.charts.words import counted, days, listed, safe
-
-Spec = dict[str, Any]
-#: More panels than this are no picture.
-MOST_PANELS = 12
+from accelbench.report.charts.phrases import counted, days, listed, safe
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,8 @@ class Subject:
     matrix: Matrix | None = None
     roofs: Sequence[Roof] = ()
     machine: str = ""
+    #: What the points are made of, and what came to no figure.
+    rows: Sequence[Row] = ()
 
 
 @dataclass(frozen=True)
@@ -111,15 +111,17 @@ def _about(points: Sequence[Point], machine: str) -> list[str]:
     told = [f"{counted(len(points), 'cell')} from {counted(launches, 'launch', 'launches')}"]
     if known := [n for n in samples if n is not None]:
         told.append(f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more"))
+    else:
+        told.append("sample count not said")
     places = sorted({one.machine for one in points if one.machine}) or [machine]
     told += [safe(listed(places, 2), 90), *days([one.row for one in points])]
     foreign = {one.kind for one in points} - {"measured"}
-    marked = [f"{kind}: {_MARKS[kind]}" for kind in _MARKS if kind in foreign]
+    marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
     return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
 
 
 _MARKS = {
-    "imported": "measured by others, hollow",
-    "predicted": "not measured, with its interval as a band",
-    "simulated": "from documented limits, hatched; nobody measured it",
+    "imported": "measured by others",
+    "predicted": "band",
+    "simulated": "hatched, measured by nobody",
 }

@@ -4,95 +4,122 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accelbench.report.charts.chart import Chart, Drawn, Spec, Subject
-from accelbench.report.charts.look import INK
-from accelbench.report.charts.marks import Record, measure
-from accelbench.report.charts.words import cells, counted
+from accelbench.report.charts.axes import Spec, axis
+from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.look import DIM, INK, PAPER
+from accelbench.report.charts.marks import (
+    COLOUR,
+    PAINT,
+    Record,
+    hardware_legend,
+    kind_legend,
+    record,
+)
+from accelbench.report.charts.phrases import emulated, left_out
+from accelbench.report.charts.words import EVERYTHING, told, unique
 
-#: Column → what people call it, its colour and its form: from cold to warm.
+#: Column → what people call it and its form. None has a colour: colours are platforms'.
 _PHASES = {
-    "first_visit_ms": ("first visit of a page", "#902424", "triangle-up"),
-    "build_ms": ("build", "#9c6000", "square"),
-    "load_ms": ("load", "#c048c0", "diamond"),
-    "compile_ms": ("compile", "#3c3ca8", "triangle-down"),
-    "repeat_visit_ms": ("next visit", "#18546c", "triangle-right"),
-    "first_inference_ms": ("first step", "#4878fc", "cross"),
+    "first_visit_ms": ("first visit of a page", "triangle-up"),
+    "build_ms": ("build", "square"),
+    "load_ms": ("load", "diamond"),
+    "compile_ms": ("compile", "triangle-down"),
+    "repeat_visit_ms": ("next visit", "triangle-right"),
+    "first_inference_ms": ("first step", "cross"),
 }
-_WARM = ("steady step", "#009c78", "circle")
-_MOST = 24
+_WARM = ("steady step", "circle")
+_MOST = 20
 
 
 def _drawn(subject: Subject) -> Drawn | None:
-    known = [
-        one
-        for one in subject.points
-        if one.timed and one.latency and any(one.metric(name) for name in _PHASES)
+    first = [
+        one for one in subject.points if one.latency and any(one.metric(name) for name in _PHASES)
     ]
+    known = [one for one in first if one.timed]
     if not known:
         return None
-    shown = known[:_MOST]
+    # The smallest batch of every model says more of beginnings than every batch of one model.
+    shown = sorted(known, key=lambda one: int(one.row.get("batch_size") or 0))[:_MOST]
+    named = told(shown, EVERYTHING, ("model",), longest=60)
     records: list[Record] = []
-    for one, name in zip(shown, cells([one.row for one in shown]), strict=True):
+    for one, name in zip(shown, unique(named.apart), strict=True):
         assert one.latency is not None
-        phases = [(label, one.metric(column)) for column, (label, *_) in _PHASES.items()]
+        phases = [(label, one.metric(column)) for column, (label, _) in _PHASES.items()]
         for label, span in [*phases, (_WARM[0], one.latency)]:
             if span is not None:
-                records.append({"cell": name, "phase": label, "ms": span.value, "kind": one.kind})
-    notes = []
-    if len(known) > len(shown):
-        notes.append(f"{counted(len(known) - len(shown), 'more cell')} not drawn: narrow it down.")
+                warm = label == _WARM[0]
+                about = record(one, span, cell=name, phase=label)
+                records.append(about if warm else {**about, "paint": PAPER})
+    notes = [
+        "Filled, in its platform's colour: a step in the steady state.",
+        *([f"All: {named.together}."] if named.together else []),
+        *left_out(len(known) - len(shown), "cell"),
+        *emulated(len(first) - len(known)),
+    ]
     return Drawn(_body(records), shown, notes, records)
 
 
 def _body(records: Sequence[Record]) -> Spec:
     there = {one["phase"] for one in records}
     phases = [one for one in (*_PHASES.values(), _WARM) if one[0] in there]
-    domain = [label for label, _, _ in phases]
     y = {
         "field": "cell",
         "type": "nominal",
         "sort": list(dict.fromkeys(one["cell"] for one in records)),
         "title": None,
-        "axis": {"labelLimit": 300, "ticks": False, "domain": False, "grid": True},
+        "axis": {"labelLimit": 350, "ticks": False, "domain": False, "grid": True},
     }
-    x = measure("ms", "milliseconds", [one["ms"] for one in records])
-    legend = {"title": "what it is of"}
+    x = axis("time, ms", [one["value"] for one in records]).of("value")
+    warm = f"datum.phase === '{_WARM[0]}'"
+    forms = {"domain": [name for name, _ in phases], "range": [form for _, form in phases]}
+    legend = {"title": None, "symbolOpacity": 1, "columns": 3}
+    link: Spec = {
+        "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.5, "color": DIM},
+        "encoding": {
+            "x": {**x, "aggregate": "min"},
+            "x2": {"field": "value", "aggregate": "max"},
+            "y": y,
+        },
+    }
+    cold: Spec = {
+        "transform": [{"filter": f"!({warm})"}],
+        "mark": {"type": "point", "size": 70, "stroke": INK, "fill": PAPER, "opacity": 1},
+        "encoding": {"x": x, "y": y, "tooltip": _TOLD},
+    }
+    steady: Spec = {
+        "transform": [{"filter": warm}],
+        "mark": {"type": "point", "size": 95, "strokeWidth": 1.8, "opacity": 1},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "stroke": COLOUR,
+            "fill": PAINT,
+            "tooltip": _TOLD,
+        },
+    }
+    shape = {"field": "phase", "type": "nominal", "scale": forms, "legend": None}
+    cold["encoding"]["shape"] = steady["encoding"]["shape"] = shape
+    unseen: Spec = {
+        "mark": {"type": "point", "size": 70, "stroke": INK, "opacity": 0},
+        "encoding": {"shape": {**shape, "legend": legend}},
+    }
     return {
         "data": {"values": list(records)},
-        "width": 420,
-        "height": {"step": 26},
+        "width": 380,
+        "height": {"step": 22},
         "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.4, "color": INK},
-                "encoding": {
-                    "x": {**x, "aggregate": "min"},
-                    "x2": {"field": "ms", "aggregate": "max"},
-                    "y": y,
-                },
-            },
-            {
-                "mark": {"type": "point", "size": 85, "filled": True, "opacity": 1},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": {
-                        "field": "phase",
-                        "type": "nominal",
-                        "scale": {"domain": domain, "range": [colour for _, colour, _ in phases]},
-                        "legend": legend,
-                    },
-                    "shape": {
-                        "field": "phase",
-                        "type": "nominal",
-                        "scale": {"domain": domain, "range": [form for _, _, form in phases]},
-                        "legend": legend,
-                    },
-                    "tooltip": [{"field": n} for n in ("cell", "phase", "ms")],
-                },
-            },
+            *(link, unseen),
+            *kind_legend(records, bars=True),
+            *hardware_legend(records),
+            *(cold, steady),
         ],
     }
 
+
+_TOLD = [
+    *({"field": name, "type": "nominal"} for name in ("cell", "phase", "kind")),
+    {"field": "value", "type": "quantitative", "title": "ms", "format": ",.4~r"},
+]
 
 COLD_WARM = Chart(
     "cold-warm",

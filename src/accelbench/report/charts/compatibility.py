@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.analysis.cells import Availability, Cell, Line, Rating
-from accelbench.report.charts.chart import Chart, Drawn, Spec, Subject
+from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import INK
 from accelbench.report.charts.marks import Record
-from accelbench.report.charts.words import counted, safe
+from accelbench.report.charts.phrases import figure, left_out, safe
 
 #: Level → fill and the word in the cell: never by colour alone.
 _LEVELS = {
@@ -18,7 +19,7 @@ _LEVELS = {
     "incompatible": "#eeb0aa",
     "not available": "#e6e9ed",
 }
-_MOST_LINES = 60
+_MOST_LINES = 40
 
 
 def _level(cell: Cell) -> str:
@@ -31,9 +32,10 @@ def _level(cell: Cell) -> str:
 def _said(cell: Cell) -> str:
     if cell.emulated:
         return "emulated"
+    level = _level(cell)
     if cell.speed is not None:
-        return f"{cell.speed:.2g}×"
-    return {"not available": "–", "incompatible": "✗"}.get(_level(cell), _level(cell))
+        return f"{level} {figure(cell.speed)}×"
+    return "–" if level == "not available" else level
 
 
 def _drawn(subject: Subject) -> Drawn | None:
@@ -52,9 +54,10 @@ def _drawn(subject: Subject) -> Drawn | None:
         for line in lines[:_MOST_LINES]
         for name, cell in line.cells.items()
     ]
-    notes = ["×: times the throughput of that machine's CPU. –: not available or not measured."]
-    if len(lines) > _MOST_LINES:
-        notes.append(f"{counted(len(lines) - _MOST_LINES, 'more line')} not drawn.")
+    notes = [
+        "×: times the throughput of that machine's CPU. –: not available or not measured.",
+        *left_out(len(lines) - len(lines[:_MOST_LINES]), "line", advice="name the models to see"),
+    ]
     return Drawn(_body(records, matrix.hardware), (), notes, records)
 
 
@@ -81,12 +84,12 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
         "field": "level",
         "type": "nominal",
         "scale": {"domain": domain, "range": [_LEVELS[one] for one in domain]},
-        "legend": {"title": "rating", "symbolType": "square"},
+        "legend": {"title": None, "symbolType": "square", "columns": 5},
     }
     told = [{"field": name} for name in ("model", "hardware", "level", "why")]
     return {
         "data": {"values": list(records)},
-        "width": {"step": 74},
+        "width": {"step": 82},
         "height": {"step": 24},
         "encoding": place,
         "layer": [

@@ -11,17 +11,25 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from accelbench.core.errors import SurroundingsError
-from accelbench.report.charts.chart import Picture, Spec
+from accelbench.core.errors import MissingExtraError
+from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.chart import Picture
 
+#: Of those that vl-convert brings; `look.SCHEMA` names its first number.
+_VEGA_LITE = "6.1"
 #: Dots per CSS pixel of a PNG: sharp on a slide.
 _SCALE = 2.0
+#: What a page may do: run what it brings. It can fetch nothing and evaluate no text as a program,
+#: which is why Vega interprets its expressions (`ast`).
+_NOTHING_ELSE = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+)
 _HATCH = re.compile(r"url\(#hatch-([0-9a-f]{6})\)")
 
 
 def svg(spec: Spec) -> str:
     """As SVG, with the patterns that its fills name."""
-    drawn: str = _engine().vegalite_to_svg(spec, vl_version="5.21", allowed_base_urls=[])
+    drawn: str = _engine().vegalite_to_svg(spec, vl_version=_VEGA_LITE, allowed_base_urls=[])
     patterns = _patterns(drawn)
     head, opened, rest = drawn.partition(">")
     return f"{head}{opened}<defs>{patterns}</defs>{rest}" if patterns else drawn
@@ -40,13 +48,14 @@ def page(picture: Picture) -> str:
     patterns = _patterns(json.dumps(picture.spec))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_ELSE}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(picture.chart.title)}</title></head><body>"
         f'<svg width="0" height="0" aria-hidden="true"><defs>{patterns}</defs></svg>'
         f'<main><h1 hidden>{escape(picture.chart.title)}</h1><div id="chart"></div>'
         f"<noscript>{about}</noscript></main>"
         f"<script>{_bundle()}</script><script>"
-        f"vegaEmbed('#chart', {spec}, {{renderer: 'svg', actions: false}})"
+        f"vegaEmbed('#chart', {spec}, {{renderer: 'svg', actions: false, ast: true}})"
         "</script></body></html>"
     )
 
@@ -54,9 +63,9 @@ def page(picture: Picture) -> str:
 def _patterns(text: str) -> str:
     """The definition of every pattern that is named there."""
     return "".join(
-        f'<pattern id="hatch-{colour}" width="7" height="7" patternUnits="userSpaceOnUse"'
-        f' patternTransform="rotate(45)"><rect width="7" height="7" fill="#fff"/>'
-        f'<rect width="3" height="7" fill="#{colour}"/></pattern>'
+        f'<pattern id="hatch-{colour}" width="6" height="6" patternUnits="userSpaceOnUse"'
+        f' patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff"/>'
+        f'<rect width="2.5" height="6" fill="#{colour}"/></pattern>'
         for colour in sorted(set(_HATCH.findall(text)))
     )
 
@@ -64,7 +73,7 @@ def _patterns(text: str) -> str:
 @cache
 def _bundle() -> str:
     """Vega, Vega-Lite and vega-embed, for a page."""
-    text: str = _engine().javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="5.21")
+    text: str = _engine().javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_VEGA_LITE)
     return text.replace("</script", "<\\/script")
 
 
@@ -72,8 +81,5 @@ def _engine() -> Any:
     try:
         import vl_convert
     except ImportError as error:
-        raise SurroundingsError(
-            "Charts are drawn by vl-convert-python, which is not installed.",
-            "pip install 'accelbench[charts]'",
-        ) from error
+        raise MissingExtraError("vl-convert-python", "charts", "Drawing charts") from error
     return vl_convert

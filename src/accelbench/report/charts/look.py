@@ -10,7 +10,7 @@ from accelbench.analysis.points import KINDS
 from accelbench.core.words import HARDWARE
 from accelbench.hardware.colours import colour_of
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 INK, DIM, LINE, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#ffffff"
 #: Bad news, where a mark is of no platform.
@@ -33,8 +33,8 @@ CONFIG: Mapping[str, Any] = {
         "fontWeight": 600,
         "subtitleColor": DIM,
         "subtitleFontSize": 12,
-        "subtitlePadding": 6,
-        "offset": 14,
+        "subtitlePadding": 4,
+        "offset": 10,
     },
     "axis": {
         "labelColor": INK,
@@ -52,10 +52,22 @@ CONFIG: Mapping[str, Any] = {
         "titleColor": INK,
         "labelFontSize": 12,
         "titleFontSize": 12,
-        "labelLimit": 260,
+        "labelLimit": 420,
         "symbolSize": 90,
+        # Below, where half a page has room: beside, it would make the panels smaller.
+        "orient": "bottom",
+        "direction": "vertical",
+        "columns": 2,
     },
-    "header": {"labelColor": INK, "labelFontSize": 12.5, "labelFontWeight": 600, "title": None},
+}
+
+#: Of panels; the picture's own is larger.
+PANEL_TITLE: Mapping[str, Any] = {
+    "anchor": "start",
+    "frame": "group",
+    "fontSize": 13.5,
+    "subtitleFontSize": 11.5,
+    "offset": 6,
 }
 
 #: A mark tells by its form too what a figure is, and by its dashes how it ran.
@@ -86,10 +98,19 @@ def kind_scale(kinds: Iterable[str]) -> dict[str, Any]:
     return {"domain": there, "range": [SHAPES[kind] for kind in there]}
 
 
+def kind_paint(kinds: Iterable[str]) -> dict[str, Any]:
+    """The fillings of those kinds, for a legend."""
+    there = [kind for kind in KINDS if kind in set(kinds)]
+    return {"domain": there, "range": [_filled(INK, kind) for kind in there]}
+
+
 def paint(hardware: str, kind: str) -> str:
-    """What an area is filled with: imported is hollow, simulated hatched."""
-    colour = colour_of(hardware)
-    return {"imported": PAPER, "simulated": hatch(colour), "predicted": f"{colour}55"}.get(
+    """What a mark is filled with: imported is hollow, simulated hatched, predicted pale."""
+    return _filled(colour_of(hardware), kind)
+
+
+def _filled(colour: str, kind: str) -> str:
+    return {"imported": PAPER, "simulated": hatch(colour), "predicted": f"{colour}44"}.get(
         kind, colour
     )
 

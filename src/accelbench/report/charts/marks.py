@@ -1,4 +1,4 @@
-"""Layers that several charts share: axes of times and rates, marks, intervals, panels. Pure."""
+"""Layers that several charts share: marks, intervals, and what says what a figure is. Pure."""
 
 from __future__ import annotations
 
@@ -6,27 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.points import Point, Span
-from accelbench.report.charts.chart import Spec
-from accelbench.report.charts.look import (
-    HIGH,
-    INK,
-    PANEL_HIGH,
-    PANEL_WIDE,
-    WIDE,
-    hardware_scale,
-    kind_scale,
-    paint,
-)
-from accelbench.report.charts.words import safe
+from accelbench.hardware.colours import colour_of
+from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.look import INK, SHAPES, hardware_scale, kind_paint, kind_scale, paint
+from accelbench.report.charts.phrases import safe
 
 Record = dict[str, Any]
 
-#: Values further apart than this are told apart on a logarithmic axis alone.
-_FAR = 12.0
-
-
-#: 0.01, 100, 1,500: neither exponents nor thousandths called "m".
-NUMBER = ",.4~r"
+#: Figures in a page's notes: four digits, no exponent.
+_FIGURE = ",.4~r"
 
 
 def record(point: Point, figure: Span, **more: Any) -> Record:
@@ -35,6 +23,7 @@ def record(point: Point, figure: Span, **more: Any) -> Record:
     return {
         "model": safe(row.get("model")),
         "hardware": safe(row.get("hardware")),
+        "device": safe(row.get("device_name") or ""),
         "runtime": safe(row.get("runtime")),
         "precision": safe(row.get("precision")),
         "mode": safe(row.get("mode")),
@@ -45,60 +34,74 @@ def record(point: Point, figure: Span, **more: Any) -> Record:
         "launches": len(point.rows),
         "samples": point.samples,
         "kind": point.kind,
+        "colour": colour_of(str(row.get("hardware"))),
         "paint": paint(str(row.get("hardware")), point.kind),
+        "form": SHAPES[point.kind],
         **more,
     }
 
 
-def measure(name: str, title: str, values: Sequence[float], *, zero: bool = False) -> Spec:
-    """An axis of a figure: logarithmic where values are far apart, else from zero for areas."""
-    known = [one for one in values if one and one > 0]
-    far = bool(known) and max(known) > _FAR * min(known) and not zero
-    scale: Spec = {"type": "log"} if far else {"zero": zero}
-    axis: Spec = {"format": "~s" if known and max(known) >= 1e6 else NUMBER, "labelOverlap": True}
-    return {
-        "field": name,
-        "type": "quantitative",
-        "title": f"{title} (log)" if far else title,
-        "scale": scale,
-        "axis": {**axis, "tickCount": 5},
-    }
+def ends(records: Sequence[Mapping[str, Any]]) -> list[float | None]:
+    """All that an axis has to hold: figures, and the ends of their intervals."""
+    return [one.get(name) for one in records for name in ("value", "low", "high")]
 
 
-def hardware_colour(records: Sequence[Mapping[str, Any]], **more: Any) -> Spec:
-    """Each platform in its colour; a legend where there is more than one."""
-    names = [str(one["hardware"]) for one in records]
-    legend = {"title": "hardware"} if len(set(names)) > 1 else None
-    return {
-        "field": "hardware",
-        "type": "nominal",
-        "scale": hardware_scale(names),
-        "legend": legend,
-        **more,
-    }
+#: Each platform in its colour, whatever else is drawn: the record has it. Panels would share a
+#: scale, and with it the colours of whichever panel comes first.
+COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
+#: What says the kind of a figure.
+PAINT: Spec = {"field": "paint", "type": "nominal", "scale": None}
 
 
-def kind_shape(records: Sequence[Mapping[str, Any]]) -> Spec:
-    """What a figure is, by its form; a legend where not all were measured here."""
-    kinds = {str(one["kind"]) for one in records}
-    legend = {"title": "figures"} if kinds != {"measured"} else None
-    return {"field": "kind", "type": "nominal", "scale": kind_scale(kinds), "legend": legend}
+def kinds(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """What their figures are: measured, imported and so on."""
+    return {str(one["kind"]) for one in records}
 
 
-#: Of what nobody measured here only the outline is drawn.
-FILLED = {"condition": {"test": "datum.kind === 'measured'", "value": 1}, "value": 0}
+def kind_legend(records: Sequence[Mapping[str, Any]], *, bars: bool = False) -> list[Spec]:
+    """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
 
-_TOLD = ("model", "hardware", "runtime", "precision", "mode", "batch", "kind")
+    Nothing where all was measured here.
+    """
+    there = kinds(records)
+    if there <= {"measured"}:
+        return []
+    legend = {"title": None, "symbolOpacity": 1, "symbolStrokeWidth": 1.5, "symbolSize": 110}
+    form = {"field": "kind", "type": "nominal", "legend": legend}
+    fill = kind_paint(there)
+    outline = {"domain": fill["domain"], "range": [INK] * len(there)}
+    channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
+    if not bars:
+        channels["shape"] = {**form, "scale": kind_scale(there)}
+    shape = {"shape": "square"} if bars else {}
+    return [{"mark": {"type": "point", "opacity": 0, **shape}, "encoding": channels}]
 
 
-def tooltip(title: str, records: Sequence[Mapping[str, Any]]) -> list[Spec]:
+def hardware_legend(records: Sequence[Mapping[str, Any]]) -> list[Spec]:
+    """Which colour is which platform's: unseen marks again.
+
+    Nothing where there is one platform alone.
+    """
+    names = {str(one["hardware"]) for one in records}
+    if len(names) < 2:
+        return []
+    legend = {"title": None, "symbolOpacity": 1, "symbolSize": 110}
+    form = {"field": "hardware", "type": "nominal", "legend": legend}
+    mark: Spec = {"type": "point", "filled": True, "opacity": 0}
+    return [{"mark": mark, "encoding": {"color": {**form, "scale": hardware_scale(names)}}}]
+
+
+_TOLD = ("model", "device", "hardware", "runtime", "precision", "mode", "batch", "kind")
+
+
+def tooltip(title: str, records: Sequence[Mapping[str, Any]], field: str = "value") -> list[Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
-    there = {name for one in records for name, value in one.items() if value is not None}
-    figures = [("value", title), ("low", "95 % from"), ("high", "to")]
+    there = {name for one in records for name, value in one.items() if value not in (None, "")}
+    figures = [(field, title), ("low", "95 % from"), ("high", "95 % to")]
     return [
         *({"field": name, "type": "nominal"} for name in _TOLD if name in there),
         *(
-            {"field": name, "type": "quantitative", "title": said, "format": ".4~g"}
+            {"field": name, "type": "quantitative", "title": said, "format": _FIGURE}
             for name, said in figures
             if name in there
         ),
@@ -106,16 +109,15 @@ def tooltip(title: str, records: Sequence[Mapping[str, Any]]) -> list[Spec]:
     ]
 
 
-def dots(records: Sequence[Mapping[str, Any]], encoding: Spec, size: int = 70) -> Spec:
-    """A mark for each figure."""
+def dots(encoding: Spec, size: int = 70) -> Spec:
+    """A mark for each figure: its outline has the platform's colour, its filling says the kind."""
     return {
         "mark": {"type": "point", "size": size, "strokeWidth": 1.8, "opacity": 1},
         "encoding": {
             **encoding,
-            "stroke": hardware_colour(records),
-            "fill": hardware_colour(records),
-            "fillOpacity": FILLED,
-            "shape": kind_shape(records),
+            "stroke": COLOUR,
+            "fill": PAINT,
+            "shape": {"field": "form", "type": "nominal", "scale": None},
         },
     }
 
@@ -124,44 +126,11 @@ def whiskers(records: Sequence[Mapping[str, Any]], along: str, encoding: Spec) -
     """The interval of each figure that has one; of a prediction it is a broad band."""
     layers = []
     line: Spec = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.7, "color": INK}
-    band: Spec = {"type": "rule", "strokeWidth": 9, "opacity": 0.25, "color": INK}
+    band: Spec = {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "color": INK}
     for other, mark in ((False, line), (True, band)):
         if not any(one["low"] and (one["kind"] == "predicted") is other for one in records):
             continue
-        ends: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
         test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
-        layers.append(
-            {
-                "transform": [{"filter": test}],
-                "mark": mark,
-                "encoding": encoding | ends,
-            }
-        )
+        reach: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
+        layers.append({"transform": [{"filter": test}], "mark": mark, "encoding": encoding | reach})
     return layers
-
-
-def panels(
-    layers: Sequence[Spec],
-    records: Sequence[Mapping[str, Any]],
-    height: int | Spec | None = None,
-    **shared: str,
-) -> Spec:
-    """A picture for each of the records' panels, two side by side.
-
-    Args:
-        layers: what is drawn in each.
-        records: with a `panel` each, in the panels' order.
-        height: of each, where it is not the usual one.
-        shared: of each channel whose scale the panels do not share: "independent".
-    """
-    names = list(dict.fromkeys(str(one["panel"]) for one in records))
-    alone = len(names) < 2
-    size = (WIDE, HIGH) if alone else (PANEL_WIDE, PANEL_HIGH)
-    facet = {"field": "panel", "type": "nominal", "sort": names}
-    return {
-        "data": {"values": list(records)},
-        "facet": {**facet, "header": {"labels": any(names)}},
-        "columns": 1 if alone else 2,
-        "spec": {"layer": list(layers), "width": size[0], "height": height or size[1]},
-        **({"resolve": {"scale": shared}} if shared else {}),
-    }

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 from accelbench.analysis.points import Point
-from accelbench.report.charts.chart import MOST_PANELS, Chart, Drawn, Spec, Subject
-from accelbench.report.charts.look import INK
-from accelbench.report.charts.marks import Record, dots, measure, panels, record, tooltip
-from accelbench.report.charts.words import counted, safe, way
+from accelbench.analysis.questions import Key, values
+from accelbench.core.provenance import COMPARABLE
+from accelbench.report.charts.axes import Axis, Spec, own_axes, shared
+from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.look import INK, PANEL_HIGH, PANEL_WIDE
+from accelbench.report.charts.marks import (
+    Record,
+    dots,
+    hardware_legend,
+    kind_legend,
+    record,
+    tooltip,
+)
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, told, varied
 
 _LATENCY, _THROUGHPUT = "latency of a batch, ms", "throughput, items/s"
-#: Labels of more marks than this stand on each other.
-_MOST_LABELS = 6
+#: A front of more has its fastest named.
+_MOST_NAMED = 6
+#: Numbers nearer to each other than this, in pixels, would lie on each other.
+_NEAR = 11
+#: What is said of each number, where not all marks of its panel have it in common.
+_WAYS = (PLACE, "runtime", "precision", "batch_size")
+_TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
 def front(places: Sequence[tuple[float, float]]) -> list[bool]:
@@ -29,63 +47,114 @@ def front(places: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def _drawn(subject: Subject) -> Drawn | None:
-    asked: dict[tuple[str, str], list[Point]] = {}
-    for one in subject.points:
-        if one.timed and one.latency and one.throughput:
-            key = (str(one.row.get("model")), str(one.row.get("mode")))
-            asked.setdefault(key, []).append(one)
-    several = [(key, found) for key, found in asked.items() if len(found) > 2]
+    known = [one for one in subject.points if one.latency and one.throughput]
+    timed = [one for one in known if one.timed]
+    asked: dict[Key, list[Point]] = {}
+    for one in timed:
+        asked.setdefault((one.machine, *values(one.row, ALIKE)), []).append(one)
+    several = [found for found in asked.values() if len(found) > 2]
     if not several:
         return None
-    shown = sorted(several, key=lambda one: -len(one[1]))[:MOST_PANELS]
-    records: list[Record] = []
-    for (model, mode), found in shown:
-        places = [
-            (p.latency.value, p.throughput.value) for p in found if p.latency and p.throughput
-        ]
-        best = front(places)
-        labels = sum(best) <= _MOST_LABELS
-        for one, (latency, rate), good in zip(found, places, best, strict=True):
-            assert one.throughput is not None
-            panel = safe(f"{model}, {mode}", 48)
-            batch = one.row.get("batch_size") or 1
-            name = f"{way(one.row, ('hardware',))} · {batch}" if good else ""
-            records.append(
-                record(one, one.throughput, panel=panel, ms=latency, value=rate)
-                | {"front": good, "name": name if labels else ""}
-            )
-    notes = ["On the line: what no other beats in both, with its engine, precision and batch."]
-    if len(several) > len(shown):
-        notes.append(f"{counted(len(several) - len(shown), 'more model')} not drawn.")
-    return Drawn(_body(records), [one for _, found in shown for one in found], notes, records)
+    shown = sorted(several, key=lambda found: -len(found))[:MOST_PANELS]
+    groups = [_records(found) for found in shown]
+    across = shared(_LATENCY, [[one["ms"] for one in group] for group in groups])
+    up = shared(_THROUGHPUT, [[one["value"] for one in group] for group in groups])
+    titles = [safe(found[0].row.get("model"), 36) for found in shown]
+    panels = [
+        Panel(title, _named(found, records), records, _layers(records, x, y))
+        for title, found, records, x, y in zip(titles, shown, groups, across, up, strict=True)
+    ]
+    notes = [
+        "On the line, numbered: what no other one measured beats in both.",
+        *(own_axes(across) or own_axes(up)),
+        *left_out(len(several) - len(shown), "panel", advice="name the models to see"),
+        *emulated(len(known) - len(timed)),
+    ]
+    drawn = [one for found in shown for one in found]
+    everything = [one for group in groups for one in group]
+    legends = [*kind_legend(everything), *hardware_legend(everything)]
+    return Drawn(arranged(panels, legends), drawn, notes, everything)
 
 
-def _body(records: Sequence[Record]) -> Spec:
-    place = {
-        "x": measure("ms", _LATENCY, [one["ms"] for one in records]),
-        "y": measure("value", _THROUGHPUT, [one["value"] for one in records]),
-    }
+def _records(found: Sequence[Point]) -> list[Record]:
+    """With the number of each that is on the front; what nobody measured is on none."""
+    records = []
+    for one in found:
+        assert one.latency is not None
+        assert one.throughput is not None
+        more = {"ms": one.latency.value, "low": None, "high": None}
+        records.append(record(one, one.throughput) | more)
+    real = [i for i, one in enumerate(found) if one.kind in COMPARABLE]
+    best = front([(records[i]["ms"], records[i]["value"]) for i in real])
+    on_it = [i for i, good in zip(real, best, strict=True) if good]
+    ranks = {i: n for n, i in enumerate(sorted(on_it, key=lambda i: records[i]["ms"]), 1)}
+    return [
+        {**one, "front": i in ranks, "number": ranks.get(i, 0)} for i, one in enumerate(records)
+    ]
+
+
+def _named(found: Sequence[Point], records: Sequence[Record]) -> list[str]:
+    """What each number is: there is no room beside the marks."""
+    names = told(found, _TOLD, varied(found, _WAYS), 44)
+    numbered = sorted(
+        (one["number"], name)
+        for one, name in zip(records, names.apart, strict=True)
+        if one["front"]
+    )
+    lines = [f"{number}  {name}" for number, name in numbered]
+    more = len(lines) - _MOST_NAMED
+    rest = [f"and {more} more"] if more > 0 else []
+    return [names.together, *lines[:_MOST_NAMED], *rest]
+
+
+def _layers(records: Sequence[Record], across: Axis, up: Axis) -> list[Spec]:
+    place = {"x": across.of("ms"), "y": up.of("value")}
     best = [{"filter": "datum.front"}]
-    line = {
+    line: Spec = {
         "transform": best,
         "mark": {"type": "line", "interpolate": "step-after", "color": INK, "strokeWidth": 1.2},
         "encoding": place,
     }
-    marks = dots(records, {**place, "tooltip": tooltip(_THROUGHPUT, records)}, 60)
-    marks["encoding"]["opacity"] = {"condition": {"test": "datum.front", "value": 1}, "value": 0.3}
-    names = {
-        "transform": [{"filter": "datum.name !== ''"}],
-        "mark": {
-            "type": "text",
-            "align": "left",
-            "dx": 7,
-            "dy": 10,
-            "fontSize": 10.5,
-            "color": INK,
-        },
-        "encoding": {**place, "text": {"field": "name"}},
-    }
-    return panels([line, marks, names], records, x="independent", y="independent")
+    told_of = [*tooltip(_THROUGHPUT, records), {"field": "ms", "title": _LATENCY}]
+    marks = dots({**place, "tooltip": told_of}, 60)
+    marks["encoding"]["opacity"] = {"condition": {"test": "datum.front", "value": 1}, "value": 0.35}
+    return [line, marks, *_numbers(records, place, across, up)]
+
+
+def _numbers(records: Sequence[Record], place: Spec, across: Axis, up: Axis) -> list[Spec]:
+    """Above their marks, and below where the one before would be in the way."""
+    on_it = sorted((one for one in records if one["front"]), key=lambda one: one["number"])
+    above: list[Record] = []
+    below: list[Record] = []
+    last = {"above": (-99.0, -99.0), "below": (-99.0, -99.0)}
+    for one in on_it[:_MOST_NAMED]:
+        at = (_pixel(one["ms"], across) * PANEL_WIDE, _pixel(one["value"], up) * PANEL_HIGH)
+        side = "above" if _apart(at, last["above"]) else "below"
+        if not _apart(at, last[side]):
+            continue
+        last[side] = at
+        (above if side == "above" else below).append(one)
+    mark: Spec = {"type": "text", "fontSize": 11.5, "fontWeight": 600, "color": INK}
+    return [
+        {
+            "data": {"values": several},
+            "mark": {**mark, "dy": dy},
+            "encoding": {**place, "text": {"field": "number"}},
+        }
+        for several, dy in ((above, -10), (below, 12))
+        if several
+    ]
+
+
+def _apart(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return abs(one[0] - other[0]) > _NEAR or abs(one[1] - other[1]) > _NEAR
+
+
+def _pixel(value: float, axis: Axis) -> float:
+    """How far along its axis it stands."""
+    if axis.log:
+        return log(value / axis.low) / log(axis.high / axis.low)
+    return (value - axis.low) / (axis.high - axis.low)
 
 
 PARETO = Chart(

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.analysis.points import Point
-from accelbench.report.charts.chart import Chart, Drawn, Roof, Spec, Subject
-from accelbench.report.charts.marks import NUMBER, Record, dots, hardware_colour, panels, record
-from accelbench.report.charts.words import cells, counted, safe
+from accelbench.hardware.colours import colour_of
+from accelbench.report.charts.axes import Spec, axis
+from accelbench.report.charts.chart import Chart, Drawn, Roof, Subject
+from accelbench.report.charts.look import INK, dash_scale
+from accelbench.report.charts.marks import (
+    COLOUR,
+    Record,
+    dots,
+    hardware_legend,
+    kind_legend,
+    record,
+    tooltip,
+)
+from accelbench.report.charts.panels import Panel, arranged
+from accelbench.report.charts.phrases import emulated, left_out, listed, safe
+from accelbench.report.charts.words import short_device
 
-_X, _Y = "operations a byte, FLOP/B (log)", "operations a second, GFLOP/s (log)"
+_X, _Y = "operations a byte, FLOP/B", "operations a second, GFLOP/s"
 _MOST = 400
 
 
@@ -17,14 +30,13 @@ def _drawn(subject: Subject) -> Drawn | None:
     known = [
         one
         for one in subject.points
-        if one.timed and one.latency and one.metric("flops") and one.metric("bytes_moved")
+        if one.latency and one.metric("flops") and one.metric("bytes_moved")
     ]
-    if not known:
+    timed = [one for one in known if one.timed]
+    if not timed:
         return None
-    shown = known[:_MOST]
+    shown = timed[:_MOST]
     records = [_cell(one) for one in shown]
-    for one, name in zip(records, cells([one.row for one in shown]), strict=True):
-        one["name"] = name
     there = {one["hardware"] for one in records}
     roofs = [one for one in subject.roofs if one.hardware in there]
     reach = [one["intensity"] for one in records]
@@ -32,9 +44,9 @@ def _drawn(subject: Subject) -> Drawn | None:
     notes = ["Operations and bytes are counted from the model, not measured."]
     notes += sorted({f"{safe(one.name)}, {one.precision}: {one.source}" for one in roofs})
     if bare := sorted(there - {one.hardware for one in roofs}):
-        notes.append(f"The limits of {', '.join(bare)} are not known: there is no roof.")
-    if len(known) > _MOST:
-        notes.append(f"{counted(len(known) - _MOST, 'more cell')} not drawn.")
+        notes.append(f"No roof, as its limits are not known: {listed(bare)}.")
+    notes += left_out(len(timed) - _MOST, "cell")
+    notes += emulated(len(known) - len(timed))
     return Drawn(_body(records, lines), shown, notes, records)
 
 
@@ -44,7 +56,7 @@ def _cell(point: Point) -> Record:
     assert moved is not None
     assert point.latency is not None
     rate = flops.value / point.latency.value / 1e6
-    more = {"intensity": flops.value / moved.value, "value": rate, "panel": ""}
+    more = {"intensity": flops.value / moved.value, "value": rate}
     return record(point, point.latency) | more | {"low": None, "high": None}
 
 
@@ -54,13 +66,14 @@ def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
     low, high = min(*reach, ridge) / 2, max(*reach, ridge) * 2
     about = {
         "hardware": safe(roof.hardware),
-        "roof": safe(f"{roof.name} {roof.precision}", 60),
-        "panel": "",
+        "colour": colour_of(roof.hardware),
+        "roof": safe(f"{short_device(roof.name)}, {roof.precision}", 60),
     }
     return [
         {
             **about,
             "intensity": x,
+            "end": x == high,
             "limit": min(roof.operations_per_second, x * roof.bytes_per_second) / 1e9,
         }
         for x in (low, ridge, high)
@@ -68,26 +81,40 @@ def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
 
 
 def _body(records: Sequence[Record], lines: Sequence[Record]) -> Spec:
-    log = {"type": "log", "nice": False, "padding": 8}
-    x: Spec = {"field": "intensity", "type": "quantitative", "title": _X, "scale": log}
-    y: Spec = {"field": "value", "type": "quantitative", "title": _Y, "scale": log}
-    x["axis"] = y["axis"] = {"format": NUMBER, "labelOverlap": True}
-    roofs: list[Spec] = [
-        {
-            "transform": [{"filter": "isValid(datum.limit)"}],
-            "mark": {"type": "line", "strokeWidth": 2},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "limit"},
-                "color": hardware_colour([*records, *lines], legend=None),
-                "strokeDash": {"field": "roof", "type": "nominal", "legend": {"title": "roof"}},
-            },
-        }
-    ]
-    told = [{"field": n} for n in ("name", "intensity", "value")]
-    marks = dots(records, {"x": x, "y": y, "tooltip": told}, 60)
-    marks["transform"] = [{"filter": "isValid(datum.value)"}]
-    return panels([*(roofs if lines else []), marks], [*records, *lines])
+    everything = [*records, *lines]
+    x = axis(_X, [one["intensity"] for one in everything], log=True).of("intensity")
+    heights = [one.get(name) for one in everything for name in ("value", "limit")]
+    up = axis(_Y, heights, log=True)
+    told = [*tooltip(_Y, records), {"field": "intensity", "title": _X, "format": ",.3~r"}]
+    marks = dots({"x": x, "y": up.of("value"), "tooltip": told}, 50)
+    marks["encoding"]["opacity"] = {"value": 0.85}
+    layers = [*_roofs(lines, x, up.of("limit")), marks]
+    legends = [*kind_legend(records), *hardware_legend(records)]
+    return arranged([Panel("", (), records, layers)], legends)
+
+
+def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
+    """Each in its platform's colour, with its name on its flat: a legend would be far off."""
+    if not lines:
+        return []
+    names = list(dict.fromkeys(one["roof"] for one in lines))
+    dash: Spec = {
+        "field": "roof",
+        "type": "nominal",
+        "scale": dash_scale(names),
+        "legend": None,
+    }
+    line: Spec = {
+        "data": {"values": list(lines)},
+        "mark": {"type": "line", "strokeWidth": 2},
+        "encoding": {"x": x, "y": y, "stroke": COLOUR, "strokeDash": dash},
+    }
+    said: Spec = {
+        "data": {"values": [one for one in lines if one["end"]]},
+        "mark": {"type": "text", "align": "right", "dy": -7, "fontSize": 11.5, "color": INK},
+        "encoding": {"x": x, "y": y, "text": {"field": "roof"}},
+    }
+    return [line, said]
 
 
 ROOFLINE = Chart(

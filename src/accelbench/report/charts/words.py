@@ -1,91 +1,162 @@
-"""Words in pictures: names that anybody may have chosen, made harmless and short. Pure."""
+"""What the cells of a picture are called: by what tells them apart, and no more than that. Pure."""
 
 from __future__ import annotations
 
-import unicodedata
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from accelbench.analysis.points import Point
 from accelbench.core.columns import ASKED
+from accelbench.report.charts.phrases import safe
 
-#: A name longer than this is cut in its middle: ends tell names apart.
-_LONGEST = 42
+#: The platform, or the device where a platform has several: no column, but what people think of.
+PLACE = "place"
+#: How something ran, which is what lines and bars differ in.
+WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", "machine", "kind")
+_ALONG = ("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options")
+#: What a panel's cells have in common, however they ran and in whichever batch: the same work.
+ALIKE = tuple(name for name in ASKED if name not in (*_ALONG, "batch_size"))
+#: What was asked, in the order in which people think of it.
+EVERYTHING = tuple(
+    dict.fromkeys(
+        (
+            *("model", "mode", PLACE, "runtime", "precision", "batch_size"),
+            *(name for name in ASKED if name not in ("hardware", "device_name")),
+            *("machine", "kind"),
+        )
+    )
+)
+#: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
+_COMMON = (
+    *("mode", PLACE, "runtime", "precision", "batch_size", "sequence_length", "image_size"),
+    *("audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
+)
+_SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
+_BARE = (*("model", "mode", PLACE, "runtime", "precision"), "scenario", "machine", "kind")
+
+#: Of a device's name what its platform's colour and its number say already.
+_NOISE = re.compile(
+    r"\b(NVIDIA|GeForce|Tesla|Quadro|AMD|ATI|Radeon|Intel|Qualcomm|Apple|Google|Samsung|Graphics"
+    r"|CPU|GPU|Generation|Processor|\d+-Core)\b|\((R|TM|C|Proxy)\)|@.*",
+    re.IGNORECASE,
+)
 
 
-def safe(text: Any, longest: int = _LONGEST) -> str:
-    """Without control characters and without those that turn the direction of what follows.
+def short_device(name: str) -> str:
+    """RTX 4090 for NVIDIA GeForce RTX 4090; the whole name where nothing else is left."""
+    return " ".join(_NOISE.sub(" ", name).split()) or name
 
-    A picture is text of somebody's in an XML file: a zero byte would break it, and U+202E would
-    turn what stands beside it round.
+
+@dataclass(frozen=True)
+class Told:
+    """Names of several cells.
+
+    Attributes:
+        apart: of each what tells it from the others; alike where nothing does.
+        together: what all have in common.
     """
-    plain = "".join("\ufffd" if unicodedata.category(one)[0] == "C" else one for one in str(text))
-    if len(plain) <= longest:
-        return plain
-    head = longest // 2
-    return f"{plain[:head]}…{plain[-(longest - head - 1) :]}"
+
+    apart: Sequence[str]
+    together: str
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """3 cells, 1 cell."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+def told(
+    points: Sequence[Point],
+    columns: Sequence[str] = EVERYTHING,
+    always: Iterable[str] = (),
+    longest: int = 44,
+) -> Told:
+    """Names them by the first columns that tell them apart.
 
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """The first of them, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def days(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """From which day to which they were measured; nothing where nobody knows."""
-    known = sorted({str(row["started_at"])[:10] for row in rows if row.get("started_at")})
-    if not known:
-        return []
-    return [known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"]
-
-
-def way(row: Mapping[str, Any], but: Iterable[str] = ()) -> str:
-    """How it ran: its platform, engine and precision, but for what is told elsewhere."""
-    left_out = set(but)
-    names = ("hardware", "runtime", "precision")
-    parts = [str(row.get(name)) for name in names if name not in left_out and row.get(name)]
-    parts += ["compiled"] if row.get("compiled") and row.get("runtime") == "pytorch" else []
-    return safe(" · ".join(parts))
-
-
-def apart(rows: Sequence[Mapping[str, Any]], but: Iterable[str] = ()) -> list[str]:
-    """Of each row, in words, what tells its question from the others': no more than it takes."""
-    left_out = set(but)
-    names = [name for name in (*_FIRST, *ASKED) if name not in left_out]
-    told: list[tuple[str, ...]] = [()] * len(rows)
+    Args:
+        points: the cells, at least one.
+        columns: what may be told of them.
+        always: of these, what is told of each even where others tell it apart.
+        longest: more characters of a name are cut.
+    """
+    rows = _named(points)
+    needed = set(always)
     chosen: list[str] = []
-    for name in dict.fromkeys(names):
-        finer = [(*key, str(row.get(name))) for key, row in zip(told, rows, strict=True)]
-        if len(set(finer)) > len(set(told)):
-            told, chosen = finer, [*chosen, name]
-    return [
-        safe(" · ".join(_word(n, row[n]) for n in chosen if row.get(n) is not None), 60)
-        for row in rows
-    ]
+    keys: list[tuple[str, ...]] = [()] * len(rows)
+    for name in columns:
+        finer = [(*key, str(row.get(name))) for key, row in zip(keys, rows, strict=True)]
+        if len(set(finer)) > len(set(keys)) or name in needed:
+            keys, chosen = finer, [*chosen, name]
+    apart = [safe(_joined(row, chosen), longest) for row in rows]
+    common = [n for n in _COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
+    return Told(apart, safe(_joined(rows[0], common), 60))
 
 
 def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A name for each of several cells: its model, and what tells it apart."""
-    words = apart(rows, ("model",))
+    """A name for each of several results: its model, and what tells it apart."""
+    points = [Point([row], "") for row in rows]
+    return [*told(points, EVERYTHING, ("model",), 64).apart] if points else []
+
+
+def varied(points: Sequence[Point], columns: Iterable[str]) -> list[str]:
+    """Those columns that not all cells have in common."""
+    rows = _named(points)
+    return [name for name in columns if len({str(row.get(name)) for row in rows}) > 1]
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """The same, those that are alike with a number: marks of one name would lie on each other."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
+
+
+def _named(points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Their rows with what no column says: place, machine, kind."""
+    devices: dict[str, set[str]] = {}
+    for one in points:
+        if one.row.get("device_name"):
+            devices.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
+    several = {platform for platform, names in devices.items() if len(names) > 1}
+    alone = len({_platform(one) for one in points}) == 1
     return [
-        safe(" · ".join(filter(None, (str(row.get("model")), more))), 64)
-        for row, more in zip(rows, words, strict=True)
+        {
+            **one.row,
+            PLACE: _place(one, devices, alone) if _platform(one) in several else _platform(one),
+            "machine": one.machine.split(" (")[0],
+            "kind": one.kind,
+        }
+        for one in points
     ]
 
 
-#: What people think of first.
-_FIRST = ("model", "mode", "hardware", "runtime", "precision", "batch_size")
+def _place(point: Point, devices: Mapping[str, set[str]], alone: bool) -> str:
+    name = str(point.row.get("device_name") or _platform(point))
+    others = devices[_platform(point)]
+    short = short_device(name)
+    if [short_device(other) for other in others].count(short) > 1:
+        short = name
+    return short if alone else f"{_platform(point)} {short}"
+
+
+def _platform(point: Point) -> str:
+    return str(point.row.get("hardware"))
+
+
+def _joined(row: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Their words; "openvino" and not "openvino · openvino"."""
+    words = (_word(name, row.get(name)) for name in names)
+    return " · ".join(dict.fromkeys(word for word in words if word))
 
 
 def _word(name: str, value: Any) -> str:
-    if name in _FIRST[:-1] or name in ("scenario", "device_name"):
-        return str(value)
+    if value is None or value == {}:
+        return ""
     if isinstance(value, bool):
-        return name if value else f"not {name}"
-    short = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
-    return f"{short.get(name, name.replace('_', ' '))} {value}"
+        return _SHORT.get(name, name) if value else f"not {name}"
+    if isinstance(value, Mapping):
+        return " ".join(f"{key.rpartition('.')[2]} {one}" for key, one in value.items())
+    if name in _BARE:
+        return str(value)
+    return f"{_SHORT.get(name, name.replace('_', ' '))} {value}"

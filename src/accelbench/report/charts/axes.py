@@ -1,0 +1,117 @@
+"""Axes of figures: where they begin and end, where their lines stand. Pure.
+
+Both are said in the specification, not left to the program that draws: panels can share them, and
+a logarithmic axis has a line at 1, 2, 5 or at each decade instead of at every digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Any
+
+Spec = dict[str, Any]
+
+#: 0.01, 100, 1,500: neither exponents nor thousandths called "m".
+NUMBER = ",.4~r"
+#: Values further apart than this are told apart on a logarithmic axis alone.
+_FAR = 12.0
+#: Panels share an axis unless they are further apart than this: lines would be flat.
+_SHARED = 300.0
+#: Lines at 1, 2, 5 over so many decades; at decades beyond; at every second one further on.
+_FINE, _COARSE = 2.2, 6.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a figure is, and from where to where it goes.
+
+    Attributes:
+        title: with its unit.
+        low: where it begins.
+        high: where it ends.
+        log: whether each step multiplies.
+    """
+
+    title: str
+    low: float
+    high: float
+    log: bool = False
+
+    def of(self, field: str, **more: Any) -> Spec:
+        """The channel that shows a field on it."""
+        scale: Spec = {"domain": [self.low, self.high], "nice": False}
+        axis: Spec = {"format": "~s" if self.high >= 1e6 else NUMBER, "labelOverlap": True}
+        axis |= {"values": decades(self.low, self.high)} if self.log else {"tickCount": 5}
+        return {
+            "field": field,
+            "type": "quantitative",
+            "title": f"{self.title} (log)" if self.log else self.title,
+            "scale": scale | ({"type": "log"} if self.log else {"zero": False}),
+            "axis": axis | more,
+        }
+
+
+def far(values: Iterable[float | None]) -> bool:
+    """Whether they are so far apart that a logarithmic axis alone shows all."""
+    known = _known(values)
+    return bool(known) and max(known) > _FAR * min(known)
+
+
+def axis(
+    title: str, values: Iterable[float | None], *, log: bool | None = None, zero: bool = True
+) -> Axis:
+    """An axis for these values: logarithmic where they are far apart, else from zero.
+
+    Args:
+        title: what they are, with the unit.
+        values: all that it has to hold, ends of intervals too.
+        log: whether it is, where that is not for the values to say.
+        zero: whether it begins there, where it is not logarithmic.
+    """
+    known = _known(values) or [1.0]
+    low, high = min(known), max(known)
+    if far(known) if log is None else log:
+        room = max((high / low) ** 0.07, 1.12)
+        return Axis(title, _round(low / room), _round(high * room), log=True)
+    room = 0.07 * (high if zero else (high - low) or high)
+    return Axis(title, 0.0 if zero else _round(low - room), _round(high + room))
+
+
+def shared(title: str, groups: Sequence[Sequence[float | None]], **more: bool) -> list[Axis]:
+    """One axis for each panel: the same one, unless they are too far apart for that."""
+    everything = [value for group in groups for value in group]
+    known = _known(everything)
+    log = far(everything)
+    if not known or max(known) <= _SHARED * min(known):
+        return [axis(title, everything, log=log, **more)] * len(groups)
+    return [axis(title, group, log=log, **more) for group in groups]
+
+
+def own_axes(axes: Sequence[Axis]) -> list[str]:
+    """What has to be said where panels do not share theirs."""
+    return ["Panels have axes of their own."] if len(set(axes)) > 1 else []
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Where a logarithmic axis has its lines."""
+    wide = log10(high / low)
+    digits = (1, 2, 5) if wide <= _FINE else (1,)
+    step = 2 if wide > _COARSE else 1
+    first = floor(log10(low))
+    found = [
+        float(f"{digit}e{power}")
+        for power in range(first - first % step, ceil(log10(high)) + 1, step)
+        for digit in digits
+    ]
+    return [one for one in found if low <= one <= high] or [_round(low), _round(high)]
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and value > 0]
+
+
+def _round(value: float) -> float:
+    """Ends of axes as a reader of the file likes them, and alike on every machine."""
+    return float(f"{value:.4g}")

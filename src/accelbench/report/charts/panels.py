@@ -1,0 +1,62 @@
+"""Panels: one view alone, or several beside each other under one legend. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.look import HIGH, PANEL_HIGH, PANEL_TITLE, PANEL_WIDE, WIDE
+
+#: More panels than this are no picture.
+MOST_PANELS = 8
+_COLUMNS = 2
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One view.
+
+    Attributes:
+        title: above it; none where the picture's own says all.
+        about: lines below the title: what all that is in it have in common.
+        records: its data.
+        layers: what is drawn of them.
+        height: where it is not the usual one.
+    """
+
+    title: str
+    about: Sequence[str]
+    records: Sequence[Mapping[str, Any]]
+    layers: Sequence[Spec]
+    height: int | Spec | None = None
+
+
+def arranged(panels: Sequence[Panel], legends: Sequence[Spec] = ()) -> Spec:
+    """All of them, two side by side; one alone is wider.
+
+    Args:
+        panels: at least one.
+        legends: layers that bring what is said of all panels; the first view has them.
+    """
+    first = replace(panels[0], layers=[*legends, *panels[0].layers])
+    if len(panels) == 1 and not first.title:
+        return _view(first, WIDE, HIGH)
+    wide, high = (WIDE, HIGH) if len(panels) == 1 else (PANEL_WIDE, PANEL_HIGH)
+    views = [{"title": _title(one), **_view(one, wide, high)} for one in (first, *panels[1:])]
+    return {"concat": views, "columns": min(len(panels), _COLUMNS), "spacing": 26}
+
+
+def _title(panel: Panel) -> Spec:
+    about = {"subtitle": [*panel.about]} if any(panel.about) else {}
+    return {**PANEL_TITLE, "text": panel.title, **about}
+
+
+def _view(panel: Panel, width: int, height: int) -> Spec:
+    return {
+        "data": {"values": list(panel.records)},
+        "width": width,
+        "height": panel.height or height,
+        "layer": list(panel.layers),
+    }

@@ -1,0 +1,66 @@
+"""What is said in pictures: names that anybody may have chosen, made harmless; figures. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from math import floor, log10
+from typing import Any
+
+#: A name longer than this is cut in its middle: ends tell names apart.
+_LONGEST = 42
+#: Digits of a figure that anybody reads beside a bar.
+_DIGITS = 3
+
+
+def safe(text: Any, longest: int = _LONGEST) -> str:
+    """Without control characters and without those that turn the direction of what follows.
+
+    A picture is text of somebody's in an XML file: a zero byte would break it, and U+202E would
+    turn what stands beside it round.
+    """
+    plain = "".join("\ufffd" if unicodedata.category(one)[0] == "C" else one for one in str(text))
+    if len(plain) <= longest:
+        return plain
+    head = longest // 2
+    return f"{plain[:head]}…{plain[-(longest - head - 1) :]}"
+
+
+def figure(value: float) -> str:
+    """Three digits, or as many as a whole number has, never an exponent: 0.153, 12.3, 1,240."""
+    if value == 0:
+        return "0"
+    places = max(0, _DIGITS - 1 - floor(log10(abs(value))))
+    return f"{value:,.{places}f}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """3 cells, 1 cell."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The first of them, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def left_out(number: int, one: str, many: str = "", advice: str = "narrow it down") -> list[str]:
+    """That there is more than is drawn, and how to see it; nothing where there is not."""
+    said = counted(number, f"more {one}", f"more {many or f'{one}s'}")
+    return [f"{said} not drawn: {advice}."] if number > 0 else []
+
+
+def emulated(number: int) -> list[str]:
+    """That some were measured on a stand-in for their device, and are on no axis of times."""
+    return [f"{counted(number, 'emulated cell')} not drawn: such times mean nothing."] * (
+        number > 0
+    )
+
+
+def days(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """From which day to which they were measured; nothing where nobody knows."""
+    known = sorted({str(row["started_at"])[:10] for row in rows if row.get("started_at")})
+    if not known:
+        return []
+    return [known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"]
