@@ -96,7 +96,9 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
         raise UsageError("The files have no results of what was asked for.")
     found = points(list(rows.values()), machines)
     names = sorted(set(machines.values()))
-    return Subject(found, samples, (), _matrix(list(rows.values())), (), ", ".join(names), tuple(rows.values()))
+    return Subject(
+        found, samples, (), _matrix(list(rows.values())), (), ", ".join(names), tuple(rows.values())
+    )
 
 
 def _where(filters: Filters) -> tuple[str, list[Any]]:

@@ -115,7 +115,7 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
         "encoding": {
             "x": x,
             "y": y,
-            "yOffset": {"field": "place", "type": "ordinal", "scale": {"paddingOuter": 1.6}},
+            "yOffset": {"field": "place", "type": "ordinal", "scale": {"paddingOuter": 1}},
             "shape": {"condition": {"test": out, "value": "cross"}, "value": "circle"},
             "stroke": {"condition": {"test": out, "value": ALERT}, "value": "#8c959f"},
             "opacity": {"condition": {"test": out, "value": 1}, "value": 0.4},

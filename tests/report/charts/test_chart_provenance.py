@@ -1,0 +1,134 @@
+"""Figures of another provenance are never taken for measured ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_up import result, results, subject
+
+from accelbench.analysis.points import points
+from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.look import PAPER
+from accelbench.report.charts.pareto import front
+
+TIMES = [name for name in CHARTS if name != "compatibility"]
+OF_ALL_KINDS = [
+    *("hardware-latency", "hardware-throughput", "hardware-memory", "latency-by-batch"),
+    *("throughput-by-batch", "memory-by-batch", "architecture", "pareto", "roofline"),
+]
+
+
+def drawn(name: str, given: Subject | None = None) -> Picture:
+    found = picture(CHARTS[name], given or subject())
+    assert found is not None
+    return found
+
+
+def marks(value: Any, kind: str) -> list[dict[str, Any]]:
+    """Marks of a type, wherever they are."""
+    if isinstance(value, list):
+        return [found for one in value for found in marks(one, kind)]
+    if not isinstance(value, dict):
+        return []
+    mark = value.get("mark")
+    own = [value] if isinstance(mark, dict) and mark.get("type") == kind else []
+    return own + [found for one in value.values() for found in marks(one, kind)]
+
+
+@pytest.mark.parametrize("name", OF_ALL_KINDS)
+def test_each_kind_is_painted_in_its_way(name: str) -> None:
+    paints: dict[str, set[tuple[str, str]]] = {}
+    for one in drawn(name).records:
+        paints.setdefault(one["kind"], set()).add((one["colour"], one["paint"]))
+    expected = {"measured", "imported", "predicted", "simulated"}
+    assert set(paints) == expected
+    assert all(paint == colour for colour, paint in paints["measured"])
+    assert all(paint == PAPER for _, paint in paints["imported"])
+    assert all(paint == f"{colour}44" for colour, paint in paints["predicted"])
+    assert all(paint == f"url(#hatch-{colour[1:]})" for colour, paint in paints["simulated"])
+
+
+@pytest.mark.parametrize("name", OF_ALL_KINDS)
+def test_the_subtitle_says_which_were_not_measured_here(name: str) -> None:
+    said = " ".join(drawn(name).about)
+    assert "imported: measured by others" in said
+    assert "predicted: band" in said
+    assert "simulated: hatched, measured by nobody" in said
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_what_was_emulated_is_on_no_axis_of_times_and_that_is_said(name: str) -> None:
+    found = drawn(name)
+    assert not [one for one in found.records if one.get("hardware") == "webgpu"]
+    assert any("emulated cell" in one and "not drawn" in one for one in found.about)
+
+
+def test_what_was_emulated_alone_is_no_picture() -> None:
+    rows = [result(hardware=name, emulated=True) for name in ("webgpu", "webnn")]
+    alone = Subject(points(rows))
+    assert not [name for name in TIMES if picture(CHARTS[name], alone)]
+
+
+def test_the_matrix_says_emulated_where_it_rates_nothing() -> None:
+    cells = [one for one in drawn("compatibility").records if one["hardware"] == "webgpu"]
+    assert {one["said"] for one in cells} == {"emulated"}
+
+
+def test_a_prediction_has_a_band_and_a_measurement_a_line() -> None:
+    bars = drawn("hardware-latency").spec
+    widths = {one["mark"]["strokeWidth"] for one in marks(bars, "rule")}
+    assert widths == {1.4, 9}
+    (band, *_) = marks(drawn("latency-by-batch").spec, "area")
+    assert "predicted" in band["transform"][0]["filter"]
+
+
+def test_measured_alone_needs_no_legend_of_kinds() -> None:
+    rows = [row for row in results() if row["provenance"] == "measured"]
+    found = drawn("latency-by-batch", Subject(points(rows)))
+    assert "imported" not in " ".join(found.about)
+    assert "hatch" not in str(found.spec)
+
+
+def test_what_nobody_measured_is_on_no_front() -> None:
+    on_it = {one["kind"] for one in drawn("pareto").records if one["front"]}
+    assert on_it == {"imported"}
+
+
+def test_a_front_is_of_one_work() -> None:
+    """A larger image is other work: it never beats a smaller one, nor is beaten by it."""
+    rows = [result(ms=10.0, batch_size=n) for n in (1, 2, 4)]
+    rows += [result(ms=40.0, batch_size=n, image_size=224) for n in (1, 2, 4)]
+    found = drawn("pareto", Subject(points(rows)))
+    titles = [one["title"]["subtitle"][0] for one in found.spec["concat"]]
+    assert len(titles) == 2
+    assert {title.rpartition(" ")[2] for title in titles} == {"64", "224"}
+
+
+def test_a_front_has_what_no_other_beats_in_both() -> None:
+    places = [(1.0, 100.0), (2.0, 90.0), (2.0, 150.0), (2.0, 150.0), (0.5, 10.0), (9.0, 150.0)]
+    assert front(places) == [True, False, True, True, True, False]
+
+
+def test_several_versions_of_an_import_are_one_bar_each() -> None:
+    """An import brings many versions at once: beside each other they would be stacked."""
+    rows = [
+        result(hardware=name, ms=ms, provenance="imported", conditions={"engine": version})
+        for name in ("cpu", "cuda")
+        for version, ms in (("torch 1.13", 9.0), ("torch 2.4", 7.0))
+    ]
+    found = drawn("hardware-latency", Subject(points(rows)))
+    assert [(one["bar"], one["value"]) for one in found.records] == [("cpu", 7.0), ("cuda", 7.0)]
+
+
+@pytest.mark.parametrize("name", ["hardware-latency", "framework", "latency-by-batch", "pareto"])
+def test_no_two_marks_of_one_panel_have_one_place_and_name(name: str) -> None:
+    view = drawn(name).spec
+    for panel in view.get("concat", [view]):
+        places = [
+            (one.get("bar") or one.get("line") or one.get("number"), one["batch"], one["kind"])
+            for one in panel["data"]["values"]
+            if one.get("front", True)
+        ]
+        assert len(set(places)) == len(places)
