@@ -1,0 +1,108 @@
+"""`accelbench report`: everything that is known of some results in one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from accelbench.cli.filters import filters_of
+from accelbench.cli.lists import SpacedLists
+from accelbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from accelbench.report.whole.contents import Report
+    from accelbench.report.whole.parts import Known
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_SUFFIXES = {"html": ".html", "markdown": ".md"}
+
+
+@app.command(cls=SpacedLists)
+def report(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    output: Path | None = typer.Option(
+        None, "--output", help="The file; else report.html or report.md. One there is refused."
+    ),
+    form: str | None = typer.Option(
+        None, "--format", help="html or markdown; else as the file's name says."
+    ),
+    title: str = typer.Option("accelbench report", "--title", help="Its heading."),
+    json_path: list[Path] = typer.Option(
+        [], "--json-path", help="Of this result file, instead of a database."
+    ),
+    input_dir: Path | None = typer.Option(
+        None, "--input-dir", help="Of the result files in this folder and below."
+    ),
+    run: list[str] = typer.Option([], "--run", help="Only these runs."),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name, id or source; else that of the newest result."
+    ),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
+    from accelbench.cli.lists import words
+    from accelbench.cli.plot import files_in
+    from accelbench.cli.reported import known_in, known_of
+    from accelbench.cli.stored import filled
+    from accelbench.report.whole.parts import report as made
+
+    form = _form(form, output)
+    path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
+    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
+    if run:
+        filters["run_id"] = tuple(words(run))
+    files = [*json_path, *files_in(input_dir)]
+    known: Known = (
+        known_of(files, filters) if files else known_in(filled(db or db_path), filters, machine)
+    )
+    written = write(path, made(known, title), form)
+    sys.stdout.writelines(f"{one}\n" for one in written)
+
+
+def write(path: Path, report: Report, form: str) -> list[Path]:
+    """Write it, and what belongs to it: Markdown has its pictures in a folder beside it."""
+    from accelbench.exchange.writing import write_exactly, write_over
+    from accelbench.report.charts import draw
+    from accelbench.report.whole.contents import Figure
+
+    if form == "html":
+        from accelbench.report.whole.as_html import html
+
+        text = html(report, draw.svg)
+        write_exactly(path, lambda place: _put(place, text))
+        return [path]
+    from accelbench.report.whole.as_markdown import markdown
+
+    beside = path.with_name(f"{path.stem}-charts")
+    figures = [b.picture for s in report.sections for b in s.blocks if isinstance(b, Figure)]
+    names = {one.chart.name: f"{beside.name}/{one.chart.name}.png" for one in figures}
+    text = markdown(report, names)
+    write_exactly(path, lambda place: _put(place, text))
+    for one in figures:
+        write_over(beside / f"{one.chart.name}.png", draw.png(one.spec))
+    return [path, *(beside / f"{one.chart.name}.png" for one in figures)]
+
+
+def _put(place: Path, text: str) -> None:
+    place.write_text(text, encoding="utf-8")
+
+
+def _form(asked: str | None, output: Path | None) -> str:
+    by_suffix = {".html": "html", ".htm": "html", ".md": "markdown"}
+    form = (asked or (by_suffix.get(output.suffix.lower(), "html") if output else "html")).lower()
+    form = {"md": "markdown"}.get(form, form)
+    if form not in _SUFFIXES:
+        raise UsageError(f"There is no format {asked!r}.", f"Formats: {', '.join(_SUFFIXES)}.")
+    return form

@@ -1,0 +1,323 @@
+"""The sections of a report, from what is known. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.analysis.cells import Availability, Matrix
+from accelbench.analysis.matrix import RULE
+from accelbench.analysis.points import Point, Span
+from accelbench.analysis.questions import Row
+from accelbench.analysis.summary import summary
+from accelbench.core.columns import BY_NAME
+from accelbench.core.words import Status
+from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.words import told
+from accelbench.report.matrix import mark
+from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
+
+#: More lines of what a chart shows are in the database, and in `db export`.
+_MOST_DRAWN = 200
+
+
+@dataclass(frozen=True)
+class Known:
+    """All that a report is made of."""
+
+    subject: Subject
+    runs: Sequence[Mapping[str, Any]]  # of benchmark_runs
+    source: str  # the database, or the files
+    made_at: str
+
+
+def report(known: Known, title: str = "accelbench report") -> Report:
+    """All of it."""
+    sections = [
+        Section("Summary", [Text(summary(known.subject.rows, known.subject.points), listed=True)]),
+        _results(known),
+        *_charts(known.subject),
+        *_matrix(known.subject.matrix),
+        _verification(known),
+        *_refusals(known),
+        _environment(known),
+        _computed(),
+    ]
+    about = [
+        f"{known.subject.machine} · {known.source}",
+        f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
+    ]
+    return Report(title, about, sections)
+
+
+# -- figures
+
+
+def _results(known: Known) -> Section:
+    points = sorted(known.subject.points, key=_place)
+    headers = (
+        *(
+            "cell",
+            "figures",
+            "latency, ms",
+            "95 % interval",
+            "items/s",
+            "peak MB",
+            "first step, ms",
+        ),
+        *("launches", "samples", "quality"),
+    )
+    names = _names(points)
+    rows = [_cell(one, name) for one, name in zip(points, names, strict=True)]
+    caption = "Every cell: the median launch of its newest run"
+    table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption)
+    return Section("Results", [table if rows else Text(["There are no figures."])])
+
+
+def _place(point: Point) -> tuple[Any, ...]:
+    """By what people look for first."""
+    row = point.row
+    words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
+    return (*words, int(row.get("batch_size") or 0))
+
+
+def _names(points: Sequence[Point]) -> Sequence[str]:
+    return told(points, always=("model",), longest=72).apart if points else []
+
+
+def _cell(point: Point, name: str) -> list[str]:
+    latency, timed = point.latency, point.timed
+    first = point.metric("first_inference_ms")
+    return [
+        name,
+        point.kind,
+        figure(latency) if timed else "n/a",
+        _interval(latency, len(point.rows)) if timed else "",
+        figure(point.throughput) if timed else "n/a",
+        figure(point.memory),
+        figure(first) if timed else "n/a",
+        str(len(point.rows)),
+        f"{point.samples:,}" if point.samples else "n/a",
+        ", ".join(sorted({str(row["quality"]) for row in point.rows if row.get("quality")})),
+    ]
+
+
+def _interval(span: Span | None, launches: int) -> str:
+    if span is None or span.low is None or span.high is None:
+        return ""
+    said = f"{span.low:.4g} to {span.high:.4g}"
+    return said if launches > 1 else f"{said}, within the launch"
+
+
+def figure(span: Span | None) -> str:
+    """Four digits, as many as such figures carry."""
+    if span is None:
+        return "n/a"
+    return f"{span.value:,.0f}" if span.value >= 1e4 else f"{span.value:.4g}"
+
+
+# -- pictures
+
+
+def _charts(subject: Subject) -> Iterable[Section]:
+    drawn = [found for one in CHARTS.values() if (found := picture(one, subject)) is not None]
+    for one in drawn:
+        yield Section(one.chart.title, [Figure(one, _drawn(one))])
+
+
+def _drawn(one: Picture) -> Table:
+    """What a picture shows, for whoever cannot see it."""
+    told = [
+        {name: value for name, value in record.items() if name not in ("paint", "panel", "place")}
+        for record in one.records[:_MOST_DRAWN]
+    ]
+    headers = list(
+        dict.fromkeys(
+            name for record in told for name, value in record.items() if value not in (None, "")
+        )
+    )
+    rows = [[_said(record.get(name)) for name in headers] for record in told]
+    number = frozenset(
+        i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in told)
+    )
+    more = len(one.records) - len(told)
+    caption = (
+        f"Figures of this chart{f' (the first {len(told)} of {len(one.records)})' if more else ''}"
+    )
+    return Table(headers or ["nothing"], rows, number, caption, folded=True)
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# -- matrix
+
+
+def _matrix(matrix: Matrix | None) -> Iterable[Section]:
+    if matrix is None or not matrix.models:
+        return
+    headers = ["model", *matrix.hardware]
+    rows = [
+        [line.name, *(mark(line.cells[name]) for name in matrix.hardware)] for line in matrix.models
+    ]
+    why = [
+        [line.name, name, cell.availability.value, cell.reason]
+        for line in matrix.models
+        for name, cell in line.cells.items()
+        if cell.reason and cell.availability is not Availability.NOT_AVAILABLE
+    ]
+    yield Section(
+        "Compatibility matrix",
+        [
+            Table(headers, rows, caption="Inference in fp32"),
+            Table(["model", "hardware", "state", "reason"], why, caption="Reasons", folded=True),
+            Text(RULE, listed=True),
+        ],
+    )
+
+
+# -- trust
+
+
+def _verification(known: Known) -> Section:
+    done = [row for row in known.subject.rows if row.get("status") == Status.OK]
+    rows = [
+        [
+            name,
+            str(row.get("verification") or "not_done"),
+            _said(row.get("verification_error")),
+            _said(row.get("verification_tolerance")),
+            str(row.get("self_check") or "not_done"),
+            "; ".join(map(str, row.get("workarounds") or ())),
+        ]
+        for row, name in _once(done)
+    ]
+    headers = ("cell", "outputs", "error", "tolerance", "self-check", "workarounds")
+    blocks: list[Block] = [
+        Text([_OUTPUTS]),
+        Table(headers, rows, frozenset({2, 3}), "Every cell", folded=len(rows) > 40),
+    ]
+    warned = Counter(str(one) for row in done for one in row.get("warnings") or ())
+    if warned:
+        said = [[text, f"{number:,}"] for text, number in warned.most_common(40)]
+        blocks.append(Table(("warning", "launches"), said, frozenset({1}), "Warnings"))
+    return Section("Verification and workarounds", blocks)
+
+
+def _once(rows: Sequence[Row]) -> list[tuple[Row, str]]:
+    """The first launch of each cell, with the cell's name."""
+    first = {
+        (row.get("case_id"), row.get("device_fingerprint"), row.get("runtime")): row
+        for row in reversed(rows)
+    }
+    kept = list(reversed(first.values()))
+    return list(zip(kept, _names([Point([row], "") for row in kept]), strict=True))
+
+
+def _refusals(known: Known) -> Iterable[Section]:
+    bad = [row for row in known.subject.rows if row.get("status") != Status.OK]
+    if not bad:
+        return
+    rows = [
+        [
+            name,
+            *(str(row.get(n) or "") for n in ("status", "reason", "message", "advice")),
+        ]
+        for row, name in _once(bad)
+    ]
+    headers = ("cell", "status", "reason", "what happened", "what to do")
+    yield Section("Without a figure", [Table(headers, rows, caption="And why")])
+
+
+# -- around it
+
+
+_PACKAGES = "packages"
+
+
+def _environment(known: Known) -> Section:
+    runs = [
+        [
+            str(run.get("run_id")),
+            str(run.get("label") or ""),
+            str(run.get("started_at") or "")[:19],
+            str(run.get("status") or ""),
+            str(run.get("git_commit") or "")[:12],
+            str(run.get("command") or ""),
+        ]
+        for run in known.runs
+    ]
+    blocks: list[Block] = []
+    if runs:
+        headers = ("run", "label", "began (UTC)", "status", "commit", "command")
+        blocks.append(Table(headers, runs, caption="Runs", folded=len(runs) > 20))
+    said: dict[str, set[str]] = {}
+    for run in known.runs:
+        for name, value in _flat(_object(run.get("environment"))):
+            said.setdefault(name, set()).add(value)
+    if said:
+        rows = [[name, " · ".join(sorted(values))] for name, values in sorted(said.items())]
+        blocks.append(Table(("what", "value"), rows, caption="Machine and software"))
+    return Section("Environment", blocks or [Text(["Nothing is known of it."])])
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    found = json.loads(value) if isinstance(value, str) else value
+    return found if isinstance(found, Mapping) else {}
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, "" if name == _PACKAGES else f"{before}{name} ")
+        elif value not in (None, ""):
+            yield f"{before}{name}".replace("_", " "), str(value)
+
+
+_OUTPUTS = (
+    "Outputs are held against PyTorch's in fp32 on the CPU, with the same weights and inputs. An"
+    " error is in parts of what other inputs change; a workaround is a declared change that made a"
+    " cell run."
+)
+_METHOD = (
+    (
+        "A cell is what was asked: a model at a size, on a device, by an engine, in a precision."
+        " Its figure is the median over launches of the newest run, each launch a fresh process."
+    ),
+    (
+        "With two launches and more the interval is of them: Student's t on the logarithms of their"
+        " medians, 95 %. With one it is of the samples within it, corrected for how alike"
+        " neighbours are, and says nothing of how launches differ."
+    ),
+    (
+        "Outliers are marked, never dropped. A speed-up compares the time of an item, with Welch's"
+        " interval on logarithms. Emulated times mean nothing and are not shown."
+    ),
+    (
+        "Imported figures are others' own; predicted and simulated ones nobody measured, and they"
+        " are in no comparison."
+    ),
+)
+#: The columns whose figures a report shows.
+_SHOWN = (
+    *("latency_p50_ms", "latency_ci_low_ms", "throughput", "memory_peak_mb", "first_inference_ms"),
+    *("build_ms", "load_ms", "compile_ms", "sample_count", "outlier_count", "quality"),
+    *("verification_error", "verification_tolerance", "flops", "bytes_moved"),
+)
+
+
+def _computed() -> Section:
+    rows = [
+        [one.header or name, one.unit or "", one.doc] for name in _SHOWN for one in (BY_NAME[name],)
+    ]
+    return Section(
+        "How each figure was computed",
+        [Text(_METHOD), Table(("figure", "unit", "what it is"), rows, caption="Columns")],
+    )

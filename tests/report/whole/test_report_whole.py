@@ -1,0 +1,159 @@
+"""The report: what it says, and that nothing in it is more than text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from asked_rows import row
+
+from accelbench.analysis.points import points
+from accelbench.report.charts import draw
+from accelbench.report.charts.chart import Subject
+from accelbench.report.whole.as_html import html
+from accelbench.report.whole.as_markdown import markdown
+from accelbench.report.whole.contents import Figure, Report, Table
+from accelbench.report.whole.parts import Known, report
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "'; DROP TABLE benchmark_results; --",
+    "../../etc/passwd",
+    "\U0001f600 emoji",
+    "\u202eright to left",
+    'a"onmouseover="alert(1)',
+    "| a | table | `code` ![](http://example.com/x.png)",
+)
+
+
+def measured(number: int, **changes: Any) -> dict[str, Any]:
+    figures = {
+        "result_id": f"x{number}",
+        "case_id": f"c{number}",
+        "latency_p50_ms": 8.0 + number,
+        "latency_mean_ms": 8.0 + number,
+        "throughput": 125.0,
+        "memory_peak_mb": 100.0,
+        "sample_count": 50,
+        "started_at": "2026-01-02T03:04:05.000000Z",
+    }
+    return row(**(figures | changes))
+
+
+def known(*rows: dict[str, Any]) -> Known:
+    subject = Subject(points(rows), machine="lab (A processor, 2 CPUs, 16 GiB)", rows=rows)
+    run = {
+        "run_id": "r1",
+        "command": "accelbench run bert-tiny",
+        "environment": {"os": "Linux", "packages": {"torch": "2.13.0"}},
+    }
+    return Known(subject, [run], "lab.duckdb", "2026-01-03T00:00:00Z")
+
+
+def two_platforms() -> Known:
+    fast = [measured(n, hardware="cuda", device_name="A card", launch=n) for n in range(2)]
+    slow = [measured(n + 4, launch=n, batch_size=4) for n in range(2)]
+    gone = row(model="vit-tiny", status="failed", reason="wrong_outputs", message="off by 0.4")
+    return known(*fast, *slow, measured(9), gone)
+
+
+def titles(made: Report) -> list[str]:
+    return [one.title for one in made.sections]
+
+
+def tables(made: Report, title: str) -> list[Table]:
+    (section,) = [one for one in made.sections if one.title == title]
+    return [block for block in section.blocks if isinstance(block, Table)]
+
+
+def test_it_says_what_there_is_and_what_there_is_not() -> None:
+    made = report(two_platforms())
+    assert titles(made)[:2] == ["Summary", "Results"]
+    assert titles(made)[-2:] == ["Environment", "How each figure was computed"]
+    summary = html(made, draw.svg).partition("Results")[0]
+    assert "1 were wrong, and have no figures" in html(made, draw.svg)
+    assert "lab (A processor, 2 CPUs, 16 GiB)" in summary
+    (results,) = tables(made, "Results")
+    assert len(results.rows) == 3
+    assert [one[2] for one in results.rows] == [
+        "17",
+        "12.5",
+        "8.5",
+    ]  # of two launches, their middle
+    (without,) = tables(made, "Without a figure")
+    assert without.rows[0][1:4] == ["failed", "wrong_outputs", "off by 0.4"]
+
+
+def test_of_an_interval_it_says_what_it_is_of() -> None:
+    (results,) = tables(report(two_platforms()), "Results")
+    by_launches = {one[7]: one[3] for one in results.rows}
+    assert re.fullmatch(r"[\d.]+ to [\d.]+", by_launches["2"])
+    assert by_launches["1"] == ""
+    within = known(measured(1, latency_ci_low_ms=8.5, latency_ci_high_ms=9.5))
+    (results,) = tables(report(within), "Results")
+    assert results.rows[0][3] == "8.5 to 9.5, within the launch"
+
+
+def test_emulated_times_are_not_shown() -> None:
+    made = report(known(measured(1, emulated=True, hardware="webgpu")))
+    (results,) = tables(made, "Results")
+    assert results.rows[0][1:4] == ["emulated", "n/a", ""]
+    assert "ran on a stand-in: such times mean nothing" in html(made, draw.svg)
+
+
+def test_each_picture_has_its_figures() -> None:
+    made = report(two_platforms())
+    figures = [b for s in made.sections for b in s.blocks if isinstance(b, Figure)]
+    assert figures
+    assert all(one.table.rows and one.table.folded for one in figures)
+    page = html(made, draw.svg)
+    assert page.count("<svg ") == len(figures) == page.count('role="img"')
+
+
+class _Seen(HTMLParser):
+    """What elements and attributes a browser would make of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.names: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.names += [name for name, _ in attrs]
+        self.addresses += [v or "" for n, v in attrs if n in ("src", "href", "xlink:href")]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_text_everywhere(name: str) -> None:
+    rows = [
+        measured(1, model=name),
+        measured(2, model=name, hardware=name, device_name=name, runtime=name, batch_size=4),
+        row(model=name, status="failed", reason=name, message=name, advice=name),
+    ]
+    made = report(replace(known(*rows), source=name), title=name)
+    seen = _Seen()
+    seen.feed(html(made, draw.svg))
+    assert not seen.tags & {"script", "img", "iframe", "object", "embed", "link"}
+    assert not [one for one in seen.names if one.startswith("on")]
+    assert all(one.startswith("#") for one in seen.addresses)
+    text = markdown(made, {})
+    assert "<script" not in text
+    assert "![](http" not in text
+    width = {line.count(" | ") for line in text.splitlines() if line.startswith("| ")}
+    assert width  # no name adds a column: each table is as wide in every line
+    for block in re.split(r"\n\n", text):
+        lines = [one for one in block.splitlines() if one.startswith("|")]
+        cells = {len(re.split(r"(?<!\\)\|", one)) for one in lines}
+        assert len(cells) <= 1, lines[:3]
+
+
+def test_it_is_one_file_that_fetches_nothing() -> None:
+    page = html(report(two_platforms()), draw.svg)
+    assert "default-src 'none'" in page
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
