@@ -1,0 +1,83 @@
+"""The application: addresses, errors as pages of one sentence, and the guard before it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.report.dashboard.downloads import Downloads
+from accelbench.report.dashboard.guard import App, Door, Guard
+from accelbench.report.dashboard.pages import Pages
+from accelbench.report.dashboard.runs import Runs
+from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
+from accelbench.store.database import Database
+
+
+def application(
+    database: Database, door: Door | None = None, refill: Callable[[], object] | None = None
+) -> App:
+    """The dashboard of a store.
+
+    Args:
+        database: which.
+        door: where it listens and what opens it.
+        refill: what brings in what others have given to the store meanwhile.
+    """
+    site = Site(database, refill)
+    site.keeper.begin()
+    return Guard(_pages(site), door or Door())
+
+
+def _pages(site: Site) -> Starlette:
+    pages, runs = Pages(site), Runs(site)
+    downloads = Downloads(site, pages)
+
+    def failed(request: Request, error: Exception) -> Response:
+        status, said, headers = _said(error)
+        return site.page(
+            request, "sentence.html", status=status, headers=headers, said=said, snapshot=None
+        )
+
+    return Starlette(
+        routes=[
+            Route("/", pages.overview),
+            Route("/cells.csv", downloads.csv),
+            Route("/cell/{key}.json", downloads.cell),
+            Route("/cell/{key}", pages.cell),
+            Route("/compare", pages.compare),
+            Route("/charts", pages.charts),
+            Route("/chart/{name}.{form}", downloads.chart),
+            Route("/history", pages.history),
+            Route("/matrix", pages.matrix),
+            Route("/runs", runs.all),
+            Route("/run/{run}", runs.one),
+            Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
+        ],
+        exception_handlers=dict.fromkeys(
+            (AccelbenchError, NotThereError, BeingReadError, HTTPException, Exception), failed
+        ),
+    )
+
+
+def _said(error: Exception) -> tuple[int, str, dict[str, str]]:
+    """An error as a status, a sentence and headers."""
+    if isinstance(error, BeingReadError):
+        # Without a script as well: the browser comes again by itself.
+        return 202, "The store is being read. This page comes again in a moment.", {"refresh": "1"}
+    if isinstance(error, NotThereError):
+        return 404, str(error), {}
+    if isinstance(error, UsageError):
+        return 400, str(error), {}
+    if isinstance(error, AccelbenchError):
+        return 503, str(error), {}
+    if isinstance(error, HTTPException):
+        told = {404: "There is no such page."}
+        return error.status_code, told.get(error.status_code, str(error.detail)), {}
+    return 500, f"Something unexpected happened: {type(error).__name__}.", {}

@@ -1,0 +1,205 @@
+"""What an address asks for: which cells, in which order, which page of them. Pure.
+
+Everything that a page shows is said by its address, so an address can be sent to somebody. What
+was chosen never becomes part of SQL: columns are ours, values are parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from accelbench.core.errors import UsageError
+from accelbench.report.charts.phrases import safe
+
+#: What is chosen from a list: the name in an address → the column of a cell.
+FACETS: Mapping[str, str] = {
+    "family": "family",
+    "hardware": "hardware",
+    "runtime": "runtime",
+    "precision": "precision",
+    "mode": "mode",
+    "machine": "machine",
+    "provenance": "kind",
+    "status": "status",
+}
+#: What a table can be ordered by: its name in an address → SQL over a cell's columns.
+ORDERS: Mapping[str, str] = {
+    "model": "lower(model)",
+    "hardware": "hardware, device_name",
+    "runtime": "runtime",
+    "precision": "precision",
+    "batch": "batch_size",
+    "latency": "latency",
+    "throughput": "throughput",
+    "memory": "memory",
+    "launches": "launches",
+    "date": "moment",
+}
+#: Ties, so that a page is always the same.
+_THEN = "lower(model), hardware, runtime, precision, batch_size, key"
+PAGE = 100
+_MOST_VALUES = 50
+_MOST_CHOSEN = 12
+_LISTED = 12
+
+Pairs = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for.
+
+    Attributes:
+        model: letters that a model's name has in it.
+        chosen: of each facet, the values that count; any do where it is left out.
+        since: the first day, and `until` the last.
+        sort: one of ORDERS.
+        falling: the largest or the newest first.
+        page: from 1.
+        cells: those that were picked for comparison.
+    """
+
+    model: str = ""
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    since: str = ""
+    until: str = ""
+    sort: str = "model"
+    falling: bool = False
+    page: int = 1
+    cells: tuple[str, ...] = ()
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.model or self.chosen or self.since or self.until)
+
+    def pairs(self, *, order: bool = True, picked: bool = True) -> list[tuple[str, str]]:
+        """The same as an address says it; what is as it is anyway is left out."""
+        found = [("model", self.model)] if self.model else []
+        found += [(name, one) for name in FACETS for one in self.chosen.get(name, ())]
+        found += [(name, day) for name, day in (("from", self.since), ("to", self.until)) if day]
+        if order and (self.sort, self.falling) != ("model", False):
+            found.append(("sort", f"{'-' * self.falling}{self.sort}"))
+        if order and self.page > 1:
+            found.append(("page", str(self.page)))
+        return found + ([("cell", key) for key in self.cells] if picked else [])
+
+    def query(self, *, order: bool = True, picked: bool = True) -> str:
+        """What stands behind an address, with its question mark; empty where it says nothing."""
+        said = urlencode(self.pairs(order=order, picked=picked))
+        return f"?{said}" if said else ""
+
+    def ordered(self, sort: str) -> Asked:
+        """By another column; by the same one, the other way round."""
+        return replace(self, sort=sort, falling=sort == self.sort and not self.falling, page=1)
+
+    def turned(self, page: int) -> Asked:
+        """Another page of the same."""
+        return replace(self, page=page)
+
+    def without(self, name: str) -> Asked:
+        """Without one of its filters."""
+        if name in FACETS:
+            return replace(self, chosen={k: v for k, v in self.chosen.items() if k != name}, page=1)
+        return replace(
+            self,
+            model="" if name == "model" else self.model,
+            since="" if name == "from" else self.since,
+            until="" if name == "to" else self.until,
+            page=1,
+        )
+
+    def where(self, but: str = "") -> tuple[str, list[Any]]:
+        """As SQL over cells and its parameters; one facet may be left out, to count its values."""
+        parts: list[str] = ["true"]
+        values: list[Any] = []
+        if self.model:
+            parts.append("contains(lower(model), ?)")
+            values.append(self.model.lower())
+        for name, wanted in self.chosen.items():
+            if name != but:
+                parts.append(f"{FACETS[name]} IN ({', '.join('?' * len(wanted))})")
+                values += wanted
+        if self.since:
+            parts.append("moment >= ?::TIMESTAMP")
+            values.append(self.since)
+        if self.until:
+            parts.append("moment < ?::TIMESTAMP")
+            values.append((date.fromisoformat(self.until) + timedelta(days=1)).isoformat())
+        return " AND ".join(parts), values
+
+    @property
+    def order(self) -> str:
+        """As SQL over cells: what is not known comes last, whichever way round."""
+        way = "DESC" if self.falling else "ASC"
+        first = ", ".join(f"{one} {way} NULLS LAST" for one in ORDERS[self.sort].split(", "))
+        return f"{first}, {_THEN}"
+
+
+def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> Asked:
+    """What an address says.
+
+    Args:
+        pairs: names and values, in their order; those that are not ours are passed over.
+        known: the values of each facet that there are.
+
+    Raises:
+        UsageError: A value is none that there is.
+    """
+    said: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if value:
+            said.setdefault(name, []).append(value)
+    chosen = {name: _known(name, said[name], known) for name in FACETS if said.get(name)}
+    since, until = (_day(name, said) for name in ("from", "to"))
+    if since and until and since > until:
+        raise UsageError(f"{since} is after {until}.", "Give the earlier day first.")
+    sort = _last(said, "sort") or "model"
+    if sort.removeprefix("-") not in ORDERS:
+        raise UsageError(f"There is no order {safe(sort)!r}.", f"Orders: {', '.join(ORDERS)}.")
+    return Asked(
+        model=_last(said, "model")[:200],
+        chosen=chosen,
+        since=since,
+        until=until,
+        sort=sort.removeprefix("-"),
+        falling=sort.startswith("-"),
+        page=_page(_last(said, "page") or "1"),
+        cells=tuple(dict.fromkeys(said.get("cell", ())))[:_MOST_CHOSEN],
+    )
+
+
+def _last(said: Mapping[str, Sequence[str]], name: str) -> str:
+    return said[name][-1] if said.get(name) else ""
+
+
+def _known(name: str, values: Sequence[str], known: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    there = known.get(name, ())
+    for value in values[:_MOST_VALUES]:
+        if value not in there:
+            listed = ", ".join(safe(one) for one in there[:_LISTED]) or "none"
+            more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+            raise UsageError(
+                f"No result has {name} {safe(value)!r}.", f"There are: {listed}{more}."
+            )
+    return tuple(dict.fromkeys(values[:_MOST_VALUES]))
+
+
+def _day(name: str, said: Mapping[str, Sequence[str]]) -> str:
+    value = _last(said, name)
+    if not value:
+        return ""
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        raise UsageError(f"{safe(value)!r} is no day.", "Write one as 2026-01-31.") from None
+
+
+def _page(value: str) -> int:
+    if not (value.isascii() and value.isdecimal()) or not 0 < int(value[:9]) < 10**8:
+        raise UsageError(f"{safe(value)!r} is no page.", "Pages are counted from 1.")
+    return int(value)

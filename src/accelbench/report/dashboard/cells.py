@@ -1,0 +1,170 @@
+"""Questions to a snapshot: a page of cells, how many there are, what else could be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.report.dashboard.asked import FACETS, PAGE, Asked
+from accelbench.report.dashboard.snapshot import Snapshot
+
+Cell = Mapping[str, Any]
+#: Values of a facet that a form shows; more are found by the search for models.
+MOST_CHOICES = 60
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value of a facet."""
+
+    value: str
+    text: str
+    cells: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """One page of what was asked for."""
+
+    cells: Sequence[Cell]
+    count: int
+    models: int
+    hardware: int
+    kinds: Mapping[str, int]
+    failed: int
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.count // PAGE))
+
+
+def found(snapshot: Snapshot, asked: Asked) -> Found:
+    """A page of the cells, and what all of them are."""
+    where, values = asked.where()
+    counts = snapshot.ask(
+        "SELECT kind, count(*) AS cells, count(*) FILTER (status <> 'ok') AS failed,"  # noqa: S608
+        f" list(DISTINCT model) AS models, list(DISTINCT hardware) AS hardware FROM cell"
+        f" WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
+        values,
+    )
+    return Found(
+        page(snapshot, asked),
+        sum(one["cells"] for one in counts),
+        len({name for one in counts for name in one["models"]}),
+        len({name for one in counts for name in one["hardware"]}),
+        {str(one["kind"]): int(one["cells"]) for one in counts},
+        sum(one["failed"] for one in counts),
+    )
+
+
+def page(snapshot: Snapshot, asked: Asked, size: int = PAGE) -> list[dict[str, Any]]:
+    """The cells of one page, in the order that was asked for."""
+    where, values = asked.where()
+    return snapshot.ask(
+        f"SELECT * EXCLUDE (results, series, versions) FROM cell WHERE {where}"  # noqa: S608
+        f" ORDER BY {asked.order} LIMIT {size} OFFSET {(asked.page - 1) * size}",
+        values,
+    )
+
+
+def every(snapshot: Snapshot, asked: Asked) -> list[dict[str, Any]]:
+    """All cells of what was asked for, for a file."""
+    where, values = asked.where()
+    return snapshot.ask(
+        f"SELECT * EXCLUDE (series, versions) FROM cell WHERE {where} ORDER BY {asked.order}",  # noqa: S608
+        values,
+    )
+
+
+def drawn(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any]]:
+    """The first cells that have figures, for pictures."""
+    where, values = asked.where()
+    return snapshot.ask(
+        f"SELECT * FROM cell WHERE {where} AND status = 'ok' AND latency IS NOT NULL"  # noqa: S608
+        f" ORDER BY {asked.order} LIMIT {most}",
+        values,
+    )
+
+
+def with_history(snapshot: Snapshot, asked: Asked, most: int) -> tuple[list[Cell], int]:
+    """A page of the cells that were measured again, and how many there are."""
+    where, values = asked.where()
+    known = (
+        f"FROM cell WHERE {where} AND runs > 1 AND series_key IS NOT NULL AND kind <> 'emulated'"
+    )
+    rows = snapshot.ask(
+        f"SELECT * EXCLUDE (results) {known} ORDER BY {asked.order}"
+        f" LIMIT {most} OFFSET {(asked.page - 1) * most}",
+        values,
+    )
+    (count,) = snapshot.ask(f"SELECT count(*) AS n {known}", values)
+    return list(rows), int(count["n"])
+
+
+def of_matrix(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any]]:
+    """What a matrix is made of: failures tell as much as figures."""
+    where, values = asked.where()
+    return snapshot.ask(
+        f"SELECT key, results FROM cell WHERE {where}"  # noqa: S608
+        f" AND kind IN ('measured', 'imported', 'emulated') ORDER BY {asked.order} LIMIT {most}",
+        values,
+    )
+
+
+def newest_machine(snapshot: Snapshot) -> tuple[str, ...]:
+    """The machine of the newest result."""
+    rows = snapshot.ask(
+        "SELECT machine FROM cell WHERE machine IS NOT NULL"
+        " ORDER BY moment DESC NULLS LAST, machine LIMIT 1"
+    )
+    return tuple(str(row["machine"]) for row in rows)
+
+
+def named(snapshot: Snapshot, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Cells by their keys, in that order; those that are not there are left out."""
+    if not keys:
+        return []
+    marks = ", ".join("?" * len(keys))
+    rows = snapshot.ask(f"SELECT * FROM cell WHERE key IN ({marks})", list(keys))  # noqa: S608
+    by_key = {row["key"]: row for row in rows}
+    return [by_key[key] for key in dict.fromkeys(keys) if key in by_key]
+
+
+def choices(snapshot: Snapshot, asked: Asked) -> dict[str, list[Choice]]:
+    """Of each facet its values, each with how many cells it would leave."""
+    offered = {}
+    for name, column in FACETS.items():
+        where, values = asked.where(but=name)
+        rows = snapshot.ask(
+            f"SELECT {column} AS value, count(*) AS cells FROM cell"  # noqa: S608
+            f" WHERE {where} AND {column} IS NOT NULL GROUP BY 1",
+            values,
+        )
+        counts = {str(row["value"]): int(row["cells"]) for row in rows}
+        chosen = asked.chosen.get(name, ())
+        there = sorted(
+            snapshot.known[name], key=lambda one: (one not in chosen, not counts.get(one))
+        )
+        offered[name] = [
+            Choice(one, _text(snapshot, name, one), counts.get(one, 0), one in chosen)
+            for one in (there[:MOST_CHOICES] if len(there) > MOST_CHOICES else snapshot.known[name])
+        ]
+    return offered
+
+
+def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[dict[str, Any]]:
+    """Other cells of the same model: the same batch on other hardware first."""
+    return snapshot.ask(
+        "SELECT * EXCLUDE (results, series, versions) FROM cell WHERE model = ? AND key <> ?"
+        " ORDER BY (batch_size IS NOT DISTINCT FROM ?) DESC, (mode = ?) DESC, hardware, runtime,"
+        " precision, batch_size, key LIMIT ?",
+        [cell["model"], cell["key"], cell["batch_size"], cell["mode"], most],
+    )
+
+
+def _text(snapshot: Snapshot, name: str, value: str) -> str:
+    if name == "machine" and value in snapshot.machines:
+        return str(snapshot.machines[value])
+    return value.replace("_", " ")

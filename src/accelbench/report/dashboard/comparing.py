@@ -1,0 +1,89 @@
+"""Chosen cells beside the first of them, by the launches of each. Pure.
+
+As `accelbench compare`: what was not measured alike is listed, what are figures of different
+things is not held against each other, and what nobody measured never is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.analysis.comparison import differences, refusals
+from accelbench.analysis.sides import Side, latency
+from accelbench.core.columns import ASKED
+from accelbench.core.provenance import comparable
+from accelbench.measure.launches import RatioInterval, unpaired_interval
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One cell beside the first."""
+
+    cell: Mapping[str, Any]
+    speedup: float | None = None  # items in the same time
+    interval: RatioInterval | None = None  # of it, 95 %; None below two launches a side
+    memory: float | None = None
+    refused: str = ""
+    asked: Sequence[tuple[str, Any, Any]] = ()  # what was asked otherwise: here, and of the first
+    differs: Sequence[str] = ()
+
+
+def beside(chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]]) -> list[Beside]:
+    """Each of the cells beside the first; the first itself is once as fast.
+
+    Args:
+        chosen: cells with their launches.
+    """
+    if not chosen:
+        return []
+    first, *others = chosen
+    base = _side(first[1])
+    alone = Beside(first[0], refused=_why_not(first[0], base))
+    if not alone.refused:
+        alone = Beside(first[0], speedup=1.0)
+    return [alone, *(_beside(cell, _side(rows), first[0], base) for cell, rows in others)]
+
+
+def _side(rows: Sequence[Row]) -> Side | None:
+    known = [row for row in rows if row.get("status") == "ok" and latency(row) is not None]
+    return Side((), known) if known else None
+
+
+def _beside(
+    cell: Mapping[str, Any], side: Side | None, first: Mapping[str, Any], base: Side | None
+) -> Beside:
+    asked = [
+        (name, cell.get(name), first.get(name))
+        for name in ASKED
+        if str(cell.get(name)) != str(first.get(name))
+    ]
+    why = _why_not(cell, side) or _why_not(first, base)
+    if why or side is None or base is None:
+        return Beside(cell, refused=why, asked=asked)
+    axis = "model" if cell["model"] != first["model"] else ""
+    axis = axis or ("mode" if cell["mode"] != first["mode"] else "")
+    unlike = list(refusals(base.row, side.row, axis))
+    differs = differences(base.row, side.row)
+    if unlike:
+        return Beside(cell, refused=f"not alike: {', '.join(unlike)}", asked=asked, differs=differs)
+    return Beside(
+        cell,
+        base.time_ms / side.time_ms,
+        unpaired_interval(side.times, base.times),
+        side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
+        asked=asked,
+        differs=differs,
+    )
+
+
+def _why_not(cell: Mapping[str, Any], side: Side | None) -> str:
+    """Why a cell is held against nothing."""
+    if cell["kind"] == "emulated":
+        return "emulated: such times mean nothing"
+    if not comparable(cell):
+        return f"{cell['kind']}: nobody measured it"
+    return "" if side else "there are no figures"

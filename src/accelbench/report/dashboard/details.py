@@ -1,0 +1,183 @@
+"""What lies behind a cell: its launches, their samples, the run that made them, their history.
+
+Asked of the store itself, by the results' ids that the snapshot has: a cell has a few.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.history import Point, Series, series_of
+from accelbench.analysis.judging import METRICS, Metric
+from accelbench.core.columns import BY_NAME
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.measure.launches import LEAST_EFFECT
+
+if TYPE_CHECKING:
+    from accelbench.report.dashboard.snapshot import Snapshot
+    from accelbench.store.database import Database
+
+Row = dict[str, Any]
+
+#: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
+MOST_LAUNCHES = 40
+BY_METRIC = {metric.name: metric for metric in METRICS}
+#: What a list of results shows.
+_LISTED = (
+    *("model", "runtime", "hardware", "precision", "batch_size", "sequence_length", "image_size"),
+    *("audio_seconds", "prompt_tokens", "new_tokens", "denoising_steps", "mode", "launch"),
+    *("status", "reason", "message", "provenance", "emulated", "quality"),
+    *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
+)
+#: One point a run; an import brings figures of many moments in one.
+_POINTS = """
+SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
+FROM benchmark_results
+WHERE series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated, false)
+    AND status = 'ok' AND {value} > 0
+GROUP BY series_key, run_id, CASE WHEN run_id LIKE 'import-%' THEN started_at END
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The run that something is of."""
+
+    run_id: str
+    label: str
+    command: str
+    status: str
+    started_at: str
+    git_commit: str
+    environment: Mapping[str, Any]
+
+
+def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
+    """Those results, every column, JSON as what it holds; in order of time."""
+    if not results:
+        return []
+    names, rows = database.query(
+        f"SELECT * FROM benchmark_results WHERE result_id IN ({_marks(results)})"  # noqa: S608
+        " ORDER BY started_at, launch, result_id",
+        list(results),
+    )
+    kinds = {name: BY_NAME[name].kind for name in names if name in BY_NAME}
+    return [
+        {
+            name: _plain(value, kinds.get(name, "text"))
+            for name, value in zip(names, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+def _plain(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "json":
+        return json.loads(value)
+    return str(value) if kind == "time" else value
+
+
+def samples_of(database: Database, results: Sequence[str]) -> dict[str, list[float]]:
+    """Milliseconds of each step, by result, for those that kept them."""
+    if not results:
+        return {}
+    _, rows = database.query(
+        "SELECT result_id, samples FROM raw_benchmark_data"  # noqa: S608 — as many marks as ids
+        f" WHERE phase = 'step' AND result_id IN ({_marks(results)})",
+        list(results),
+    )
+    return {str(key): [ns / 1e6 for ns in steps or ()] for key, steps in rows}
+
+
+def run_of(database: Database, run_id: str) -> Ran | None:
+    """A run, with what it recorded of its surroundings."""
+    _, rows = database.query(
+        "SELECT run_id, label, command, status, started_at::VARCHAR, git_commit,"
+        " environment::VARCHAR FROM benchmark_runs WHERE run_id = ?",
+        [run_id],
+    )
+    for run, label, command, status, started, commit, environment in rows:
+        told = json.loads(environment) if environment else {}
+        return Ran(
+            str(run),
+            str(label or ""),
+            str(command or ""),
+            str(status or ""),
+            str(started or ""),
+            str(commit or ""),
+            told if isinstance(told, Mapping) else {},
+        )
+    return None
+
+
+def results_of(database: Database, run_id: str) -> list[Row]:
+    """What a run came to, the newest first; without what only one cell's page shows."""
+    names, rows = database.query(
+        f"SELECT {', '.join(_LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
+        " FROM benchmark_results WHERE run_id = ? ORDER BY finished_at DESC, result_id",
+        [run_id],
+    )
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def history_of(
+    database: Database,
+    snapshot: Snapshot,
+    cells: Sequence[Mapping[str, Any]],
+    metric: Metric,
+    least: float = LEAST_EFFECT,
+    fewest: int = 1,
+) -> list[Series]:
+    """What became of some cells over time, those in which something changed first.
+
+    Args:
+        database: the store.
+        snapshot: which run was on which machine.
+        cells: of which; those without a series have no history.
+        metric: of which figure.
+        least: changes that are smaller are not told.
+        fewest: series with fewer points are left out.
+    """
+    about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
+    if not about:
+        return []
+    keys = sorted({key for key, _ in about})
+    sql = _POINTS.format(value=metric.sql, marks=_marks(keys), comparable=COMPARABLE_SQL)
+    _, rows = database.query(sql, keys)
+    _, committed = database.query(
+        "SELECT run_id, git_commit FROM benchmark_runs WHERE git_commit IS NOT NULL"
+    )
+    commits = {str(run): str(commit) for run, commit in committed}
+    points: dict[tuple[str, Any], list[Point]] = {}
+    for key, run, moment, value, launches in rows:
+        # A series is of a device; two machines may have alike ones.
+        of = (str(key), snapshot.ran.get(str(run)))
+        if of in about:
+            point = Point(str(moment or ""), str(run), commits.get(run, ""), float(value), launches)
+            points.setdefault(of, []).append(point)
+    found = [
+        series_of(about[key], metric, several, least)
+        for key, several in points.items()
+        if len(several) >= fewest
+    ]
+    return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
+
+
+def why_empty(rows: Sequence[Row]) -> dict[str, str]:
+    """Each column that is empty in some launch, and why."""
+    found: dict[str, str] = {}
+    for row in rows:
+        said = row.get("nulls")
+        if isinstance(said, Mapping):
+            for name, why in said.items():
+                found.setdefault(str(name), str(why))
+    return dict(sorted(found.items()))
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

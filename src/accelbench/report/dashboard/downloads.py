@@ -1,0 +1,101 @@
+"""Files: cells as CSV, charts as SVG, PNG or a page, one cell with every sample as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from accelbench.report.dashboard import cells, details
+from accelbench.report.dashboard.pages import Pages
+from accelbench.report.dashboard.pictures import chart_of
+from accelbench.report.dashboard.site import NotThereError, Site
+
+_KINDS = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charset=utf-8"}
+#: A picture that is opened by itself may colour itself, and nothing else.
+_OF_PICTURE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+#: What makes a spreadsheet take a name for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Downloads:
+    """Each method answers one address."""
+
+    def __init__(self, site: Site, pages: Pages) -> None:
+        self.site, self._pages = site, pages
+
+    def csv(self, request: Request) -> Response:
+        """All cells of what was asked for."""
+        snapshot = self.site.snapshot()
+        rows = cells.every(snapshot, self.site.asked(request, snapshot))
+        headers = {"content-disposition": 'attachment; filename="cells.csv"'}
+        return StreamingResponse(_lines(rows), 200, headers, "text/csv; charset=utf-8")
+
+    def chart(self, request: Request) -> Response:
+        """A chart: shown where it is an SVG, kept where `download` is asked for."""
+        snapshot = self.site.snapshot()
+        chart = chart_of(request.path_params["name"])
+        form = request.path_params["form"]
+        if form not in _KINDS:
+            raise NotThereError("A chart is an svg, a png or an html.")
+        asked = self.site.asked(request, snapshot)
+        body = self.site.pictures.file(snapshot, chart, asked, form)
+        if body is None:
+            if form != "svg":
+                raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
+            body = _nothing(f"{chart.title}: nothing to show.", f"It needs {chart.needs}.")
+        headers = {"content-security-policy": _OF_PICTURE}
+        if form == "html" or "download" in request.query_params:
+            headers["content-disposition"] = f'attachment; filename="{chart.name}.{form}"'
+        return Response(body, 200, headers, _KINDS[form])
+
+    def cell(self, request: Request) -> Response:
+        """A cell with its launches, every sample of them, and the run."""
+        snapshot = self.site.snapshot()
+        cell = self._pages.named(snapshot, request.path_params["key"])
+        database = self.site.database
+        with database.asking():
+            rows = details.rows_of(database, cell["results"])
+            samples = details.samples_of(database, cell["results"])
+            run = details.run_of(database, str(cell["run_id"]))
+        whole: dict[str, Any] = {
+            "cell": {name: value for name, value in cell.items() if name != "series"},
+            "launches": [
+                {**row, "samples_ms": samples.get(str(row["result_id"]), [])} for row in rows
+            ],
+            "run": vars(run) if run else None,
+        }
+        body = json.dumps(whole, indent=1, default=str)
+        headers = {"content-disposition": f'attachment; filename="cell-{cell["key"]}.json"'}
+        return Response(body, 200, headers, "application/json")
+
+
+def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    names = [name for name in (rows[0] if rows else {"key": None}) if name != "results"]
+    yield ",".join(names) + "\r\n"
+    for row in rows:
+        line = io.StringIO()
+        csv.writer(line).writerow([_harmless(row[name]) for name in names])
+        yield line.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
+
+
+def _nothing(first: str, second: str) -> bytes:
+    """A picture that says that there is none: what shows pictures needs one."""
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="560" height="80" role="img"'
+        ' font-family="sans-serif" font-size="14" fill="#57606a">'
+        f'<rect width="560" height="80" fill="#fff"/><text x="16" y="34">{escape(first)}</text>'
+        f'<text x="16" y="56">{escape(second)}</text></svg>'
+    ).encode()

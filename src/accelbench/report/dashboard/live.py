@@ -1,0 +1,118 @@
+"""A run as its journal tells it: what is measured so far, while it goes on.
+
+The database has a run's results when the run has ended; the journal has each before it is
+announced. Only what was added since the last look is read, and the journal is never written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import AccelbenchError, SurroundingsError
+from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED
+from accelbench.store.ingest import journals_in
+from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
+
+#: What a page shows of a result; its samples, most of the journal, are forgotten at once.
+_KEPT = (
+    *("model", "runtime", "hardware", "precision", "batch_size", "sequence_length", "image_size"),
+    *("audio_seconds", "prompt_tokens", "new_tokens", "denoising_steps", "mode", "launch"),
+    *("status", "reason", "message", "provenance", "emulated", "quality", "finished_at"),
+    *("latency_p50_ms", "latency_mean_ms", "latency_ci_low_ms", "latency_ci_high_ms"),
+    *("throughput", "memory_peak_mb"),
+)
+#: Journals that are followed at once.
+_MOST = 64
+
+
+@dataclass
+class Followed:
+    """A journal that was read up to somewhere."""
+
+    run_id: str
+    path: Path
+    end: int = 0
+    lines: int = 0
+    started: Mapping[str, Any] = field(default_factory=dict)
+    finished: Mapping[str, Any] | None = None
+    results: list[dict[str, Any]] = field(default_factory=list)
+    written: bool = False
+
+    @property
+    def planned(self) -> int:
+        """Launches that were planned; 0 where nobody says."""
+        settings = self.started.get("settings")
+        launches = settings.get("launches") if isinstance(settings, Mapping) else None
+        return len(self.started.get("plan") or ()) * int(launches or 1)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many results of each status there are."""
+        return dict(Counter(str(one["status"]) for one in self.results))
+
+    @property
+    def state(self) -> str:
+        """finished, interrupted, running, or cut off: neither ended nor written any more."""
+        if self.finished is not None:
+            return str(self.finished.get("status") or "finished")
+        return "running" if self.written else "cut off"
+
+    def read_on(self) -> None:
+        """Take in what was added; safe while another process writes it."""
+        more = scan(self.path, self.end, self.lines)
+        self.end, self.lines = more.end, more.last_number
+        for fact in more.facts:
+            if fact.kind == RUN_STARTED:
+                self.started = fact.body
+            elif fact.kind == RUN_RESUMED:
+                self.finished = None
+            elif fact.kind == RUN_FINISHED:
+                self.finished = fact.body
+            elif fact.kind == RESULT:
+                self.results.append({name: fact.body.get(name) for name in _KEPT})
+        # Asked only where it matters: the answer takes the journal's lock for a moment.
+        self.written = self.finished is None and _written(self.path)
+
+
+class Journals:
+    """The journals of a store, each read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._followed: dict[str, Followed] = {}
+        self._lock = threading.Lock()
+
+    def of(self, run_id: str) -> Followed | None:
+        """A run as its journal tells it now; None where there is no journal of it."""
+        try:
+            path = journal_path(self._folder, run_id)
+        except SurroundingsError:
+            return None
+        if not path.is_file():
+            return None
+        with self._lock:
+            one = self._followed.pop(run_id, None) or Followed(run_id, path)
+            self._followed[run_id] = one  # the last that was asked for is the last to be forgotten
+            while len(self._followed) > _MOST:
+                self._followed.pop(next(iter(self._followed)))
+            one.read_on()
+            return one
+
+    def unfinished(self, known: Sequence[str]) -> list[Followed]:
+        """Runs that go on or were cut off, the newest first: those the store has not as ended."""
+        ended = set(known)
+        names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
+        found = [self.of(name) for name in reversed(names) if name not in ended]
+        return [one for one in found if one is not None and one.state in ("running", "cut off")]
+
+
+def _written(path: Path) -> bool:
+    try:
+        return being_written(path)
+    except (OSError, AccelbenchError):
+        return False  # a place where nobody can write

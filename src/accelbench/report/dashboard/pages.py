@@ -1,0 +1,214 @@
+"""The pages that look at cells: all of them, one, several, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from accelbench.analysis.cells import Cell as Rated
+from accelbench.analysis.matrix import RULE, matrix
+from accelbench.core.errors import UsageError
+from accelbench.report.charts import CHARTS
+from accelbench.report.dashboard import cells, details
+from accelbench.report.dashboard.asked import FACETS, Asked
+from accelbench.report.dashboard.comparing import beside
+from accelbench.report.dashboard.pictures import MOST_CELLS
+from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.snapshot import Snapshot
+from accelbench.report.history import document
+from accelbench.report.matrix import mark, tells
+
+#: What an overview shows beside its table.
+_OVERVIEW = ("hardware-latency", "throughput-by-batch")
+#: Series of one page of history: each is looked through for steps.
+SERIES = 12
+#: Launches that a matrix rests on at most.
+_MOST_OF_MATRIX = 1500
+
+
+class Pages:
+    """Each method answers one address."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def overview(self, request: Request) -> Response:
+        """Every cell that was asked for, filtered, ordered, in pages."""
+        snapshot, asked = self._asked(request)
+        found = cells.found(snapshot, asked)
+        if asked.page > found.pages:
+            asked = replace(asked, page=found.pages)
+            found = cells.found(snapshot, asked)
+        shown = [CHARTS[name] for name in _OVERVIEW if name in CHARTS]
+        return self._page(
+            request, "overview.html", asked, snapshot, found=found, charts=shown, most=MOST_CELLS
+        )
+
+    def cell(self, request: Request) -> Response:
+        """One cell, with everything behind it."""
+        snapshot = self.site.snapshot()
+        cell = self.named(snapshot, request.path_params["key"])
+        database = self.site.database
+        with database.asking():
+            rows = details.rows_of(database, cell["results"][: details.MOST_LAUNCHES])
+            run = details.run_of(database, str(cell["run_id"]))
+            metric = details.BY_METRIC["latency"]
+            series = details.history_of(database, snapshot, [cell], metric, fewest=2)
+        machine = snapshot.machines.get(str(cell["machine"]))
+        return self.site.page(
+            request,
+            "cell.html",
+            snapshot=snapshot,
+            cell=cell,
+            rows=rows,
+            run=run,
+            machine=machine,
+            empty=details.why_empty(rows),
+            beside=cells.beside(snapshot, cell),
+            series=[document(one) for one in series],
+            of_it=Asked(cells=(cell["key"],)),
+            of_model=Asked(model=str(cell["model"])),
+        )
+
+    def compare(self, request: Request) -> Response:
+        """Chosen cells beside the first of them."""
+        snapshot, asked = self._asked(request)
+        chosen = cells.named(snapshot, asked.cells)
+        gone = len(asked.cells) - len(chosen)
+        database = self.site.database
+        ids = [key for one in chosen for key in one["results"][: details.MOST_LAUNCHES]]
+        by_id = {str(row["result_id"]): row for row in details.rows_of(database, ids)}
+        sides = [(one, [by_id[k] for k in one["results"] if k in by_id]) for one in chosen]
+        return self.site.page(
+            request,
+            "compare.html",
+            asked,
+            snapshot=snapshot,
+            sides=beside(sides),
+            gone=gone,
+            charts=self._pictures(snapshot, replace(asked, chosen={}, model="")) if chosen else [],
+        )
+
+    def charts(self, request: Request) -> Response:
+        """Every chart of what was asked for."""
+        snapshot, asked = self._asked(request)
+        found = cells.found(snapshot, replace(asked, page=1))
+        made = self._pictures(snapshot, asked)
+        empty = [one for one in CHARTS.values() if one.name not in {p.chart.name for p in made}]
+        return self._page(
+            request,
+            "charts.html",
+            asked,
+            snapshot,
+            found=found,
+            pictures=made,
+            empty=empty,
+            most=MOST_CELLS,
+        )
+
+    def history(self, request: Request) -> Response:
+        """What became of figures over time: steps, spikes, drift."""
+        snapshot, asked = self._asked(request)
+        name = request.query_params.get("metric") or "latency"
+        if name not in details.BY_METRIC:
+            raise UsageError("There is no such metric.", f"Known: {', '.join(details.BY_METRIC)}.")
+        told, count = cells.with_history(snapshot, asked, SERIES)
+        series = details.history_of(
+            self.site.database, snapshot, told, details.BY_METRIC[name], fewest=2
+        )
+        return self._page(
+            request,
+            "history.html",
+            asked,
+            snapshot,
+            metric=name,
+            metrics=list(details.BY_METRIC),
+            series=[(one.row, document(one)) for one in series],
+            keys=[one.row["key"] for one in series],
+            count=count,
+            last=max(1, -(-count // SERIES)),
+            found=cells.found(snapshot, replace(asked, page=1)),
+        )
+
+    def matrix(self, request: Request) -> Response:
+        """What each platform is worth for each model, on one machine."""
+        snapshot, asked = self._asked(request)
+        asked = self._of_one(snapshot, asked)
+        chosen = cells.of_matrix(snapshot, asked, _MOST_OF_MATRIX)
+        ids = [key for one in chosen for key in one["results"]]
+        made = matrix(details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX]))
+        return self._page(
+            request,
+            "matrix.html",
+            asked,
+            snapshot,
+            matrix=made,
+            rule=RULE,
+            plain_mark=_plain_mark,
+            tells=tells,
+            found=cells.found(snapshot, replace(asked, page=1)),
+            left_out=max(0, len(ids) - _MOST_OF_MATRIX),
+        )
+
+    def named(self, snapshot: Snapshot, key: str) -> Mapping[str, Any]:
+        """A cell by its key.
+
+        Raises:
+            NotThereError: There is none, or it is no more.
+        """
+        found = cells.named(snapshot, [key])
+        if not found:
+            raise NotThereError("There is no such cell, or a later run has taken its place.")
+        return found[0]
+
+    def _asked(self, request: Request) -> tuple[Snapshot, Asked]:
+        snapshot = self.site.snapshot()
+        return snapshot, self.site.asked(request, snapshot)
+
+    def _page(
+        self, request: Request, name: str, asked: Asked, snapshot: Snapshot, **context: Any
+    ) -> Response:
+        """A page with the filters beside it."""
+        return self.site.page(
+            request,
+            name,
+            asked,
+            snapshot=snapshot,
+            choices=cells.choices(snapshot, asked),
+            facets=FACETS,
+            **context,
+        )
+
+    def _pictures(self, snapshot: Snapshot, asked: Asked) -> list[Any]:
+        made = (self.site.pictures.of(snapshot, chart, asked) for chart in CHARTS.values())
+        return [one for one in made if one is not None]
+
+    def _of_one(self, snapshot: Snapshot, asked: Asked) -> Asked:
+        """One machine, precision and mode: what is not said is as `accelbench matrix` has it."""
+        there = snapshot.known
+        wanted = {
+            "machine": asked.chosen.get("machine") or cells.newest_machine(snapshot),
+            "precision": asked.chosen.get("precision") or _first(there["precision"], "fp32"),
+            "mode": asked.chosen.get("mode") or _first(there["mode"], "inference"),
+        }
+        one = {name: values[:1] for name, values in wanted.items() if values}
+        return replace(asked, chosen={**asked.chosen, **one})
+
+
+#: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
+_SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
+
+
+def _plain_mark(cell: Rated) -> str:
+    marked = mark(cell)
+    for emoji, sign in _SIGNS.items():
+        marked = marked.replace(emoji, sign)
+    return marked
+
+
+def _first(there: Any, usual: str) -> tuple[str, ...]:
+    return (usual,) if usual in there else tuple(there[:1])

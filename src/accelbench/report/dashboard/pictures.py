@@ -1,0 +1,149 @@
+"""Charts of what an address asks for: drawn once, kept for whoever asks the same again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from accelbench.analysis.matrix import matrix
+from accelbench.analysis.points import points
+from accelbench.core.errors import UsageError
+from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Chart, Picture, Roof, Subject, picture
+from accelbench.report.dashboard import cells, details
+from accelbench.report.dashboard.asked import Asked
+from accelbench.report.dashboard.snapshot import Snapshot
+from accelbench.store.database import Database
+
+#: More cells than this are no picture any more; the page says how many are left out.
+MOST_CELLS = 240
+#: Launches whose samples are drawn, and series whose history is.
+_MOST_SAMPLED, _MOST_SERIES = 12, 12
+_KEPT = 96
+T = TypeVar("T")
+
+
+class Pictures:
+    """What was drawn of a store, by snapshot and address."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._lock = threading.Lock()
+        #: One picture at a time: each takes a processor whole.
+        self._drawing = threading.Lock()
+
+    def of(self, snapshot: Snapshot, chart: Chart, asked: Asked) -> Picture | None:
+        """A chart of what was asked for; None where it has nothing to show."""
+        where = asked.query(order=False)
+        key = ("picture", snapshot.at, chart.name, where)
+        return self._once(key, lambda: picture(chart, self.subject(snapshot, asked)))
+
+    def file(self, snapshot: Snapshot, chart: Chart, asked: Asked, form: str) -> bytes | None:
+        """The same as a file: svg, png or html."""
+        key = (form, snapshot.at, chart.name, asked.query(order=False))
+        return self._once(key, lambda: self._drawn(self.of(snapshot, chart, asked), form))
+
+    def subject(self, snapshot: Snapshot, asked: Asked) -> Subject:
+        """What all charts of an address are of; the chosen cells alone, where some were chosen."""
+        key = ("subject", snapshot.at, asked.query(order=False))
+        return self._once(key, lambda: self._subject(snapshot, asked))
+
+    def _subject(self, snapshot: Snapshot, asked: Asked) -> Subject:
+        if asked.cells:
+            chosen = cells.named(snapshot, asked.cells)
+        else:
+            chosen = cells.drawn(snapshot, asked, MOST_CELLS)
+        ids = [str(key) for one in chosen for key in one["results"]]
+        rows = details.rows_of(self._database, ids)
+        ran = {str(one["run_id"]): one["machine"] for one in chosen}
+        several = len({one["machine"] for one in chosen}) > 1
+        machines = {
+            run: str(snapshot.machines[place]) if place in snapshot.machines else ""
+            for run, place in ran.items()
+        }
+        found = points(rows, machines if several else {})
+        timed = [str(row["result_id"]) for one in found if one.timed for row in one.rows]
+        series = details.history_of(
+            self._database, snapshot, chosen[: 4 * _MOST_SERIES], details.BY_METRIC["latency"]
+        )
+        return Subject(
+            found,
+            details.samples_of(self._database, timed[:_MOST_SAMPLED]),
+            series[:_MOST_SERIES],
+            None if several else _matrix(rows),
+            self._roofs(rows),
+            "" if several else next(iter(machines.values()), ""),
+        )
+
+    def _roofs(self, rows: Sequence[Mapping[str, Any]]) -> list[Roof]:
+        """What was measured of the devices; of others their makers' documents."""
+        from accelbench.hardware.rooflines import is_called, rooflines_of
+
+        _, said = self._database.query(
+            "SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)"
+            " FROM hardware_info WHERE peak_compute_flops > 0 AND peak_bandwidth_bytes_per_s > 0"
+            " GROUP BY 1, 2"
+        )
+        measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in said}
+        asked = {
+            (str(row["hardware"]), str(row["device_name"]), str(row["precision"]))
+            for row in rows
+            if row.get("flops") and row.get("device_name")
+        }
+        roofs = []
+        for kind, name, precision in sorted(asked):
+            if (kind, name) in measured and precision == "fp32":
+                roofs.append(Roof(kind, name, precision, *measured[kind, name], "measured here"))
+                continue
+            for one in rooflines_of(kind):
+                peak = one.operations_per_second(precision)
+                if peak is not None and is_called(one, name):
+                    roofs.append(
+                        Roof(kind, name, precision, peak, one.bytes_per_second, one.source)
+                    )
+        return roofs
+
+    def _drawn(self, made: Picture | None, form: str) -> bytes | None:
+        from accelbench.report.charts import draw
+
+        if made is None:
+            return None
+        with self._drawing:
+            if form == "png":
+                return draw.png(made.spec)
+            return (draw.svg(made.spec) if form == "svg" else draw.page(made)).encode()
+
+    def _once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                found: T = self._kept[key]
+                return found
+        made = make()
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+
+def chart_of(name: str) -> Chart:
+    """A chart by its name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in CHARTS:
+        raise UsageError("There is no such chart.", f"Charts: {', '.join(CHARTS)}.")
+    return CHARTS[name]
+
+
+def _matrix(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Of inference in fp32, as `matrix` shows it where nobody asks for another."""
+    fp32 = [
+        row for row in rows if row.get("precision") == "fp32" and row.get("mode") == "inference"
+    ]
+    return matrix(fp32) if fp32 else None

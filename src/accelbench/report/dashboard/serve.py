@@ -1,0 +1,80 @@
+"""The socket: opened before anything is said, so that the address that is printed is true."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from accelbench.core.errors import SurroundingsError
+from accelbench.report.dashboard.guard import App, Door
+
+#: Where it is looked for first.
+USUAL_PORT = 8501
+_GRACE_SECONDS = 2
+
+
+def listening(host: str, port: int | None) -> socket.socket:
+    """A socket that listens; without a port the usual one, or a free one where that is taken.
+
+    Raises:
+        SurroundingsError: The host is none of this machine, or the port is taken.
+    """
+    wanted = [USUAL_PORT, 0] if port is None else [port]
+    for number, one in enumerate(wanted):
+        try:
+            return _bound(host, one)
+        except OSError as error:
+            if number + 1 < len(wanted):
+                continue
+            raise SurroundingsError(
+                f"{host} port {one} cannot be listened on: {error.strerror or error}.",
+                "--port 0 takes any that is free.",
+            ) from error
+    raise AssertionError("a port is tried")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(128)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def address(door: Door, made: socket.socket) -> str:
+    """What a browser is to open."""
+    host = door.host.strip("[]")
+    shown = f"[{host}]" if ":" in host else host
+    if host in ("0.0.0.0", "::"):  # noqa: S104 — told apart, not bound
+        shown = socket.gethostname()
+    token = f"?token={door.token}" if door.token else ""
+    return f"http://{shown}:{made.getsockname()[1]}/{token}"
+
+
+def serve(app: App, made: socket.socket, begun: Callable[[], object]) -> None:
+    """Answer until an interrupt; `begun` is called when the first request can come."""
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            begun()
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        limit_concurrency=200,
+    )
+    Server(config).run(sockets=[made])

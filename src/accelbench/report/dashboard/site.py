@@ -1,0 +1,117 @@
+"""What all pages share: the store, its newest snapshot, what was drawn, and the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from accelbench import __version__
+from accelbench.hardware.colours import colour_of
+from accelbench.report.dashboard import words
+from accelbench.report.dashboard.asked import ORDERS, Asked, asked
+from accelbench.report.dashboard.keeper import Keeper
+from accelbench.report.dashboard.live import Journals
+from accelbench.report.dashboard.pictures import Pictures
+from accelbench.report.dashboard.snapshot import Snapshot
+from accelbench.store.database import Database
+
+HERE = Path(__file__).parent
+#: The pages that a header leads to, each with its address.
+PAGES = (
+    ("Cells", "/"),
+    ("Charts", "/charts"),
+    ("History", "/history"),
+    ("Matrix", "/matrix"),
+    ("Runs", "/runs"),
+)
+
+
+class BeingReadError(Exception):
+    """The first snapshot is not there yet."""
+
+
+class NotThereError(Exception):
+    """There is no such thing, in a sentence."""
+
+
+class Site:
+    """One store as pages."""
+
+    def __init__(self, database: Database, refill: Callable[[], object] | None = None) -> None:
+        self.database = database
+        self.keeper = Keeper(database, refill)
+        self.journals = Journals(database.journals)
+        self.pictures = Pictures(database)
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(words.FILTERS)
+        self._templates.globals.update(
+            pages=PAGES,
+            version=__version__,
+            orders=ORDERS,
+            colour=colour_of,
+            query=_query,
+            spread=words.spread,
+            picked=_picked,
+            rest_of=_rest_of,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """The newest one.
+
+        Raises:
+            BeingReadError: The first is still being taken.
+        """
+        found = self.keeper.newest()
+        if found is None:
+            raise BeingReadError
+        return found
+
+    def asked(self, request: Request, snapshot: Snapshot) -> Asked:
+        """What a request's address asks for."""
+        return asked(request.query_params.multi_items(), snapshot.known)
+
+    def page(
+        self,
+        request: Request,
+        name: str,
+        asked: Asked | None = None,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        **context: Any,
+    ) -> Response:
+        """A page of a template."""
+        what = asked or Asked()
+        text = self._templates.get_template(name).render(
+            path=request.url.path,
+            asked=what,
+            # Between pages go the filters, and neither an order nor what was picked.
+            filters=what.query(order=False, picked=False),
+            store=self.database.name,
+            trouble=self.keeper.trouble,
+            **context,
+        )
+        return HTMLResponse(text, status, dict(headers or {}))
+
+
+def _query(*pairs: tuple[str, Any]) -> str:
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def _picked(keys: Sequence[str]) -> list[tuple[str, str]]:
+    return [("cell", key) for key in keys]
+
+
+def _rest_of(keys: Sequence[str], but: str) -> list[tuple[str, str]]:
+    return _picked([key for key in keys if key != but])

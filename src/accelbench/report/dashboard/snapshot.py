@@ -1,0 +1,211 @@
+"""Every cell of the store in memory: what pages are filtered, ordered and counted from.
+
+A *cell* is one question on one machine, by the launches of its newest run. A million results are
+some thousand cells, so the store is read once, for a moment, and asked again only when it has
+changed: a run that goes on wants to write into it, and a page wants to be there at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.judging import METRICS
+from accelbench.analysis.machines import Machine, machine_of
+from accelbench.core.columns import ASKED
+from accelbench.report.dashboard.asked import FACETS
+from accelbench.store.duck import connect
+from accelbench.store.schema import columns_of
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from accelbench.store.database import Database
+
+_FIGURES = {metric.name: metric.sql for metric in METRICS}
+#: What a cell is told by: alike in all of its launches, so any of them says it.
+_SAID = tuple(
+    dict.fromkeys(
+        (
+            *("family", "architecture", "model_size", "parameters", "device", "throughput_unit"),
+            *(name for name in ASKED if name != "options"),
+            *("quality", "verification", "reason"),
+        )
+    )
+)
+_NEEDED = (
+    *_SAID,
+    *("result_id", "run_id", "case_id", "series_key", "status", "provenance", "emulated"),
+    *("options", "conditions", "started_at", "latency_p50_ms", "latency_mean_ms", "throughput"),
+    *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds"),
+)
+#: One question on one machine. What has no series — it failed before it had a device, or somebody
+#: else measured it — is told apart by all that was asked. An import brings figures of many versions
+#: at once: each is a cell of its own, as in every chart.
+_ROWS = """
+SELECT {columns}, machine,
+    coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
+    CASE WHEN provenance = 'imported' THEN conditions::VARCHAR END AS versions,
+    CASE WHEN run_id LIKE 'import-%' THEN started_at END AS brought,
+    {latency} AS latency, {rate} AS rate
+FROM benchmark_results LEFT JOIN ran USING (run_id)
+WHERE model IS NOT NULL AND status IS NOT NULL
+"""
+_CELLS = """
+WITH result AS MATERIALIZED ({rows}),
+run AS (
+    SELECT {identity}, run_id, brought, max(started_at) AS moment
+    FROM result GROUP BY ALL
+), newest AS (
+    SELECT {identity_new}, arg_max(run_id, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_run_id,
+        arg_max(brought, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_brought, count(*) AS runs
+    FROM run GROUP BY ALL
+)
+SELECT
+    substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
+    series_key, {identity}, run_id, any_value(case_id) AS case_id, any_value(runs) AS runs,
+    {said},
+    any_value(options::VARCHAR) AS options,
+    CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
+    CASE WHEN provenance = 'measured' AND emulated THEN 'emulated' ELSE provenance END AS kind,
+    count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
+    sum(sample_count) AS samples,
+    median(latency) FILTER (status = 'ok') AS latency,
+    min(latency) FILTER (status = 'ok') AS latency_low,
+    max(latency) FILTER (status = 'ok') AS latency_high,
+    median(rate) FILTER (status = 'ok') AS throughput,
+    median(memory_peak_mb) FILTER (status = 'ok') AS memory,
+    max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
+    max(started_at) AS moment,
+    list(result_id ORDER BY started_at, result_id) AS results
+FROM result JOIN newest ON {same}
+GROUP BY series_key, {identity}, run_id
+"""
+_IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
+#: What failed before it had a device was overtaken by what answered the same later.
+_OVERTAKEN = """
+DELETE FROM cell WHERE status <> 'ok' AND series_key IS NULL AND EXISTS (
+    FROM cell AS other WHERE other.case_id = cell.case_id AND other.machine = cell.machine
+    AND other.status = 'ok' AND other.moment >= cell.moment)
+"""
+_RUNS = """
+SELECT run_id, label, command, status, started_at, finished_at, git_commit, git_branch,
+    environment::VARCHAR AS environment, json_array_length(plan) AS planned
+FROM benchmark_runs
+"""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cells and runs of one moment.
+
+    Attributes:
+        known: of each facet, every value there is.
+        machines: what each machine is, by its id.
+        ran: the id of the machine that each run was on.
+        results: how many there are in the store.
+        at: when it was taken.
+    """
+
+    memory: DuckDBPyConnection
+    known: Mapping[str, Sequence[str]]
+    machines: Mapping[str, Machine]
+    ran: Mapping[str, str]
+    results: int
+    cells: int
+    at: str
+
+    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Rows by column name; each question has a connection of its own."""
+        with self.memory.cursor() as one:
+            done = one.execute(sql, list(values) or None)
+            names = [str(about[0]) for about in done.description or ()]
+            rows = [dict(zip(names, row, strict=True)) for row in done.fetchall()]
+        if "options" in names:
+            for row in rows:
+                row["options"] = json.loads(row["options"] or "{}")
+        return rows
+
+
+def taken(database: Database, at: str) -> Snapshot:
+    """A snapshot of a store; the store is open only while it is read."""
+    import duckdb
+    import pyarrow as pa
+
+    with connect(database.path, retry_seconds=database.retry_seconds) as con:
+        runs = con.sql(_RUNS).to_arrow_table()
+        machines = _machines(runs)
+        ran = pa.table(
+            {
+                "run_id": pa.array(list(machines), pa.string()),
+                "machine": pa.array([one.id for one in machines.values()], pa.string()),
+            }
+        )
+        con.register("ran", ran)
+        cells = con.sql(_sql(set(columns_of(con, "benchmark_results")))).to_arrow_table()
+        ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
+    memory = duckdb.connect(
+        config={
+            "threads": 2,
+            "enable_external_access": "false",
+            "autoload_known_extensions": "false",
+        }
+    )
+    for name, table in (("cell", cells), ("run", runs), ("ran", ran)):
+        memory.register(f"{name}_read", table)
+        memory.execute(f"CREATE TABLE {name} AS FROM {name}_read")
+        memory.unregister(f"{name}_read")
+    memory.execute(_OVERTAKEN)
+    memory.execute("SET lock_configuration = true")
+    ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
+    by_id = {one.id: one for one in machines.values()}
+    ran_on = {run: one.id for run, one in machines.items()}
+    return Snapshot(memory, _known(memory), by_id, ran_on, int(results), int(count), at)
+
+
+def _sql(there: set[str]) -> str:
+    """The one statement; a store that an older version made lacks the newest columns."""
+    columns = ", ".join(
+        f'"{name}"' if name in there else f'NULL AS "{name}"' for name in dict.fromkeys(_NEEDED)
+    )
+    rows = _ROWS.format(
+        columns=columns,
+        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
+        latency=_FIGURES["latency"],
+        rate=_FIGURES["throughput"],
+    )
+    return _CELLS.format(
+        rows=rows,
+        identity=", ".join(_IDENTITY),
+        identity_text=", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
+        identity_new=", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
+        said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
+        same=" AND ".join(
+            f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_id", "brought")
+        ),
+    )
+
+
+def _machines(runs: Any) -> dict[str, Machine]:
+    """Of each run; most say the same, so each text is understood once."""
+    said: dict[str | None, Any] = {None: None}
+    found = {}
+    for run, text in zip(
+        runs.column("run_id").to_pylist(), runs.column("environment").to_pylist(), strict=True
+    ):
+        if text not in said:
+            said[text] = json.loads(text)
+        found[str(run)] = machine_of(str(run), said[text])
+    return found
+
+
+def _known(memory: DuckDBPyConnection) -> dict[str, list[str]]:
+    found = {}
+    for name, column in FACETS.items():
+        rows = memory.execute(
+            f"SELECT DISTINCT {column} FROM cell WHERE {column} IS NOT NULL ORDER BY 1"  # noqa: S608
+        ).fetchall()
+        found[name] = [str(value) for (value,) in rows]
+    return found

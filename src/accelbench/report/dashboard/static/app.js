@@ -1,0 +1,86 @@
+// What a page gains from a script: filters that answer at once, a run that is followed.
+// Everything works without it; the address always says what is shown.
+"use strict";
+
+const FORM = "form[data-instant]";
+let asking = null;
+
+function put(text) {
+  const come = new DOMParser().parseFromString(text, "text/html");
+  for (const part of document.querySelectorAll("[data-part]")) {
+    const other = come.getElementById(part.id);
+    if (!other) continue;
+    if (part.isEqualNode(other)) continue;
+    const open = [...part.querySelectorAll("details")].map((one) => one.open);
+    part.replaceChildren(...other.childNodes);
+    if ("live" in part.dataset) {
+      part.querySelectorAll("details").forEach((one, i) => { one.open = open[i] ?? one.open; });
+      if (!("live" in other.dataset)) delete part.dataset.live;
+    }
+  }
+  for (const link of document.querySelectorAll("header nav a")) {
+    const other = come.querySelector(`header nav a[href^="${link.pathname}"]`);
+    if (other && link.pathname === other.pathname) link.href = other.getAttribute("href");
+  }
+  document.title = come.title;
+}
+
+async function show(address, keep) {
+  if (asking) asking.abort();
+  asking = new AbortController();
+  try {
+    const answer = await fetch(address, { signal: asking.signal, credentials: "same-origin" });
+    put(await answer.text());
+    if (keep === "push") history.pushState(null, "", address);
+    if (keep === "replace") history.replaceState(null, "", address);
+  } catch (error) {
+    if (error.name !== "AbortError") location.assign(address);
+  }
+}
+
+function wanted(form) {
+  const said = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) said.append(name, value);
+  const words = said.toString();
+  return form.getAttribute("action") + (words ? `?${words}` : "");
+}
+
+let waiting = 0;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest(FORM);
+  if (!form || event.target.type !== "search") return;
+  clearTimeout(waiting);
+  waiting = setTimeout(() => show(wanted(form), "replace"), 120);
+});
+document.addEventListener("change", (event) => {
+  const form = event.target.closest(FORM);
+  if (form && event.target.type !== "search") show(wanted(form), "push");
+  counted();
+});
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest(FORM);
+  if (!form) return;
+  event.preventDefault();
+  show(wanted(form), "push");
+});
+window.addEventListener("popstate", () => location.reload());
+
+// How many are chosen stands on the button that compares them.
+function counted() {
+  for (const button of document.querySelectorAll("button[data-chosen]")) {
+    const chosen = button.form.querySelectorAll("input[type=checkbox]:checked").length;
+    button.dataset.chosen = chosen || "";
+  }
+}
+
+function follow() {
+  const live = document.querySelector("[data-live]");
+  if (!live) return;
+  setTimeout(async () => {
+    if (!document.hidden) await show(location.href, "");
+    follow();
+  }, Number(live.dataset.live) * 1000);
+}
+
+counted();
+follow();

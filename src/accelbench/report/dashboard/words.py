@@ -1,0 +1,93 @@
+"""Figures, moments and sizes as people read them, for templates. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.report.charts.phrases import counted, figure
+
+#: What an empty figure is shown as.
+NOTHING = "n/a"
+
+_SIZES = (
+    ("sequence_length", "seq {}"),
+    ("image_size", "{} px"),
+    ("audio_seconds", "{} s sound"),
+    ("prompt_tokens", "prompt {}"),
+    ("new_tokens", "new {}"),
+    ("denoising_steps", "{} steps"),
+)
+
+
+def number(value: Any) -> str:
+    """Three digits and more; n/a of nothing."""
+    return NOTHING if value is None else figure(float(value))
+
+
+def whole(value: Any) -> str:
+    """A count."""
+    return NOTHING if value is None else f"{int(value):,}"
+
+
+def moment(value: Any) -> str:
+    """To the minute, in UTC, as everything stored is."""
+    return str(value)[:16].replace("T", " ") if value else NOTHING
+
+
+def size(row: Mapping[str, Any]) -> str:
+    """What an item is: seq 128, 224 px."""
+    return " · ".join(said.format(row[n]) for n, said in _SIZES if row.get(n))
+
+
+def title(row: Mapping[str, Any]) -> str:
+    """What a cell is of, without its model: what stands after the name."""
+    words = [
+        f"{row.get('runtime')} on {row.get('hardware')}",
+        str(row.get("precision")),
+        f"batch {row['batch_size']}" if row.get("batch_size") else "",
+        size(row),
+        "training" if row.get("mode") == "training" else "",
+    ]
+    return " · ".join(word for word in words if word)
+
+
+def spread(low: Any, high: Any, middle: Any) -> str:
+    """How far apart the launches of a cell are, as a share: ±1.2 %."""
+    if not low or not high or not middle or low == high:
+        return ""
+    return f"±{(high - low) / middle / 2:.1%}"
+
+
+def share(value: float | None) -> str:
+    """A ratio: 1.84×."""
+    return NOTHING if value is None else f"{figure(value)}×"
+
+
+def plain(value: Any) -> str:
+    """Any value in one line."""
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return figure(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(one) for one in value) or "none"
+    if isinstance(value, Mapping):
+        return " · ".join(f"{key} {plain(one)}" for key, one in value.items()) or "none"
+    return str(value)
+
+
+FILTERS = {
+    "number": number,
+    "whole": whole,
+    "moment": moment,
+    "size": size,
+    "title": title,
+    "share": share,
+    "plain": plain,
+    "counted": counted,
+}
