@@ -83,7 +83,8 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
         run = whole.values.get("run")
         said = run.get("environment") if isinstance(run, Mapping) else None
         for one, body in told_as_json(whole):
-            row = {**body, "model": catalogued(str(body.get("model")))}
+            row = {name: _plain(value) for name, value in body.items()}
+            row["model"] = catalogued(str(body.get("model")))
             if any(row.get(name) not in wanted for name, wanted in filters.items()):
                 continue
             key = str(row["result_id"])
@@ -99,6 +100,13 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
     return Subject(
         found, samples, (), _matrix(list(rows.values())), (), ", ".join(names), tuple(rows.values())
     )
+
+
+def _plain(value: Any) -> Any:
+    """As a database has it: objects of a file know their lines, and are no part of a key."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
 def _where(filters: Filters) -> tuple[str, list[Any]]:

@@ -1,0 +1,246 @@
+"""`accelbench plot` as people and machines meet it, from a store or from files to pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+from accelbench.report.charts import CHARTS
+
+pytest.importorskip("vl_convert")
+
+RAW = [8_000_000 + 10_000 * (n % 9) for n in range(40)]
+
+
+@pytest.fixture
+def plot(command: Callable[..., Command]) -> Command:
+    return command("plot")
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """Two models on two platforms, in two batches."""
+    path = tmp_path / "results.duckdb"
+    changes: list[dict[str, Any]] = [
+        {
+            "model": model,
+            "architecture": architecture,
+            "hardware": hardware,
+            "batch_size": batch,
+            "latency_p50_ms": 8.0 * batch / faster,
+            "throughput": 125.0 * faster,
+            "sample_count": 30,
+            "case_id": f"{model} {hardware} {batch}",
+            "series_key": f"{model} {hardware} {batch}",
+            "launch": 0,
+        }
+        for model, architecture in (("bert-tiny", "encoder-only"), ("resnet-tiny", "vision"))
+        for hardware, faster in (("cpu", 1), ("cuda", 10))
+        for batch in (1, 8)
+    ]
+    store(path, *changes)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path, db: Path, command: Callable[..., Command]) -> Path:
+    """The same as a folder with a result file."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    code, _, err = command("db")("export", folder / "all.json", "--db", db)
+    assert code == 0, err
+    return folder
+
+
+def test_every_chart_with_a_content_is_drawn(plot: Command, db: Path, tmp_path: Path) -> None:
+    code, out, err = plot("--db", db)
+    assert code == 0
+    names = [Path(line).stem for line in out.splitlines()]
+    assert names[:3] == ["hardware-latency", "hardware-throughput", "hardware-memory"]
+    assert {"latency-by-batch", "architecture", "compatibility"} <= set(names)
+    for name in names:
+        found = (tmp_path / "visualizations" / f"{name}.png").read_bytes()
+        assert found.startswith(b"\x89PNG")
+    assert "precision needs a model in two precisions" in err
+
+
+def test_three_formats_in_a_folder_of_ones_own(plot: Command, db: Path, tmp_path: Path) -> None:
+    forms = ("--format", "png,svg", "--format", "html")
+    code, out, _ = plot("--db", db, "--chart", "pareto", *forms, "--output-dir", "a/b")
+    assert (code, out.split()) == (0, ["a/b/pareto.png", "a/b/pareto.svg", "a/b/pareto.html"])
+    ElementTree.parse(tmp_path / "a" / "b" / "pareto.svg")
+    assert "vegaEmbed" in (tmp_path / "a" / "b" / "pareto.html").read_text(encoding="utf-8")
+
+
+def test_a_second_drawing_replaces_the_first(plot: Command, db: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert plot("--db", db, "--chart", "pareto", "--format", "svg")[0] == 0
+    assert [one.name for one in (tmp_path / "visualizations").iterdir()] == ["pareto.svg"]
+
+
+def test_machines_are_told_the_files_and_what_was_empty(plot: Command, db: Path) -> None:
+    found = plot.json("--db", db, "--chart", "pareto,precision", "--format", "svg")
+    assert found == {"files": ["visualizations/pareto.svg"], "nothing_to_show": ["precision"]}
+    found = plot.json("--db", db, "--chart", "precision")
+    assert found == {"files": [], "nothing_to_show": ["precision"]}
+
+
+def test_the_list_names_every_chart_and_needs_no_database(plot: Command) -> None:
+    code, out, _ = plot("--chart", "list")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(CHARTS)
+
+
+def test_the_documents_spellings(plot: Command, db: Path) -> None:
+    asked = ("--db-path", db, "--model-id", "bert-tiny", "--format", "svg")
+    code, out, err = plot(*asked, "--architecture-comparison")
+    assert (code, out) == (2, "")
+    assert "architecture needs models of two architectures" in err
+    found = plot.json("--db", db, "--architecture-comparison", "--format", "svg")
+    assert found["files"] == ["visualizations/architecture.svg"]
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "there", "gone"),
+    [
+        (("bert-tiny",), "bert-tiny", "resnet-tiny"),
+        (("--model-id", "resnet-tiny"), "resnet-tiny", "bert-tiny"),
+        (("--hardware", "cpu"), "cpu", "cuda"),
+        (("--batch-sizes", "8"), "batch 8", "batch 1"),
+    ],
+)
+def test_narrowed_down(
+    plot: Command,
+    db: Path,
+    tmp_path: Path,
+    narrowed: tuple[str, ...],
+    there: str,
+    gone: str,
+) -> None:
+    charts = "pareto,hardware-latency,latency-by-batch"
+    found = plot.json(*narrowed, "--db", db, "--format", "svg", "--chart", charts)
+    said = "".join((tmp_path / one).read_text(encoding="utf-8") for one in found["files"])
+    assert there in said
+    assert gone not in said
+
+
+# -- result files ----------------------------------------------------------------------------
+
+
+def test_of_a_folder_of_result_files(plot: Command, files: Path, tmp_path: Path) -> None:
+    asked = ("--chart", "hardware-latency", "--format", "svg")
+    found = plot.json("--input-dir", files, *asked)
+    assert found["files"] == ["visualizations/hardware-latency.svg"]
+    said = (tmp_path / found["files"][0]).read_text(encoding="utf-8")
+    assert "8 cells from 8 launches" not in said
+    assert "4 cells from 4 launches" in said
+    assert "lab" in said
+
+
+def test_of_one_result_file(plot: Command, files: Path, tmp_path: Path) -> None:
+    (first, *_) = sorted(files.rglob("*.json"))
+    found = plot.json("--json-path", first, "--format", "svg", "--chart", "hardware-latency,trend")
+    assert found["files"] == ["visualizations/hardware-latency.svg"]
+    assert found["nothing_to_show"] == ["trend"]
+
+
+def test_what_a_run_derives_is_not_read_again(plot: Command, files: Path) -> None:
+    derived = files / "processed_results" / "aggregated_benchmarks.json"
+    derived.parent.mkdir(exist_ok=True)
+    derived.write_text("{}", encoding="utf-8")
+    assert plot("--input-dir", files, "--chart", "hardware-latency")[0] == 0
+
+
+# -- what can be wrong -----------------------------------------------------------------------
+
+
+def refused(plot: Command, code: int, *words: object) -> str:
+    """One line, and nothing is written."""
+    found, out, err = plot(*words)
+    assert (found, out) == (code, ""), err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert not Path("visualizations").exists()
+    return err
+
+
+def test_a_chart_that_is_none(plot: Command, db: Path) -> None:
+    said = refused(plot, 2, "--db", db, "--chart", "pie")
+    assert "no chart 'pie'" in said
+    assert "hardware-latency" in said
+
+
+def test_a_format_that_is_none(plot: Command, db: Path) -> None:
+    assert "Formats: png, svg, html." in refused(plot, 2, "--db", db, "--format", "pdf")
+
+
+def test_nothing_to_draw(plot: Command, db: Path) -> None:
+    said = refused(plot, 2, "bert-tiny", "--db", db, "--chart", "trend")
+    assert "There is nothing to draw. trend needs" in said
+
+
+def test_a_database_that_is_not_there(plot: Command) -> None:
+    assert "elsewhere.duckdb" in refused(plot, 3, "--db", "elsewhere.duckdb")
+
+
+def test_nothing_measured(plot: Command, db: Path) -> None:
+    assert "measure first" in refused(plot, 4, "gpt2-tiny", "--db", db)
+
+
+def test_a_machine_that_measured_nothing(plot: Command, db: Path) -> None:
+    assert "no results of a machine 'attic'" in refused(plot, 2, "--db", db, "--machine", "attic")
+
+
+def test_a_folder_without_result_files(plot: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "no result files in empty" in refused(plot, 2, "--input-dir", "empty")
+
+
+def test_a_file_that_is_no_result(plot: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"a": 1}), encoding="utf-8")
+    assert "a.json" in refused(plot, 2, "--json-path", "a.json")
+
+
+def test_a_file_that_is_not_there(plot: Command) -> None:
+    assert "gone.json" in refused(plot, 2, "--json-path", "gone.json")
+
+
+def test_without_its_engine_the_install_that_brings_it_is_named(
+    plot: Command, db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    said = refused(plot, 3, "--db", db)
+    assert "vl-convert-python, which is not installed" in said
+    assert "pip install 'accelbench[charts]'" in said
+
+
+def test_a_folder_that_cannot_be_written(plot: Command, db: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    assert "taken" in refused(plot, 3, "--db", db, "--output-dir", "taken")
+
+
+def test_no_file_is_named_by_data(plot: Command, tmp_path: Path) -> None:
+    names = ("../../etc/passwd", "<script>alert(1)</script>", "'; DROP TABLE", "\u202eexe", "🦙")
+    path = tmp_path / "results.duckdb"
+    store(
+        path,
+        *(
+            {"model": name, "architecture": name, "hardware": hardware, "batch_size": batch}
+            for name in names
+            for hardware in ("cpu", "../../cuda")
+            for batch in (1, 8)
+        ),
+    )
+    before = {one for one in tmp_path.parent.rglob("*") if "visualizations" not in one.parts}
+    found = plot.json("--db", path, "--format", "svg,html")
+    assert {Path(one).stem for one in found["files"]} <= set(CHARTS)
+    after = {one for one in tmp_path.parent.rglob("*") if "visualizations" not in one.parts}
+    assert {one.name for one in after - before} <= {"results.duckdb.wal", "results.duckdb.lock"}
