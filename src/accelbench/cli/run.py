@@ -179,6 +179,11 @@ def run(
     compare: bool = typer.Option(
         False, "--compare", help="Afterwards, compare what was measured along every axis."
     ),
+    create_report: bool = typer.Option(
+        False,
+        "--create-report",
+        help="Afterwards, a report as HTML; with --output-dir there, beside visualizations/.",
+    ),
     label: str | None = typer.Option(None, "--label", help="A name for this run."),
     as_json: bool = typer.Option(
         False, "--json", help="One JSON document on standard output, progress on standard error."
@@ -212,6 +217,7 @@ def run(
         use_database=not no_database,
         output_dir=output_dir,
         output_ci=output_ci,
+        report=create_report,
     )
     with termination_as_interrupt():
         if resume is not None:
@@ -273,7 +279,7 @@ def run(
 #: What may stand beside --resume: everything else was settled when the run began.
 _BESIDE_RESUME = frozenset(
     {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
-    | {"save", "compare"}
+    | {"save", "compare", "create_report"}
 )
 
 

@@ -44,6 +44,7 @@ class Places:
     use_database: bool = True
     output_dir: Path | None = None
     output_ci: Path | None = None
+    report: bool = False  # of the run, when it has ended
     profiles: list[tuple[str, Path]] = field(default_factory=list)  # written as the run goes on
 
     def keep_profiles(self) -> ProfileFiles | None:
@@ -61,6 +62,10 @@ class Places:
 
     def check(self) -> None:
         """Refuse before measuring what could not be written afterwards."""
+        if self.report:
+            from accelbench.cli.run_report import refuse_undrawable
+
+            refuse_undrawable()
         if self.output_ci is not None and self.output_ci.exists():
             raise UsageError(
                 f"{self.output_ci} exists already.", "Name another file, or remove it."
@@ -269,11 +274,11 @@ def _print_comparisons(found: Mapping[str, Any], stream: IO[str]) -> None:
 
 
 def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:
-    """Write what a run leaves in --output-dir and --output-ci."""
+    """Write what a run leaves in --output-dir, in --output-ci and as its report."""
     from accelbench.exchange import aggregate, guide_csv, result_file
     from accelbench.exchange.writing import write_new
 
-    if places.output_dir is None and places.output_ci is None:
+    if places.output_dir is None and places.output_ci is None and not places.report:
         return []
     started = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
     written: list[tuple[str, Path]] = []
@@ -294,6 +299,10 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
     if places.output_ci is not None:
         result_file.write_one(places.output_ci, started, ended.rows)
         written.append(("CI file", places.output_ci))
+    if places.report:
+        from accelbench.cli.run_report import report_of_run
+
+        written += report_of_run(started, ended.rows, places.open_database(), folder)
     return written
 
 
@@ -308,6 +317,7 @@ def resume_hint(run_id: str, places: Places) -> str:
         where += ["--output-dir", str(places.output_dir)]
     if places.output_ci is not None:
         where += ["--output-ci", str(places.output_ci)]
+    where += ["--create-report"] if places.report else []
     return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
 
 
