@@ -17,7 +17,8 @@ from accelbench.report.charts import CHARTS
 
 pytest.importorskip("vl_convert")
 
-RAW = [8_000_000 + 10_000 * (n % 9) for n in range(40)]
+#: Charts that a result alone is not enough for.
+ONE_RESULT = [name for name in CHARTS if name != "compatibility"]
 
 
 @pytest.fixture
@@ -69,7 +70,8 @@ def test_every_chart_with_a_content_is_drawn(plot: Command, db: Path, tmp_path: 
     for name in names:
         found = (tmp_path / "visualizations" / f"{name}.png").read_bytes()
         assert found.startswith(b"\x89PNG")
-    assert "precision needs a model in two precisions" in err
+    assert err.startswith("Nothing to show: ")
+    assert "precision" in err
 
 
 def test_three_formats_in_a_folder_of_ones_own(plot: Command, db: Path, tmp_path: Path) -> None:
@@ -185,6 +187,21 @@ def test_a_format_that_is_none(plot: Command, db: Path) -> None:
 def test_nothing_to_draw(plot: Command, db: Path) -> None:
     said = refused(plot, 2, "bert-tiny", "--db", db, "--chart", "trend")
     assert "There is nothing to draw. trend needs" in said
+
+
+def test_nothing_to_draw_of_all_charts_is_still_one_short_sentence(
+    plot: Command, tmp_path: Path
+) -> None:
+    store(tmp_path / "results.duckdb", {})
+    said = refused(plot, 2, "--db", tmp_path / "results.duckdb", "--chart", ",".join(ONE_RESULT))
+    assert "accelbench plot --chart list" in said
+    assert len(said) < 160
+
+
+def test_only_failures_are_nothing_measured(plot: Command, tmp_path: Path) -> None:
+    store(tmp_path / "results.duckdb", {"status": "failed", "latency_p50_ms": None})
+    said = refused(plot, 4, "--db", tmp_path / "results.duckdb", "--chart", "pareto,roofline")
+    assert "no result of what was asked for has a figure" in said
 
 
 def test_a_database_that_is_not_there(plot: Command) -> None:

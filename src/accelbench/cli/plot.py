@@ -21,6 +21,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 _FORMATS = ("png", "svg", "html")
 _FOLDER = Path("visualizations")
+#: Of more charts it is not said in one line what they need.
+_MOST_NEEDS = 3
 
 
 @app.command(cls=SpacedLists)
@@ -74,12 +76,23 @@ def plot(
         print_document({"files": [str(one) for one in written], "nothing_to_show": empty})
         return
     if not written:
-        raise UsageError(
-            "There is nothing to draw.", f"{_needs(empty, chosen)} --chart list names all."
-        )
+        raise _nothing(subject, empty, chosen)
     sys.stdout.writelines(f"{one}\n" for one in written)
     if empty:
-        sys.stderr.write(f"Nothing to show: {_needs(empty, chosen)}\n")
+        few = _needs(empty, chosen) if len(empty) <= _MOST_NEEDS else f"{', '.join(empty)}."
+        sys.stderr.write(f"Nothing to show: {few}\n")
+
+
+def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
+    from accelbench.cli.stored import NothingMeasuredError
+
+    if not subject.points:
+        return NothingMeasuredError(
+            "There is nothing to draw: no result of what was asked for has a figure."
+        )
+    few = _needs(names, charts) if len(names) <= _MOST_NEEDS else ""
+    advice = f"{few} accelbench plot --chart list says what each chart needs."
+    return UsageError("There is nothing to draw.", advice.strip())
 
 
 def drawn_into(

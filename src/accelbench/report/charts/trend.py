@@ -16,8 +16,10 @@ from accelbench.report.charts.look import ALERT, INK, paint
 from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import counted, emulated, left_out, safe
-from accelbench.report.charts.words import EVERYTHING, told
+from accelbench.report.charts.words import COMMON, EVERYTHING, told
 
+#: Above the points, for the size of a step.
+_ROOM = 0.15
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
@@ -28,15 +30,16 @@ def _drawn(subject: Subject) -> Drawn | None:
         return None
     shown = known[:MOST_PANELS]
     names = [safe(one.row.get("model"), 36) for one in shown]
+    abouts = told([Point([one.row], "") for one in shown], _TOLD, COMMON, 64).apart
     moments = sorted(_utc(point.moment) for one in shown for point in one.points)
-    panels = [_panel(one, name, moments) for one, name in zip(shown, names, strict=True)]
+    panels = [_panel(*one, moments) for one in zip(shown, names, abouts, strict=True)]
     notes = _about(shown)
     if any(one.course and (one.course.steps or one.course.spikes) for one in shown):
         notes.append("Dashed: a step, with its size. Crosses: single points that came back.")
     notes += left_out(len(known) - len(shown), "panel", advice="name the models to see")
     notes += emulated(len(several) - len(known))
     records = [one for panel in panels for one in panel.records]
-    legends = [*kind_legend(records), *hardware_legend(records)]
+    legends = [*kind_legend(records, bars=True), *hardware_legend(records)]
     return Drawn(arranged(panels, legends), (), notes, records)
 
 
@@ -59,13 +62,14 @@ def _utc(moment: str) -> str:
     return known.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _panel(one: Series, name: str, moments: Sequence[str]) -> Panel:
+def _panel(one: Series, name: str, about: str, moments: Sequence[str]) -> Panel:
     """One series: its points, the levels between its steps, and what happened."""
     records = _points(one)
     metric = one.metric
+    values = [point.value for point in one.points]
+    reach = max(values) - min(values)
     unit = metric.header.removeprefix(metric.name).strip() or metric.header
-    scale = axis(f"{metric.name}, {unit}", [row["value"] for row in records], zero=False)
-    about = told([Point([one.row], "")], _TOLD).together
+    scale = axis(f"{metric.name}, {unit}", [*values, max(values) + _ROOM * reach], zero=False)
     return Panel(name, [about], records, _layers(one, scale, moments))
 
 

@@ -30,7 +30,7 @@ EVERYTHING = tuple(
     )
 )
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
-_COMMON = (
+COMMON = (
     *("mode", PLACE, "runtime", "precision", "batch_size", "sequence_length", "image_size"),
     *("audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
 )
@@ -86,7 +86,7 @@ def told(
         if len(set(finer)) > len(set(keys)) or name in needed:
             keys, chosen = finer, [*chosen, name]
     apart = [safe(_joined(row, chosen), longest) for row in rows]
-    common = [n for n in _COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
+    common = [n for n in COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
     return Told(apart, safe(_joined(rows[0], common), 60))
 
 
