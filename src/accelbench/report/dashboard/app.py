@@ -45,7 +45,7 @@ def _pages(site: Site) -> Starlette:
             request, "sentence.html", status=status, headers=headers, said=said, snapshot=None
         )
 
-    return Starlette(
+    made = Starlette(
         routes=[
             Route("/", pages.overview),
             Route("/cells.csv", downloads.csv),
@@ -64,6 +64,8 @@ def _pages(site: Site) -> Starlette:
             (AccelbenchError, NotThereError, BeingReadError, HTTPException, Exception), failed
         ),
     )
+    made.router.redirect_slashes = False
+    return made
 
 
 def _said(error: Exception) -> tuple[int, str, dict[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 from urllib.parse import urlencode
 
@@ -128,8 +128,8 @@ class Asked:
             parts.append("moment >= ?::TIMESTAMP")
             values.append(self.since)
         if self.until:
-            parts.append("moment < ?::TIMESTAMP")
-            values.append((date.fromisoformat(self.until) + timedelta(days=1)).isoformat())
+            parts.append("moment < ?::DATE + INTERVAL 1 DAY")
+            values.append(self.until)
         return " AND ".join(parts), values
 
     @property

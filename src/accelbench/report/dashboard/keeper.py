@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Mark = tuple[tuple[int, int], ...]
 
 #: How long whoever comes first waits, before a page says that the store is being read.
-PATIENCE = 0.7
+PATIENCE = 5.0
 #: How often the file is looked at, at most.
 _LOOK_SECONDS = 1.0
 

@@ -91,9 +91,10 @@ class Journals:
         """A run as its journal tells it now; None where there is no journal of it."""
         try:
             path = journal_path(self._folder, run_id)
-        except SurroundingsError:
+            there = path.is_file()
+        except (SurroundingsError, OSError):  # no name of a file, or none that a disk can have
             return None
-        if not path.is_file():
+        if not there:
             return None
         with self._lock:
             one = self._followed.pop(run_id, None) or Followed(run_id, path)

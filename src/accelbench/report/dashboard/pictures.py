@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from accelbench.analysis.matrix import matrix
@@ -12,8 +13,13 @@ from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Roof, Subject, picture
+from accelbench.report.charts.compatibility import COMPATIBILITY
+from accelbench.report.charts.distribution import DISTRIBUTION
+from accelbench.report.charts.roofline import ROOFLINE
+from accelbench.report.charts.trend import TREND
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import Asked
+from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.store.database import Database
 
@@ -39,19 +45,40 @@ class Pictures:
         """A chart of what was asked for; None where it has nothing to show."""
         where = asked.query(order=False)
         key = ("picture", snapshot.at, chart.name, where)
-        return self._once(key, lambda: picture(chart, self.subject(snapshot, asked)))
+        return self._once(key, lambda: picture(chart, self._subject(snapshot, chart, asked)))
 
     def file(self, snapshot: Snapshot, chart: Chart, asked: Asked, form: str) -> bytes | None:
         """The same as a file: svg, png or html."""
         key = (form, snapshot.at, chart.name, asked.query(order=False))
         return self._once(key, lambda: self._drawn(self.of(snapshot, chart, asked), form))
 
-    def subject(self, snapshot: Snapshot, asked: Asked) -> Subject:
-        """What all charts of an address are of; the chosen cells alone, where some were chosen."""
-        key = ("subject", snapshot.at, asked.query(order=False))
-        return self._once(key, lambda: self._subject(snapshot, asked))
+    def _subject(self, snapshot: Snapshot, chart: Chart, asked: Asked) -> Subject:
+        """What a chart is of: the chosen cells alone, where some were chosen.
 
-    def _subject(self, snapshot: Snapshot, asked: Asked) -> Subject:
+        Of a million results each question takes its time, so what only one chart is of is asked
+        for that one alone.
+        """
+        key = ("common", snapshot.at, asked.query(order=False))
+        chosen, rows, common = self._once(key, lambda: self._common(snapshot, asked))
+        if chart is TREND:
+            latency = details.BY_METRIC["latency"]
+            several = chosen[: 4 * _MOST_SERIES]
+            series = details.history_of(self._database, snapshot, several, latency)
+            return replace(common, series=series[:_MOST_SERIES])
+        if chart is DISTRIBUTION:
+            timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
+            return replace(
+                common, samples=details.samples_of(self._database, timed[:_MOST_SAMPLED])
+            )
+        if chart is ROOFLINE:
+            return replace(common, roofs=self._roofs(rows))
+        if chart is COMPATIBILITY and len({one["machine"] for one in chosen}) == 1:
+            return replace(common, matrix=_matrix(rows))
+        return common
+
+    def _common(
+        self, snapshot: Snapshot, asked: Asked
+    ) -> tuple[Sequence[Cell], Sequence[details.Row], Subject]:
         if asked.cells:
             chosen = cells.named(snapshot, asked.cells)
         else:
@@ -65,18 +92,8 @@ class Pictures:
             for run, place in ran.items()
         }
         found = points(rows, machines if several else {})
-        timed = [str(row["result_id"]) for one in found if one.timed for row in one.rows]
-        series = details.history_of(
-            self._database, snapshot, chosen[: 4 * _MOST_SERIES], details.BY_METRIC["latency"]
-        )
-        return Subject(
-            found,
-            details.samples_of(self._database, timed[:_MOST_SAMPLED]),
-            series[:_MOST_SERIES],
-            None if several else _matrix(rows),
-            self._roofs(rows),
-            "" if several else next(iter(machines.values()), ""),
-        )
+        here = "" if several else next(iter(machines.values()), "")
+        return chosen, rows, Subject(found, machine=here)
 
     def _roofs(self, rows: Sequence[Mapping[str, Any]]) -> list[Roof]:
         """What was measured of the devices; of others their makers' documents."""

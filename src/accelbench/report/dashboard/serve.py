@@ -70,7 +70,7 @@ def serve(app: App, made: socket.socket, begun: Callable[[], object]) -> None:
 
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        log_level="critical",  # a page says what went wrong; nobody reads the terminal behind it
         access_log=False,
         server_header=False,
         lifespan="off",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accelbench.report.charts.phrases import counted, figure
+from accelbench.report.charts.phrases import counted, figure, safe
+from accelbench.report.charts.words import short_device
 
 #: What an empty figure is shown as.
 NOTHING = "n/a"
@@ -33,6 +34,16 @@ def whole(value: Any) -> str:
 def moment(value: Any) -> str:
     """To the minute, in UTC, as everything stored is."""
     return str(value)[:16].replace("T", " ") if value else NOTHING
+
+
+def day(value: Any) -> str:
+    """The day alone."""
+    return str(value)[:10] if value else NOTHING
+
+
+def device(name: Any) -> str:
+    """A device's name without what its platform says already."""
+    return short_device(str(name)) if name else ""
 
 
 def size(row: Mapping[str, Any]) -> str:
@@ -81,10 +92,18 @@ def plain(value: Any) -> str:
     return str(value)
 
 
+def calm(text: Any) -> str:
+    """For a window's title, where nothing can be kept apart: without what turns text round."""
+    return safe(str(text).strip(), 120)
+
+
 FILTERS = {
+    "calm": calm,
     "number": number,
     "whole": whole,
     "moment": moment,
+    "day": day,
+    "device": device,
     "size": size,
     "title": title,
     "share": share,

@@ -13,10 +13,8 @@ function put(text) {
     if (part.isEqualNode(other)) continue;
     const open = [...part.querySelectorAll("details")].map((one) => one.open);
     part.replaceChildren(...other.childNodes);
-    if ("live" in part.dataset) {
-      part.querySelectorAll("details").forEach((one, i) => { one.open = open[i] ?? one.open; });
-      if (!("live" in other.dataset)) delete part.dataset.live;
-    }
+    part.querySelectorAll("details").forEach((one, i) => { one.open = open[i] ?? one.open; });
+    if ("live" in part.dataset && !("live" in other.dataset)) delete part.dataset.live;
   }
   for (const link of document.querySelectorAll("header nav a")) {
     const other = come.querySelector(`header nav a[href^="${link.pathname}"]`);

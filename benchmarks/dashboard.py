@@ -1,0 +1,154 @@
+"""The dashboard at scale: how long from a click to the picture of a million results?
+
+Public tables are repeated until there are so many results, as in `scale.py`, imported into a
+database, and looked at in Chromium: the command until it answers, the first page, and each filter
+from its change to the next frame that has the answer. A second database has as many cells as the
+tables allow: more to filter, less to summarise.
+
+    python benchmarks/dashboard.py --tidy timm.parquet aihub.parquet …  [--results 1000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import scale
+from keeping import keep, verdict
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report" / "dashboard"))
+
+from chrome import Chrome, program
+
+FIRST_PAGE_S = 1.0
+FILTER_MS = 300.0
+_TIMES = 5
+
+#: Set a filter as a hand would, and wait for the frame after the one that has the answer.
+_FILTERED = """
+(async () => {
+  const before = document.querySelector('#results').firstElementChild;
+  const input = document.querySelector(%s);
+  const start = performance.now();
+  if (input.type === 'search') {
+    input.value = %s;
+    input.dispatchEvent(new Event('input', {bubbles: true}));
+  } else input.click();
+  while (document.querySelector('#results').firstElementChild === before)
+    await new Promise((done) => { new MutationObserver((_, one) => { one.disconnect(); done(); })
+      .observe(document.querySelector('#results'), {childList: true}); });
+  await new Promise(requestAnimationFrame);
+  await new Promise((done) => { const turn = new MessageChannel(); turn.port1.onmessage = done;
+    turn.port2.postMessage(0); });
+  return performance.now() - start;
+})()
+"""
+
+
+def made(folder: Path, tidy: list[Path], results: int, runs: int) -> Path:
+    """A database of so many results, in so many runs of each cell."""
+    scale._RUNS = runs
+    file = folder / f"{runs}.duckdb"
+    path = scale.synthesised(tidy, results, folder)
+    words = ["db", "import", "parquet", str(path), "--json", "--db", str(file)]
+    subprocess.run([sys.executable, "-m", "accelbench", *words], check=True, capture_output=True)
+    path.unlink()
+    scale.begin_runs(file)
+    return file
+
+
+@contextmanager
+def served(file: Path) -> Iterator[tuple[str, float]]:
+    """The command, its address, and how long it took until it gave one."""
+    start = time.monotonic()
+    line = [sys.executable, "-m", "accelbench", "dashboard", "--port", "0", "--db", str(file)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as one:
+        assert one.stdout is not None
+        said = one.stdout.readline()
+        try:
+            yield said.split()[-1], time.monotonic() - start
+        finally:
+            one.terminate()
+
+
+def looked_at(file: Path, tab: Chrome) -> dict[str, Any]:
+    """Figures of one database."""
+    with served(file) as (address, started):
+        begun = time.monotonic()
+        tab.go(address)
+        tab.until(lambda: tab.js("!!document.querySelector('#results tbody tr')"))
+        cold = time.monotonic() - begun
+        pages = []
+        for _ in range(_TIMES):
+            begun = time.monotonic()
+            tab.go(address)
+            pages.append(time.monotonic() - begun)
+        filters = {}
+        for selector, value in wanted(tab):
+            times = []
+            for _ in range(_TIMES):
+                tab.go(address)
+                times.append(float(tab.js(_FILTERED % (repr(selector), repr(value)))))
+            filters[selector + (f" {value}" if value else "")] = median(times)
+        cells = tab.js("document.querySelector('#count').textContent")
+    print(f"{file.name}: {cells}")
+    print(f"  the command answers after {started:.2f} s")
+    print(f"  the first page, the store just opened: {cold:.2f} s; again {median(pages):.2f} s")
+    for name, ms in filters.items():
+        print(f"  {name}: {ms:.0f} ms")
+    return {
+        "cells": cells,
+        "command_s": started,
+        "first_page_s": cold,
+        "page_s": median(pages),
+        "filters_ms": filters,
+    }
+
+
+def wanted(tab: Chrome) -> list[tuple[str, str]]:
+    """The first and the last value of every facet, and letters of a name."""
+    ids = tab.js(
+        "[...document.querySelectorAll('form[data-instant] fieldset')].flatMap((one) => {"
+        " const all = [...one.querySelectorAll('input[type=checkbox]')];"
+        " return all.length ? ['#' + all[0].id, '#' + all.at(-1).id] : []; })"
+    )
+    return [("#model", "res"), ("#model", "zzz"), *((one, "") for one in dict.fromkeys(ids))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tidy", type=Path, nargs="+")
+    parser.add_argument("--results", type=int, default=1_000_000)
+    parser.add_argument("--db", type=Path, nargs="+", help="look at these instead")
+    asked = parser.parse_args()
+    where = program()
+    if where is None:
+        raise SystemExit("There is no Chromium here: accelbench setup browser --with-chromium")
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="accelbench-dashboard-") as name, Chrome(where) as tab:
+        tidy = [one.resolve() for one in asked.tidy or ()]
+        files = asked.db or [
+            made(Path(name), tidy, asked.results, runs) for runs in (scale._RUNS, 20)
+        ]
+        for file in files:
+            figures[file.name] = looked_at(file, tab)
+    slowest = max(one["first_page_s"] for one in figures.values())
+    slow = max(ms for one in figures.values() for ms in one["filters_ms"].values())
+    reached = {
+        "first page": verdict("first page, seconds", slowest, FIRST_PAGE_S),
+        "filter": verdict("slowest filter, milliseconds", slow, FILTER_MS),
+    }
+    keep("dashboard", {"results": asked.results, "figures": figures, "reached": reached})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from accelbench.report.charts import CHARTS
+
+
+def keys(page: str) -> list[str]:
+    """Cells that a page leads to, in their order."""
+    return list(dict.fromkeys(re.findall(r"/cell/([0-9a-f]{16})\"", page)))
+
+
+def text(page: str) -> str:
+    """What a page says, without its tags."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page).replace("&#39;", "'").split())
+
+
+def count(page: str) -> str:
+    return text(page.split('id="count"')[1].split("</p>")[0].partition(">")[2])
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("/", "8 cells"),
+        ("/charts", "Hardware: latency"),
+        ("/history", "1 cell was measured in more than one run"),
+        ("/matrix", "1 model on lab"),
+        ("/runs", "8 runs"),
+        ("/run/night-3", "Run night-3"),
+        ("/compare", "Choose cells first"),
+    ],
+)
+def test_every_page_is_there(site: TestClient, address: str, says: str) -> None:
+    answer = site.get(address)
+    assert answer.status_code == 200
+    assert says in text(answer.text)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_the_overview_says_what_there_is(site: TestClient) -> None:
+    page = site.get("/").text
+    assert count(page) == (
+        "8 cells · 2 models on 3 platforms · 4 measured, 1 emulated, 1 imported, 1 predicted,"
+        " 1 simulated · 1 without figures"
+    )
+    assert len(keys(page)) == 8
+
+
+def test_a_cell_is_the_newest_run_by_the_median_of_its_launches(site: TestClient) -> None:
+    (found,) = [
+        row
+        for row in csv.DictReader(io.StringIO(site.get("/cells.csv").text))
+        if row["runs"] == "6"
+    ]
+    assert (found["run_id"], found["launches"], found["answered"]) == ("night-5", "3", "3")
+    assert float(found["latency"]) == pytest.approx(1.5 * 8.02)
+    assert float(found["latency_low"]) == pytest.approx(1.5 * 8.01)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("model=VIT", 1),
+        ("model=tiny", 8),
+        ("model=%25", 0),
+        ("family=vision", 1),
+        ("hardware=cuda", 3),
+        ("hardware=cuda&hardware=webgpu", 4),
+        ("runtime=browser", 1),
+        ("precision=fp32", 8),
+        ("mode=training", 1),
+        ("provenance=imported", 1),
+        ("provenance=measured&hardware=cpu", 4),
+        ("status=failed", 1),
+        ("from=2026-01-07", 1),
+        ("to=2026-01-02", 7),
+        ("from=2026-01-03&to=2026-01-06", 0),
+        ("nothing=of-ours&hardware=", 8),
+    ],
+)
+def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected: int) -> None:
+    page = site.get(f"/?{query}").text
+    assert len(keys(page)) == expected
+    assert count(page).startswith(f"{expected} cell" if expected else "No cell answers")
+    rows = list(csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text)))
+    assert len(rows) == expected
+
+
+def test_a_machine_is_chosen_by_its_id(site: TestClient) -> None:
+    page = site.get("/").text
+    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', page)
+    sizes = [len(keys(site.get(f"/?machine={one}").text)) for one in ids]
+    assert sorted(sizes) == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("hardware=abacus", "No result has hardware 'abacus'. There are: cpu, cuda, webgpu."),
+        ("from=yesterday", "'yesterday' is no day. Write one as 2026-01-31."),
+        ("from=2026-02-01&to=2026-01-01", "2026-02-01 is after 2026-01-01."),
+        ("sort=beauty", "There is no order 'beauty'. Orders: model, hardware,"),
+        ("page=0", "'0' is no page. Pages are counted from 1."),
+        ("page=%EF%BC%91", "is no page."),
+    ],
+)
+def test_a_wrong_value_is_told_with_those_there_are(
+    site: TestClient, query: str, sentence: str
+) -> None:
+    for address in ("/", "/charts", "/cells.csv"):
+        answer = site.get(f"{address}?{query}")
+        assert answer.status_code == 400
+        assert sentence in text(answer.text)
+
+
+def test_order_is_what_was_asked_for_and_said_to_whoever_cannot_see_it(site: TestClient) -> None:
+    def latencies(query: str) -> list[float]:
+        rows = csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text))
+        return [float(row["latency"]) for row in rows if row["latency"]]
+
+    rising, falling = latencies("sort=latency"), latencies("sort=-latency")
+    assert rising == sorted(rising)
+    assert falling == sorted(rising, reverse=True)
+    page = site.get("/?sort=-latency").text
+    assert page.count("aria-sort=") == 1
+    assert re.search(r'aria-sort="descending"><a href="/\?sort=latency">Latency', page)
+
+
+def test_what_is_no_measurement_is_marked_and_emulated_times_are_not_told(site: TestClient) -> None:
+    page = site.get("/").text
+    for kind in ("imported", "simulated", "predicted", "emulated"):
+        assert f'class="badge kind {kind}"' in page
+    assert "no times: emulated" in page
+    assert "99" not in re.findall(r'class="figure[^>]*>([\d.,]+)', page)
+
+
+def test_a_cell_tells_everything_behind_it(site: TestClient) -> None:
+    (key,) = keys(site.get("/?from=2026-01-07").text)
+    said = text(site.get(f"/cell/{key}").text)
+    for words in (
+        "12.0 ms",
+        "pytorch on cpu · fp32 · batch 1 · seq 128",
+        "devices cpu:0",
+        "engine pytorch 2.13",
+        "graph 1, 2",
+        "latency_p99_ms needs an effective n of 1000",
+        "accelbench run bert-tiny",
+        "lab (A processor, 2 CPUs, 16 GiB)",
+        "0123456789ab",
+        "torch 2.13",
+        "Worse: +50",
+        "since 2026-01-05 03:04, commit 0123456789",
+    ):
+        assert words in said
+
+
+def test_a_failed_cell_says_why_and_what_to_do(site: TestClient) -> None:
+    (key,) = keys(site.get("/?status=failed").text)
+    said = text(site.get(f"/cell/{key}").text)
+    assert "It ran somewhere else. Look at the device." in said
+
+
+def test_a_cell_as_json_has_every_sample(site: TestClient) -> None:
+    (key,) = keys(site.get("/?from=2026-01-07").text)
+    found = json.loads(site.get(f"/cell/{key}.json").text)
+    assert [one["samples_ms"] for one in found["launches"]] == [[7.9, 8.0, 8.1]] * 3
+    assert found["run"]["run_id"] == "night-5"
+
+
+def test_cells_are_held_against_the_first(site: TestClient) -> None:
+    (now,) = keys(site.get("/?from=2026-01-07").text)
+    (office,) = [k for k in keys(site.get("/?hardware=cpu&to=2026-01-02").text) if k != now][-1:]
+    by_kind = {
+        kind: keys(site.get(f"/?provenance={kind}").text)[0]
+        for kind in ("imported", "simulated", "emulated")
+    }
+    chosen = [now, office, *by_kind.values(), "0" * 16]
+    said = text(site.get("/compare?" + "&".join(f"cell={one}" for one in chosen)).text)
+    assert "5 cells, each held against the first" in said
+    assert "not compared: not alike: source" in said
+    assert "not compared: simulated: nobody measured it" in said
+    assert "not compared: emulated: such times mean nothing" in said
+    assert "1 cell of this address is not there any more" in said
+
+
+def test_history_tells_the_step(site: TestClient) -> None:
+    said = text(site.get("/history").text)
+    assert re.search(r"Worse: \+50\.\d % since 2026-01-05", said)
+    assert "Better: " not in said
+    throughput = text(site.get("/history?metric=throughput").text)
+    assert re.search(r"Worse: -33\.\d % since 2026-01-05", throughput)
+    assert site.get("/history?metric=beauty").status_code == 400
+
+
+def test_the_matrix_gives_its_reasons(site: TestClient) -> None:
+    ids = re.findall(r'name="machine" value="([0-9a-f]{8})"', site.get("/").text)
+    pages = [text(site.get(f"/matrix?machine={one}").text) for one in ids]
+    assert any("compatible (emulated)" in page for page in pages)
+    assert all("reason" in page for page in pages)
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "html"])
+@pytest.mark.parametrize("name", ["hardware-latency", "latency-distribution", "trend"])
+def test_charts_are_files(site: TestClient, name: str, form: str) -> None:
+    answer = site.get(f"/chart/{name}.{form}?model=bert")
+    assert answer.status_code == 200
+    starts = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!doctype html>"}
+    assert answer.content.startswith(starts[form])
+    assert b"nothing to show" not in answer.content
+    kept = answer.headers.get("content-disposition", "")
+    assert kept == (f'attachment; filename="{name}.html"' if form == "html" else "")
+
+
+def test_a_chart_without_anything_to_show_says_so(site: TestClient) -> None:
+    answer = site.get("/chart/trend.svg?hardware=webgpu")
+    assert (answer.status_code, "nothing to show" in answer.text) == (200, True)
+    assert site.get("/chart/trend.png?hardware=webgpu").status_code == 404
+
+
+def test_every_chart_is_shown_or_said_to_be_empty(site: TestClient) -> None:
+    page = site.get("/charts").text
+    for one in CHARTS.values():
+        assert f"/chart/{one.name}.svg" in page or f"{one.title} needs" in text(page)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/nothing", "/cell/0123456789abcdef", "/run/none", "/chart/trend.exe", "/cell/x.json"],
+)
+def test_what_is_not_there_is_said_in_a_sentence(site: TestClient, address: str) -> None:
+    answer = site.get(address)
+    assert answer.status_code == 404
+    assert re.search(r"(There is no such|A chart is an)[^<]*\.", answer.text)
+
+
+def test_an_empty_database_says_what_to_run(empty: TestClient) -> None:
+    for address in ("/", "/runs"):
+        assert "accelbench run --set small" in empty.get(address).text
+    for address in ("/charts", "/history", "/matrix", "/compare", "/cells.csv"):
+        assert empty.get(address).status_code == 200
+
+
+def test_filters_go_from_page_to_page(site: TestClient) -> None:
+    page = site.get("/?hardware=cuda&model=bert").text
+    for address in ("/charts", "/history", "/matrix"):
+        assert f'href="{address}?model=bert&amp;hardware=cuda"' in page
