@@ -1,0 +1,100 @@
+"""`accelbench report` and `run --create-report`."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import QUICK, Command, Shell
+from stored_rows import store
+
+from accelbench.cli import run_report
+
+DB = "accelbench.duckdb"
+
+
+@pytest.fixture
+def report(command: Callable[..., Command]) -> Command:
+    return command("report")
+
+
+def some(folder: Path) -> None:
+    launches = [{"case_id": "c1", "launch": n, "latency_p50_ms": 8.0 + n / 10} for n in range(3)]
+    fast = [{**one, "case_id": "c2", "hardware": "cuda", "latency_p50_ms": 2.0} for one in launches]
+    store(folder / DB, *launches, *fast, run="r1", about={"command": "accelbench run bert-tiny"})
+
+
+def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
+    some(tmp_path)
+    code, out, _ = report()
+    assert (code, out) == (0, "report.html\n")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "pytorch on cuda took 2 ms, 4.05× as fast as pytorch on cpu" in page
+    assert "accelbench run bert-tiny" in page
+    assert page.count("<svg ") > 2
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path, report: Command) -> None:
+    some(tmp_path)
+    assert report("--output", "mine.html")[0] == 0
+    before = (tmp_path / "mine.html").read_bytes()
+    code, _, err = report("--output", "mine.html")
+    assert (code, "mine.html exists already" in err) == (2, True)
+    assert (tmp_path / "mine.html").read_bytes() == before
+
+
+def test_markdown_has_its_pictures_beside_it(tmp_path: Path, report: Command) -> None:
+    some(tmp_path)
+    code, out, _ = report("--output", "there/mine.md")
+    assert code == 0
+    text = (tmp_path / "there" / "mine.md").read_text(encoding="utf-8")
+    assert (
+        "![Hardware: latency: how fast each platform is](mine-charts/hardware-latency.png)" in text
+    )
+    for line in out.splitlines():
+        assert (tmp_path / line).is_file()
+    assert (tmp_path / "there/mine-charts/hardware-latency.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_it_is_narrowed_down(tmp_path: Path, report: Command) -> None:
+    some(tmp_path)
+    assert report("--hardware", "cpu", "--output", "cpu.html")[0] == 0
+    assert "on cuda" not in (tmp_path / "cpu.html").read_text(encoding="utf-8")
+    assert report("--format", "pdf")[0] == 2
+    code, _, err = report("--hardware", "rocm", "--output", "rocm.html")
+    assert (code, (tmp_path / "rocm.html").exists()) == (4, False), err
+
+
+def test_of_result_files_too(tmp_path: Path, report: Command, command: Any) -> None:
+    some(tmp_path)
+    assert command("db")("export", "all.json")[0] == 0
+    (tmp_path / DB).unlink()
+    assert report("--json-path", "all.json")[0] == 0
+    assert "4.05× as fast" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_leaves_its_report_and_its_charts(shell: Shell) -> None:
+    done = shell("bert-tiny", "--batch-sizes", "1,2", "--output-dir", "out", "--create-report",
+                 *QUICK)  # fmt: skip
+    (page,) = shell.work.glob("out/report-*.html")
+    assert f"Report: {page}" in done.stdout
+    assert "bert-tiny" in page.read_text(encoding="utf-8")
+    assert (shell.work / "out/visualizations/latency-by-batch.png").is_file()
+
+
+def test_a_run_without_a_database_has_one_too(shell: Shell) -> None:
+    shell("bert-tiny", "--batch-sizes", "1", "--no-database", "--create-report", *QUICK)
+    (page,) = shell.work.glob("report-*.html")
+    assert "bert-tiny" in page.read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_drawn_is_refused_before_it_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_report, "find_spec", lambda name: None)
+    with pytest.raises(Exception, match="--create-report needs the package vl-convert-python"):
+        run_report.refuse_undrawable()
+    assert importlib.util.find_spec("vl_convert") is not None  # here it is
