@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -237,6 +238,15 @@ def test_without_its_engine_the_install_that_brings_it_is_named(
     said = refused(plot, 3, "--db", db)
     assert "vl-convert-python, which is not installed" in said
     assert "pip install 'accelbench[charts]'" in said
+
+
+def test_declaring_charts_brings_no_engine() -> None:
+    """Help, and whatever else only looks, must stay cheap."""
+    code = (
+        "import sys, accelbench, accelbench.cli.plot, accelbench.report.charts;"
+        " sys.exit(bool({'vl_convert', 'altair', 'pandas'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 
 def test_a_folder_that_cannot_be_written(plot: Command, db: Path, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
 
 def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
     """Each launch by its cell, and by its number where a cell has several."""
-    cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=52)
+    cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=60)
     again = len({id(point) for point, _, _ in shown}) < len(shown)
     names = [
         safe(f"{cell} · launch {int(row.get('launch') or 0) + 1}" if again else cell, 64)

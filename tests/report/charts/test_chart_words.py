@@ -1,0 +1,134 @@
+"""Names and axes of charts: what a reader at half a page needs, and no more."""
+
+from __future__ import annotations
+
+import pytest
+from made_up import result
+
+from accelbench.analysis.points import Point
+from accelbench.report.charts.axes import axis, decades, own_axes, shared
+from accelbench.report.charts.phrases import counted, figure, left_out, safe
+from accelbench.report.charts.words import short_device, told, unique
+
+
+def point(machine: str = "lab", **more: object) -> Point:
+    return Point([result(**more)], machine)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.1534, "0.153"),
+        (1.0, "1.00"),
+        (12.34, "12.3"),
+        (999.6, "1,000"),
+        (1240.0, "1,240"),
+        (0.0, "0"),
+        (3e-5, "0.0000300"),
+        (2.5e8, "250,000,000"),
+    ],
+)
+def test_a_figure_has_digits_and_no_exponent(value: float, said: str) -> None:
+    assert figure(value) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
+        ("Samsung Galaxy S24", "Galaxy S24"),
+        ("Intel(R) Core(TM) i7-1360P CPU @ 2.20GHz", "Core i7-1360P"),
+        ("AMD EPYC", "EPYC"),
+        ("Intel(R) Graphics", "Intel(R) Graphics"),
+    ],
+)
+def test_a_device_s_short_name(name: str, short: str) -> None:
+    assert short_device(name) == short
+
+
+def test_cells_say_what_tells_them_apart_and_panels_what_they_share() -> None:
+    found = told([point(), point(runtime="jax"), point(runtime="onnxruntime")])
+    assert found.apart == ["pytorch", "jax", "onnxruntime"]
+    assert found.together == "inference · cpu · fp32 · batch 1 · image 64"
+
+
+def test_devices_of_one_platform_stand_for_it() -> None:
+    cards = ("NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090")
+    several = [point(hardware="cuda", device_name=name) for name in cards]
+    assert told(several).apart == ["RTX 4090", "RTX 3090"]
+    assert told([*several, point()]).apart == ["cuda RTX 4090", "cuda RTX 3090", "cpu"]
+
+
+def test_devices_that_are_alike_when_short_keep_their_names() -> None:
+    several = [
+        point(hardware="cuda", device_name=f"{maker} RTX 4090") for maker in ("NVIDIA", "AMD")
+    ]
+    assert told(several).apart == ["NVIDIA RTX 4090", "AMD RTX 4090"]
+
+
+def test_a_platform_and_an_engine_of_one_name_are_said_once() -> None:
+    found = told([point(), point(hardware="openvino", runtime="openvino")], always=("runtime",))
+    assert found.apart == ["cpu · pytorch", "openvino"]
+
+
+def test_a_measured_and_a_simulated_figure_of_one_question_are_told_apart() -> None:
+    assert told([point(), point(provenance="simulated")]).apart == ["measured", "simulated"]
+
+
+def test_names_that_nothing_tells_apart_are_numbered() -> None:
+    assert unique(["a", "b", "a"]) == ["a", "b", "a (2)"]
+
+
+def test_names_are_cut_in_their_middle_and_lose_what_does_harm() -> None:
+    assert safe("x" * 300) == f"{'x' * 21}…{'x' * 20}"
+    assert safe("a\x00b\u202ec\nd") == "a\ufffdb\ufffdc\ufffdd"
+
+
+def test_how_many_are_left_out() -> None:
+    assert left_out(0, "cell") == left_out(-3, "cell") == []
+    assert left_out(1, "cell") == ["1 more cell not drawn: narrow it down."]
+    assert left_out(2, "launch", "launches", "wait") == ["2 more launches not drawn: wait."]
+    assert counted(1200, "cell") == "1,200 cells"
+
+
+def test_far_figures_have_a_logarithmic_axis_that_says_so() -> None:
+    far = axis("ms", [1.0, 500.0, None])
+    assert far.log
+    assert far.low < 1.0 < 500.0 < far.high
+    assert far.of("value")["title"] == "ms (log)"
+    assert far.of("value")["axis"]["values"] == [1.0, 10.0, 100.0]
+    near = axis("ms", [8.0, 10.0])
+    assert (near.log, near.low) == (False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "lines"),
+    [
+        (0.9, 60.0, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0]),
+        (0.05, 2000.0, [0.1, 1.0, 10.0, 100.0, 1000.0]),
+        (1e-4, 1e5, [1e-4, 1e-2, 1.0, 100.0, 1e4]),
+        (6.0, 7.0, [6.0, 7.0]),
+    ],
+)
+def test_where_a_logarithmic_axis_has_its_lines(
+    low: float, high: float, lines: list[float]
+) -> None:
+    assert decades(low, high) == lines
+
+
+def test_panels_share_their_axis_unless_they_are_too_far_apart() -> None:
+    near = shared("ms", [[1.0, 2.0], [50.0]])
+    assert near[0] == near[1]
+    assert own_axes(near) == []
+    far = shared("ms", [[1.0, 2.0], [5000.0]])
+    assert far[0] != far[1]
+    assert far[0].log is far[1].log is True
+    assert own_axes(far) == ["Panels have axes of their own."]
+
+
+def test_axes_of_nothing_and_of_one_figure_have_a_length() -> None:
+    for values in ([], [None], [3.0], [0.0]):
+        found = axis("ms", values)
+        assert found.low < found.high
+        assert axis("ms", values, log=True).low > 0
