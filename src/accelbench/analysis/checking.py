@@ -131,11 +131,12 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
     why = _unlike(pair, then, good, rules)
     if why:
         return Checked(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
+    values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
     figures = tuple(
-        figure for metric in METRICS if (figure := _figure(metric, then, good, rules)) is not None
+        _figure(m, *values[m.name], good[0], rules) for m in METRICS if all(values[m.name])
     )
     outcome, why = _of(figures)
-    gone = [m.name for m in METRICS if _values(m, then) and not _values(m, good)]
+    gone = [name for name, (before, now) in values.items() if before and not now]
     if gone and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
     lost = [row for row in pair.now if row not in good]
@@ -184,11 +185,10 @@ def _not_run(pair: Pair, good: Launches, then: Launches) -> Checked:
     return Checked(now, Outcome.FAILS_STILL, why=_reason(now), before=before)
 
 
-def _figure(metric: Metric, before: Launches, now: Launches, rules: Rules) -> Judged | None:
-    then, here = _values(metric, before), _values(metric, now)
-    if not then or not here:
-        return None
-    parts = [pooled_noise([then, here]), rules.known(now[0], metric) if rules.known else None]
+def _figure(
+    metric: Metric, then: Sequence[float], here: Sequence[float], row: Row, rules: Rules
+) -> Judged:
+    parts = [pooled_noise([then, here]), rules.known(row, metric) if rules.known else None]
     noise = pooled([part for part in parts if part is not None])
     return judged(metric, then, here, noise, rules.threshold)
 
