@@ -55,3 +55,14 @@ def test_a_run_of_ours_may_pass_midnight() -> None:
 
 def test_what_failed_or_has_no_figure_answers_nothing() -> None:
     assert sides([row(status="failed"), row(**NOTHING)], AXES["hardware"]) == []
+
+
+class _Spoken(dict[str, object]):
+    """As a file's reader makes one, to know its line."""
+
+
+def test_options_of_a_file_are_alike_with_those_of_the_store() -> None:
+    told = row(options=_Spoken(compile=True), batch_size=4)
+    stored = row(options={"compile": True}, batch_size=1)
+    found = sides([told, stored], AXES["batch"])
+    assert [len(places) for places in found] == [2]
