@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asked_rows import row
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -22,6 +21,7 @@ from accelbench.analysis.comparison import (
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.sides import Basis
 from accelbench.measure.launches import unpaired_interval
+from asked_rows import row
 
 GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}
 

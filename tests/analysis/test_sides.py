@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asked_rows import row
 
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.sides import Basis, Side, newest, sides, time_of
+from asked_rows import row
 
 NOTHING = {"latency_p50_ms": None, "latency_mean_ms": None}
 
