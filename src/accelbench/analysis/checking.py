@@ -14,7 +14,13 @@ from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Status
-from accelbench.measure.launches import LEAST_EFFECT, Noise, pooled, pooled_noise
+from accelbench.measure.launches import (
+    LEAST_EFFECT,
+    MOST_LAUNCHES,
+    Noise,
+    pooled,
+    pooled_noise,
+)
 
 #: Of so many questions that moved one way together, each says less of itself than of the machine.
 _TOGETHER = 3
@@ -226,7 +232,11 @@ def _too_few(figures: Sequence[Judged]) -> str:
     wanted = [figure.required for figure in figures]
     if None not in wanted:
         return f"{few}: {max(one or 0 for one in wanted)} now would do"
-    return f"{few}: {max(one.required_both or 0 for one in figures)} a side would do, or more"
+    both = [figure.required_both for figure in figures]
+    if None not in both:
+        return f"{few}: {max(one or 0 for one in both)} a side would do"
+    most = max(figure.most_shown or 0.0 for figure in figures)
+    return f"{few}: not even {MOST_LAUNCHES} a side would do, which find {most:.1%}"
 
 
 def _good(rows: Sequence[Row]) -> list[Row]:
