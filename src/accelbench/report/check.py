@@ -80,13 +80,13 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
     yield from (f"{title(one.row)}: {one.why}." for one in ordered(check) if one.why)
     if plain := [figure for figure in figures if figure.plain]:
         before, now = (min(figure.launches[side] for figure in plain) for side in (0, 1))
-        few = (
-            "the baseline" if before < 2 <= now else "what is checked" if now < 2 <= before else ""
-        )
+        where = "a side"
+        if max(before, now) > 1:
+            where = "in the baseline" if before < now else "in what is checked"
         yield (
-            f"Warning: of a single figure {f'in {few}' if few else 'a side'}, a plain threshold of"
-            f" {_percent(plain[0].limit)} decided; it knows nothing of noise. Five launches and more"
-            " a side would tell: a run's, or a file of `db export`, which has each of them."
+            f"Warning: of a single figure {where}, a plain threshold of"
+            f" {_percent(plain[0].limit)} decided; it knows nothing of noise. Five launches and"
+            " more a side would tell: a run's, or a file of `db export`, which has each of them."
         )
     counted = [figure for figure in figures if not figure.plain]
     if counted:
