@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asked_rows import row
 
 from accelbench.analysis.checking import Check, Checked, Outcome, Rules, checked
 from accelbench.analysis.judging import Answer
 from accelbench.core.columns import ASKED
 from accelbench.measure.launches import Noise
+from asked_rows import row
 
 NOW = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
 TIMES = (8.0, 8.01, 7.99, 8.02, 7.98, 8.0)

@@ -67,7 +67,7 @@ def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
     loud = of(10.0, 10.0, Noise(0.05, 30))
     assert loud.answer is Answer.CANNOT_TELL
     assert loud.limit == pytest.approx(3 * 0.05 * math.sqrt(2 / 8))
-    assert (loud.required, loud.required_both) == (None, 40)  # eight before are too few for any
+    assert (loud.required, loud.required_both) == (None, None)  # not even forty a side
     assert loud.least_shown is not None
     assert loud.least_shown > loud.limit
 
@@ -166,3 +166,22 @@ def test_launches_that_drift_count_for_fewer() -> None:
     wide = {name: one.high - one.low for name, one in found.items() if one.high and one.low}
     assert wide["wandering"] > 1.5 * wide["calm"]
     assert found["wandering"].limit > found["calm"].limit
+
+
+def test_what_is_shown_is_what_was_judged() -> None:
+    """The middle of launches is one thing for the figure, its change and the interval."""
+    uneven = [1.0] * 6 + [0.9] * 4
+    found = judged(LATENCY, uneven, [1.0] * 6 + [1.1] * 4, Noise(0.05, 18))
+    assert found.worse_by == pytest.approx(found.now / found.before - 1.0)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < found.worse_by < found.high
+    rate = judged(THROUGHPUT, [115.0], [607.0, 17.1], None)
+    assert (rate.answer, rate.now < rate.before) == (Answer.WORSE, True)
+
+
+def test_a_threshold_is_part_of_what_is_found() -> None:
+    found = judged(LATENCY, launches(1.0), launches(1.05, seed=1), QUIET, 0.1)
+    assert found.answer is Answer.STEADY
+    assert found.least_shown is not None
+    assert found.least_shown > 0.1

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asked_rows import row
 
 from accelbench.analysis.judging import Answer
 from accelbench.analysis.noise import floors
+from asked_rows import row
 
 
 def launches(noise: float, count: int = 20, **changes: Any) -> list[dict[str, Any]]:

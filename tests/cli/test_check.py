@@ -137,7 +137,7 @@ def test_a_single_figure_is_judged_by_the_threshold_with_a_warning(
     store(tmp_path / DB, *launches(1.2, 3), run="r2")
     code, out, _ = shell("--baseline", "baseline.csv")
     assert code == 1
-    assert "Warning: of a single launch, a plain threshold of 10% decided" in out
+    assert "Warning: of a single figure in the baseline, a plain threshold of 10% decided" in out
     assert "1 of the baseline was not measured now" in out
     wide = ("--baseline", "baseline.csv", "--threshold", "0.3")
     assert shell(*wide)[0] == 4
@@ -307,3 +307,34 @@ def test_what_others_measured_is_not_taken_for_the_newest_run(
     store(tmp_path / DB, *launches(3.0, 9), run="import-1", source={"name": "timm"})
     assert shell.json("--baseline", "pr", "--run", "main")["runs"] == ["r1"]
     assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r2"]
+
+
+def test_the_answer_is_whole_however_narrow(
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both(tmp_path, 1.08)
+    store(tmp_path / DB, *launches(1.0, 4)[:2], run="r3", about={"label": "few"})
+    for width in ("80", "60", "48"):
+        monkeypatch.setenv("COLUMNS", width)
+        lines = shell("--baseline", "main", "--run", "pr")[1].splitlines()
+        assert any(one.rstrip().endswith(" worse") for one in lines if "latency" in one), width
+        lines = shell("--baseline", "main", "--run", "few")[1].splitlines()
+        assert any("can't tell" in one for one in lines if "latency" in one), width
+
+
+def test_what_changed_by_less_than_counts_is_said_to_have(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.05)
+    code, out, _ = shell("--baseline", "main", "--threshold", "0.1")
+    assert code == 0
+    assert "within 10%" in out
+
+
+def test_forty_launches_are_not_said_to_do_where_they_would_not(
+    tmp_path: Path, shell: Command
+) -> None:
+    loud = [{**one, "latency_p50_ms": ms} for one, ms in zip(launches(), (6.0, 9.0), strict=False)]
+    store(tmp_path / DB, *loud, run="r1", about={"label": "main"})
+    store(tmp_path / DB, *[{**one, "started_at": "2026-01-03"} for one in loud], run="r2")
+    code, out, _ = shell("--baseline", "main")
+    assert code == 4
+    assert "not even 40 a side would do, which find" in " ".join(out.split())

@@ -110,7 +110,7 @@ def test_what_sides_of_their_own_can_show(noise: float, first: int, second: int)
 
     The sum of two quantiles is within three hundredths of the noncentral t's power.
     """
-    found = Apart(noise, first, second).detectable
+    found = Apart(noise, first, second).detectable()
     assert found is not None
     freedom = first + second - 2
     centre = math.log1p(found) / (noise * math.sqrt(1.0 / first + 1.0 / second))

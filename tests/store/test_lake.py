@@ -176,6 +176,43 @@ def test_imports_and_other_databases_go_into_the_lake(machine: Machine, tmp_path
     assert len(ids(other)) == 2
 
 
+def test_what_the_lake_cannot_take_now_it_gets_later(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = machine("one")
+    one.ensure()
+    body = {**dict(result(0).body), "result_id": "i"}
+    about = Fact("run_started", "import-x", {"run_id": "import-x"})
+
+    def refuse(self: FolderPlace, written: Path, name: str) -> None:
+        raise StoreError("It cannot be written.", "Choose another one.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderPlace, "put", refuse)
+        with pytest.raises(StoreError, match="the next command that can write") as error:
+            one.bring_in("import-x", [about], [body])
+        assert "Choose another" not in str(error.value)
+    assert files(one) == []
+    one.fill()
+    assert len(ids(machine("other"))) == 1
+
+
+def test_a_mirror_as_it_was_left_is_not_opened(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = machine("one"), machine("other")
+    measured(one, "r", started(), result(0), finished())
+    with monkeypatch.context() as patched:
+        patched.setattr(lakes, "connect", None)  # whoever opened it would fail
+        assert one.fill().results == 0
+    measured(other, "s", started("s"), result(2, "s"), finished("s"))
+    assert one.fill().results == 1
+    with one.asking():
+        assert one.query("SELECT count(*) FROM benchmark_results")[1] == [(2,)]
+    one.path.unlink()  # and one that is gone is made again
+    assert one.fill().results == 2
+
+
 def test_a_lake_may_begin_with_another_database(machine: Machine, tmp_path: Path) -> None:
     database = Database(tmp_path / "a.duckdb")
     measured(database, "q", started("q"), result(5, "q"))

@@ -14,7 +14,13 @@ from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Status
-from accelbench.measure.launches import LEAST_EFFECT, Noise, pooled, pooled_noise
+from accelbench.measure.launches import (
+    LEAST_EFFECT,
+    MOST_LAUNCHES,
+    Noise,
+    pooled,
+    pooled_noise,
+)
 
 #: Of so many questions that moved one way together, each says less of itself than of the machine.
 _TOGETHER = 3
@@ -131,11 +137,12 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
     why = _unlike(pair, then, good, rules)
     if why:
         return Checked(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
+    values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
     figures = tuple(
-        figure for metric in METRICS if (figure := _figure(metric, then, good, rules)) is not None
+        _figure(m, *values[m.name], good[0], rules) for m in METRICS if all(values[m.name])
     )
     outcome, why = _of(figures)
-    gone = [m.name for m in METRICS if _values(m, then) and not _values(m, good)]
+    gone = [name for name, (before, now) in values.items() if before and not now]
     if gone and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
     lost = [row for row in pair.now if row not in good]
@@ -184,11 +191,10 @@ def _not_run(pair: Pair, good: Launches, then: Launches) -> Checked:
     return Checked(now, Outcome.FAILS_STILL, why=_reason(now), before=before)
 
 
-def _figure(metric: Metric, before: Launches, now: Launches, rules: Rules) -> Judged | None:
-    then, here = _values(metric, before), _values(metric, now)
-    if not then or not here:
-        return None
-    parts = [pooled_noise([then, here]), rules.known(now[0], metric) if rules.known else None]
+def _figure(
+    metric: Metric, then: Sequence[float], here: Sequence[float], row: Row, rules: Rules
+) -> Judged:
+    parts = [pooled_noise([then, here]), rules.known(row, metric) if rules.known else None]
     noise = pooled([part for part in parts if part is not None])
     return judged(metric, then, here, noise, rules.threshold)
 
@@ -226,7 +232,11 @@ def _too_few(figures: Sequence[Judged]) -> str:
     wanted = [figure.required for figure in figures]
     if None not in wanted:
         return f"{few}: {max(one or 0 for one in wanted)} now would do"
-    return f"{few}: {max(one.required_both or 0 for one in figures)} a side would do, or more"
+    both = [figure.required_both for figure in figures]
+    if None not in both:
+        return f"{few}: {max(one or 0 for one in both)} a side would do"
+    most = max(figure.most_shown or 0.0 for figure in figures)
+    return f"{few}: not even {MOST_LAUNCHES} a side would do, which find {most:.1%}"
 
 
 def _good(rows: Sequence[Row]) -> list[Row]:

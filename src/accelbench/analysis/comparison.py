@@ -182,9 +182,10 @@ def differences(a: Row, b: Row) -> list[str]:
 
 def _with_knee(lines: Sequence[Compared]) -> list[Compared]:
     """Mark the smallest batch that reaches nearly the throughput of the best."""
-    known = [line for line in lines if line.speedup is not None]
+    rates = {id(one): one.side.throughput for one in lines if one.speedup is not None}
+    known = [(one, rate) for one in lines if (rate := rates.get(id(one))) is not None]
     if len(known) < 2:
         return list(lines)
-    best = max(line.speedup or 0.0 for line in known)
-    knee = next(line for line in known if (line.speedup or 0.0) >= _KNEE_SHARE * best)
+    best = max(rate for _, rate in known)
+    knee = next(one for one, rate in known if rate >= _KNEE_SHARE * best)
     return [replace(line, knee=True) if line is knee else line for line in lines]

@@ -21,12 +21,14 @@ from accelbench.core.columns import STEP_MS
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     LEAST_EFFECT,
+    MOST_LAUNCHES,
     Apart,
     Noise,
     RatioInterval,
     aa_noise,
+    enough_launches,
     independent,
-    required_launches,
+    typical,
     unpaired_interval,
 )
 
@@ -89,7 +91,7 @@ class Judged:
     """One figure of one question, then and now. Shares are of becoming worse: 0.05 is 5 % worse."""
 
     metric: Metric
-    before: float  # of the median launch
+    before: float  # the middle of the launches that was judged
     now: float
     worse_by: float
     answer: Answer
@@ -100,7 +102,8 @@ class Judged:
     noise: Noise | None = None
     least_shown: float | None = None  # the smallest change that so many launches find
     required: int | None = None  # launches of now; None where the baseline has too few
-    required_both: int | None = None  # launches a side
+    required_both: int | None = None  # launches a side; None where not even the most would do
+    most_shown: float | None = None  # the smallest change that the most launches a side find
     plain: bool = False  # judged by the threshold alone
 
 
@@ -132,8 +135,8 @@ def judged(
     seen = Apart(loudest, *sides)
     return Judged(
         metric,
-        median(before),
-        median(now),
+        typical(before),
+        typical(now),
         interval.ratio - 1.0,
         _answer(interval, limit, seen, asked),
         limit,
@@ -141,9 +144,10 @@ def judged(
         interval.low - 1.0,
         interval.high - 1.0,
         noise,
-        known.detectable,
+        known.detectable(asked),
         seen.required(asked),
-        required_launches(loudest, asked),
+        enough_launches(loudest, asked),
+        Apart(loudest, MOST_LAUNCHES, MOST_LAUNCHES).detectable(asked),
     )
 
 
@@ -173,8 +177,7 @@ def _by_threshold(
         answer = Answer.WORSE if effect > 0 else Answer.BETTER
     return Judged(
         metric,
-        median(before),
-        median(now),
+        *((then, here) if metric.lower_is_better else (1.0 / then, 1.0 / here)),
         math.expm1(effect),
         answer,
         limit,

@@ -11,6 +11,7 @@ from typing import Any
 from accelbench.analysis.questions import Axis, Key, Row
 from accelbench.core.columns import step_ms
 from accelbench.core.words import Status
+from accelbench.measure.launches import typical
 
 
 class Basis(StrEnum):
@@ -73,19 +74,20 @@ class Side:
 
     @property
     def latency_ms(self) -> float:
-        return median(self.latencies)
+        """The middle of its launches: what an interval of them is of."""
+        return typical(self.latencies)
 
     @property
     def time_ms(self) -> float:
-        """Of the median launch."""
-        return median(self.times)
+        """The same of an item."""
+        return typical(self.times)
 
     @property
     def throughput(self) -> float | None:
-        """Items a second of the median launch; a tail says nothing of it."""
-        known = [float(r["throughput"]) for r in self.rows if r.get("throughput") is not None]
+        """Items a second in the middle of launches; a tail says nothing of it."""
+        known = [float(r["throughput"]) for r in self.rows if r.get("throughput")]
         if known:
-            return median(known)
+            return typical(known)
         return None if self.basis in TAILS else 1e3 / self.time_ms
 
     @property

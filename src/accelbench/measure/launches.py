@@ -78,6 +78,13 @@ def abba(k: int) -> tuple[str, ...]:
     return tuple(arm for pair in range(k) for arm in ("ab" if pair % 2 == 0 else "ba"))
 
 
+def typical(medians: Sequence[float]) -> float:
+    """The middle of launches: their geometric mean, which is what every interval here is of."""
+    if len(set(medians)) == 1:  # as it was measured, to the last digit
+        return medians[0]
+    return math.exp(fmean(_logs(medians)))
+
+
 def aa_noise(medians_per_launch: Sequence[float]) -> float | None:
     """Launch-to-launch noise: the standard deviation of the log medians; None below two."""
     logs = _logs(medians_per_launch)
@@ -179,16 +186,19 @@ def independent(medians: Sequence[float]) -> int:
     return int(_independent(_logs(medians)))
 
 
-def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
+def enough_launches(noise: float, effect: float = LEAST_EFFECT) -> int | None:
     """Launches a side, 5–40, that show an effect of so much with power 0.8 at level 0.01.
 
-    40 where even those do not: `minimum_detectable_effect` says what they do show.
+    None where not even 40 do: `minimum_detectable_effect` says what they do show.
     """
     wanted = math.log1p(effect)
-    for k in range(FEWEST_LAUNCHES, MOST_LAUNCHES):
-        if _detectable_log(k, noise, _ALPHA, _POWER) <= wanted:
-            return k
-    return MOST_LAUNCHES
+    counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
+    return next((k for k in counts if _detectable_log(k, noise, _ALPHA, _POWER) <= wanted), None)
+
+
+def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
+    """As `enough_launches`, and 40 where not even those do."""
+    return enough_launches(noise, effect) or MOST_LAUNCHES
 
 
 def minimum_detectable_effect(
@@ -229,14 +239,18 @@ class Apart:
         """As `least_effect`, of sides that need not be alike."""
         return least_effect(self.first, self.noise, self.second)
 
-    @property
-    def detectable(self) -> float | None:
-        """The smallest change that is found, with power 0.8, as a share; None below two."""
+    def detectable(self, floor: float = LEAST_EFFECT) -> float | None:
+        """The smallest change that is found, with power 0.8, as a share; None below two.
+
+        Args:
+            floor: what a change has to exceed at least.
+        """
         if min(self.first, self.second) < 2:
             return None
         freedom = self.first + self.second - 2
         error = _comparison_noise(self.first, self.noise, self.second)
-        past_floor = math.log1p(self.least_effect) + error * t_quantile(_POWER, freedom)
+        least = math.log1p(max(floor, self.least_effect))
+        past_floor = least + error * t_quantile(_POWER, freedom)
         return math.expm1(min(max(self._detectable_log, past_floor), _HUGE))
 
     def suffices(self, effect: float) -> bool:

@@ -57,10 +57,10 @@ def _lower_quantile(p: float, df: float) -> float:
         else:
             low = t
         then = t - over / (scale * math.pow(1.0 + t * t / df, -(df + 1) / 2))
+        if abs(then - t) <= 1e-7 * abs(t):  # of Newton's step its square is what is left
+            return then
         if not low < then < high:
             then = (max(low, 2.0 * t) + high) / 2.0
-        if abs(then - t) <= 1e-13 * abs(t):
-            return then
         t = then
     return t
 
@@ -68,7 +68,10 @@ def _lower_quantile(p: float, df: float) -> float:
 def _near(p: float, df: float) -> float:
     """A first guess: the normal quantile, with the first terms of its expansion (Hill 1970)."""
     z = NormalDist().inv_cdf(p)
-    return z + (z**3 + z) / (4 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df * df)
+    first = (z**3 + z) / (4 * df)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
+    return z + first + second + third
 
 
 def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:

@@ -78,11 +78,15 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
     """What has to be said of it below any table."""
     figures = [figure for one in check.questions for figure in one.figures]
     yield from (f"{title(one.row)}: {one.why}." for one in ordered(check) if one.why)
-    if any(figure.plain for figure in figures):
+    if plain := [figure for figure in figures if figure.plain]:
+        before, now = (min(figure.launches[side] for figure in plain) for side in (0, 1))
+        where = "a side"
+        if max(before, now) > 1:
+            where = "in the baseline" if before < now else "in what is checked"
         yield (
-            "Warning: of a single launch, a plain threshold of"
-            f" {next(f.limit for f in figures if f.plain):.0%} decided; it knows nothing of noise."
-            " Measure both sides with --launches 5 or more."
+            f"Warning: of a single figure {where}, a plain threshold of"
+            f" {_percent(plain[0].limit)} decided; it knows nothing of noise. Five launches and"
+            " more a side would tell: a run's, or a file of `db export`, which has each of them."
         )
     counted = [figure for figure in figures if not figure.plain]
     if counted:
@@ -117,10 +121,17 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
 
 
 def answer(figure: Judged) -> str:
-    """The answer to one figure."""
-    if figure.plain and figure.answer is Answer.STEADY:
-        return f"within {figure.limit:.0%}"
-    return figure.answer.value
+    """The answer to one figure; what did change, but by less than counts, is said to be that."""
+    if figure.answer is not Answer.STEADY:
+        return figure.answer.value
+    low, high = figure.low, figure.high
+    changed = low is not None and high is not None and not low <= 0.0 <= high
+    return f"within {_percent(figure.limit)}" if figure.plain or changed else figure.answer.value
+
+
+def _percent(value: float) -> str:
+    """10%, 3.2%."""
+    return f"{100 * value:.2g}%"
 
 
 def _share(value: float) -> str:

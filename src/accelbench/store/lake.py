@@ -114,7 +114,7 @@ class Lake(Database):
     def merge(self, other: Path) -> Filled:
         self._fill_if_there()
         found = super().merge(other)
-        self.fill()
+        self._give()
         return found
 
     def bring_in(
@@ -126,8 +126,19 @@ class Lake(Database):
     ) -> Filled:
         self._fill_if_there()
         found = super().bring_in(run_id, facts, bodies, queries)
-        self.fill()
+        self._give()
         return found
+
+    def _give(self) -> None:
+        """Let the lake have what was just brought in; the mirror keeps it until it can."""
+        try:
+            self.fill()
+        except StoreError as error:
+            raise StoreError(
+                error.message,
+                "What was brought in is kept on this machine; the next command that can write into"
+                " the lake gives it what it has not.",
+            ) from error
 
     def _fill_if_there(self) -> None:
         """What the lake has counts before anything is brought in: it is not brought in again."""

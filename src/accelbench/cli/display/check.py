@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from accelbench.analysis.checking import BAD, Check, Outcome
+from accelbench.analysis.judging import Answer
 from accelbench.cli.display.words import figure
 from accelbench.exchange.titles import title
 from accelbench.report.check import answer, change, headline, ordered, sentences, shown, sides
@@ -27,11 +28,12 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
         heading.append(f": {one.outcome.value}", style=_STYLES.get(one.outcome, ""))
         console.print(heading)
         table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(width=21, no_wrap=True)
-        for width in (8, 2, 8):
-            table.add_column(width=width, justify="right", no_wrap=True)
-        table.add_column(min_width=24, no_wrap=True)
-        table.add_column()
+        table.add_column(no_wrap=True)
+        for _ in range(3):
+            table.add_column(justify="right", no_wrap=True)
+        table.add_column(overflow="fold")
+        # Whatever else has to break for want of room: the answer stands.
+        table.add_column(no_wrap=True, min_width=max(map(len, Answer)))
         for judged in shown(one):
             table.add_row(
                 f"  {judged.metric.name}, {judged.metric.header}",

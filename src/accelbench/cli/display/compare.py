@@ -136,7 +136,7 @@ def _speed(one: Compared, axis: Axis) -> str:
     if one.refused:
         return "refused" if one.baseline else MISSING
     if one.baseline is one.side:
-        return "baseline"
+        return "baseline knee" if one.knee else "baseline"
     said = f"{figure(one.speedup)}×"
     if one.interval is not None:
         said += f" ({figure(one.interval.low)} – {figure(one.interval.high)})"
