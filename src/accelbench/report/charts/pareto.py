@@ -95,16 +95,16 @@ def _records(found: Sequence[Point]) -> list[Record]:
 
 def _named(found: Sequence[Point], records: Sequence[Record]) -> list[str]:
     """What each number is: there is no room beside the marks."""
-    names = told(found, _TOLD, varied(found, _WAYS), 44)
-    numbered = sorted(
-        (one["number"], name)
-        for one, name in zip(records, names.apart, strict=True)
-        if one["front"]
-    )
-    lines = [f"{number}  {name}" for number, name in numbered]
+    ways = varied(found, _WAYS)
+    together = told(found, _TOLD, ways).together
+    numbered = sorted((one["number"], i) for i, one in enumerate(records) if one["front"])
+    if not numbered:
+        return [together]
+    names = told([found[i] for _, i in numbered], _TOLD, ways, 44, found).apart
+    lines = [f"{number}  {name}" for (number, _), name in zip(numbered, names, strict=True)]
     more = len(lines) - _MOST_NAMED
     rest = [f"and {more} more"] if more > 0 else []
-    return [names.together, *lines[:_MOST_NAMED], *rest]
+    return [together, *lines[:_MOST_NAMED], *rest]
 
 
 def _layers(records: Sequence[Record], across: Axis, up: Axis) -> list[Spec]:

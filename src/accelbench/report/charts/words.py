@@ -68,6 +68,7 @@ def told(
     columns: Sequence[str] = EVERYTHING,
     always: Iterable[str] = (),
     longest: int = 44,
+    among: Sequence[Point] = (),
 ) -> Told:
     """Names them by the first columns that tell them apart.
 
@@ -76,8 +77,9 @@ def told(
         columns: what may be told of them.
         always: of these, what is told of each even where others tell it apart.
         longest: more characters of a name are cut.
+        among: of which they are some: a platform may have other devices there.
     """
-    rows = _named(points)
+    rows = _named(points, among or points)
     needed = set(always)
     chosen: list[str] = []
     keys: list[tuple[str, ...]] = [()] * len(rows)
@@ -98,7 +100,7 @@ def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def varied(points: Sequence[Point], columns: Iterable[str]) -> list[str]:
     """Those columns that not all cells have in common."""
-    rows = _named(points)
+    rows = _named(points, points)
     return [name for name in columns if len({str(row.get(name)) for row in rows}) > 1]
 
 
@@ -112,14 +114,14 @@ def unique(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _named(points: Sequence[Point]) -> list[dict[str, Any]]:
+def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, Any]]:
     """Their rows with what no column says: place, machine, kind."""
     devices: dict[str, set[str]] = {}
-    for one in points:
+    for one in among:
         if one.row.get("device_name"):
             devices.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
     several = {platform for platform, names in devices.items() if len(names) > 1}
-    alone = len({_platform(one) for one in points}) == 1
+    alone = len({_platform(one) for one in among}) == 1
     return [
         {
             **one.row,
