@@ -270,7 +270,9 @@ def run(
             names=called(names, chosen),
         )
         if dry_run:
-            running.show_plan(request, how, stream=sys.stdout, as_json=as_json)
+            from accelbench.cli.planned import show_plan
+
+            show_plan(request, how, stream=sys.stdout, as_json=as_json)
             raise typer.Exit(EXIT_OK)
         ended = running.new_run(request, how, places, stream, quiet)
         _finish(ended, places, stream, as_json, quiet, compare)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from accelbench.cli.display.watch import PlainWatch, watch_for
-from accelbench.cli.display.words import duration
 from accelbench.cli.profiles import ProfileFiles
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
@@ -26,7 +25,7 @@ from accelbench.predict.roofline import simulated
 from accelbench.run import estimates, journey
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
-from accelbench.run.plan import Plan, Planned, Request
+from accelbench.run.plan import Plan, Request
 from accelbench.run.simulating import measured_of
 from accelbench.store.database import Database
 from accelbench.store.journal import SUFFIX, journal_path, read
@@ -319,59 +318,6 @@ def resume_hint(run_id: str, places: Places) -> str:
         where += ["--output-ci", str(places.output_ci)]
     where += ["--create-report"] if places.report else []
     return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
-
-
-def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> None:
-    """What a run would do and roughly how long it would take; nothing is measured or written."""
-    planned, _ = prepare(request, how)
-    low, high = estimates.seconds(planned.plan, planned.settings)
-    launches = planned.settings.launches
-    if as_json:
-        document = {
-            "cases": [_case_entry(p) for p in planned.plan.cases],
-            "launches": launches,
-            "notes": list(planned.plan.notes),
-            "seconds_low": low,
-            "seconds_high": high,
-        }
-        stream.write(json.dumps(document) + "\n")
-        return
-    for note in planned.plan.notes:
-        stream.write(f"Note: {note}\n")
-    for number, one in enumerate(planned.plan.cases, 1):
-        why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
-        why = why or (": simulated, not measured" if one.roofline else "")
-        stream.write(f"{number:4d}  {one.case}{why}\n")
-    times = f" × {launches} launches" if launches > 1 else ""
-    noun = "case" if len(planned.plan.cases) == 1 else "cases"
-    stream.write(
-        f"{len(planned.plan.cases)} {noun}{times}; between {duration(low)} and {duration(high)},"
-        " estimated from operation counts, not measured.\n"
-    )
-
-
-def _case_entry(planned: Planned) -> dict[str, Any]:
-    case, refusal = planned.case, planned.refusal
-    will_be = "planned" if planned.roofline is None else "simulated"
-    return {
-        "case_id": case.case_id,
-        "model": case.model.id,
-        "runtime": case.target.runtime,
-        "hardware": case.target.hardware,
-        "device": str(planned.device) if planned.device else None,
-        "precision": case.precision,
-        "batch_size": case.shapes.batch,
-        "sequence_length": case.shapes.sequence,
-        "image_size": case.shapes.image,
-        "prompt_tokens": case.shapes.prompt_tokens,
-        "new_tokens": case.shapes.new_tokens,
-        "audio_seconds": case.shapes.audio,
-        "denoising_steps": case.shapes.steps,
-        "mode": case.mode.value,
-        "options": dict(case.options),
-        "status": refusal.status.value if refusal else will_be,
-        "reason": refusal.message if refusal else None,
-    }
 
 
 def _concerned(

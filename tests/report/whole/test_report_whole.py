@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from asked_rows import row
 
 from accelbench.analysis.points import points
 from accelbench.report.charts import draw
@@ -17,6 +16,7 @@ from accelbench.report.whole.as_html import html
 from accelbench.report.whole.as_markdown import markdown
 from accelbench.report.whole.contents import Figure, Report, Table
 from accelbench.report.whole.parts import Known, report
+from asked_rows import row
 
 HOSTILE = (
     "<script>alert(1)</script>",
