@@ -68,6 +68,16 @@ def test_it_is_narrowed_down(tmp_path: Path, report: Command) -> None:
     assert (code, (tmp_path / "rocm.html").exists()) == (4, False), err
 
 
+def test_it_is_of_a_run_by_its_label(tmp_path: Path, report: Command) -> None:
+    some(tmp_path)
+    later = {"case_id": "c1", "model": "vit-tiny", "started_at": "2026-02-01T00:00:00.000000Z"}
+    store(tmp_path / DB, later, run="r2", about={"label": "pr"})
+    assert report("--run", "pr")[0] == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert ("vit-tiny" in page, "bert-tiny" in page) == (True, False)
+    assert report("--run", "nobody", "--output", "x.html")[0] == 2
+
+
 def test_of_result_files_too(tmp_path: Path, report: Command, command: Any) -> None:
     some(tmp_path)
     assert command("db")("export", "all.json")[0] == 0

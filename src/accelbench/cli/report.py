@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.filters import filters_of
+from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists
 from accelbench.core.errors import UsageError
 
@@ -37,7 +38,7 @@ def report(
     input_dir: Path | None = typer.Option(
         None, "--input-dir", help="Of the result files in this folder and below."
     ),
-    run: list[str] = typer.Option([], "--run", help="Only these runs."),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
     framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
@@ -55,20 +56,27 @@ def report(
     from accelbench.cli.lists import words
     from accelbench.cli.plot import files_in
     from accelbench.cli.reported import known_in, known_of
+    from accelbench.cli.run_names import runs_meant
     from accelbench.cli.stored import filled
     from accelbench.report.whole.parts import report as made
 
     form = _form(form, output)
     path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
-    if run:
-        filters["run_id"] = tuple(words(run))
     files = [*json_path, *files_in(input_dir)]
-    known: Known = (
-        known_of(files, filters) if files else known_in(filled(db or db_path), filters, machine)
-    )
+    if files:
+        known: Known = known_of(files, filters | _run_ids(words(run)))
+    else:
+        database = filled(db or db_path)
+        with database.asking():
+            ids = [one for word in words(run) for one in runs_meant(database, word)]
+        known = known_in(database, filters | _run_ids(ids), machine)
     written = write(path, made(known, title), form)
     sys.stdout.writelines(f"{one}\n" for one in written)
+
+
+def _run_ids(ids: Sequence[str]) -> Filters:
+    return {"run_id": tuple(dict.fromkeys(ids))} if ids else {}
 
 
 def write(path: Path, report: Report, form: str) -> list[Path]:

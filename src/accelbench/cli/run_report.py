@@ -1,4 +1,4 @@
-"""What `run --create-report` leaves: a report of the run, and its charts where a folder is named."""
+"""What `run --create-report` leaves: a report, and charts where a folder is named."""
 
 from __future__ import annotations
 
