@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,7 @@ def dashboard(
     with serve.listening(host, port) as made:
         address = serve.address(door, made)
 
-        def begun() -> None:
+        def begun(_: object) -> None:
             sys.stdout.write(f"Dashboard of {database.name}: {address}\nCtrl-C ends it.\n")
             sys.stdout.flush()
             if opened:
@@ -69,6 +70,8 @@ def dashboard(
                 webbrowser.open(address)
 
         pages = application(database, door, _refill(database))
+        # Who ends it by another signal ends it as well as by Ctrl-C.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             serve.serve(pages, made, begun)
         except KeyboardInterrupt:

@@ -10,6 +10,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,9 +34,11 @@ class Chrome:
     """One tab of one browser."""
 
     def __init__(self, where: Path) -> None:
+        self._held = ExitStack()
         self._process = BrowserProcess(where, "wasm", "--remote-debugging-port=0", "about:blank")
         try:
-            self._socket = connect(self._address(), max_size=None, compression=None)
+            line = connect(self._address(), max_size=None, compression=None)
+            self._socket = self._held.enter_context(line)
         except BaseException:
             self._process.close()
             raise
@@ -80,6 +83,7 @@ class Chrome:
         self.events.clear()
         self.send("Page.navigate", url=address)
         self.until(lambda: self.happened("Page.loadEventFired"))
+        self.until(lambda: self.js("document.readyState") == "complete")
 
     def js(self, code: str) -> Any:
         """What an expression comes to; of a promise what it brings."""
@@ -95,7 +99,8 @@ class Chrome:
         until = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < until, "it did not come about"
-            self.js("new Promise(requestAnimationFrame)")
+            time.sleep(0.01)
+            self.js("1")  # what came meanwhile is read
 
     def happened(self, method: str) -> list[dict[str, Any]]:
         """Events of one kind since the page was opened."""
@@ -139,7 +144,7 @@ class Chrome:
         path.write_bytes(base64.b64decode(found["data"]))
 
     def close(self) -> None:
-        self._socket.close()
+        self._held.close()
         self._process.close()
 
     def __enter__(self) -> Self:

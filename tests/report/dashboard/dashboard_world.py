@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_STARTED, Fact
+from accelbench.report.dashboard import serve
 from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.guard import Door
 from accelbench.store.database import Database
@@ -204,3 +208,19 @@ def visitor(database: Database, door: Door | None = None, **more: Any) -> TestCl
     """Somebody who looks at the dashboard of a store, on this machine."""
     more = {"base_url": "http://127.0.0.1:8501", "follow_redirects": False, **more}
     return TestClient(application(database, door), **more)
+
+
+@contextmanager
+def served(database: Database) -> Iterator[str]:
+    """The dashboard of a store on a socket of its own: its address."""
+    made = serve.listening("127.0.0.1", 0)
+    begun: queue.Queue[serve.Stop] = queue.Queue()
+    arguments = (application(database), made, begun.put)
+    thread = threading.Thread(target=serve.serve, args=arguments, daemon=True)
+    thread.start()
+    stop = begun.get(timeout=30)
+    try:
+        yield f"http://127.0.0.1:{made.getsockname()[1]}"
+    finally:
+        stop()
+        thread.join(30)

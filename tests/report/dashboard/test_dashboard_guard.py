@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import socket
-import threading
+from collections.abc import Iterator
 
 import pytest
-from dashboard_world import visitor
+from dashboard_world import served, visitor
 from starlette.testclient import TestClient
 
-from accelbench.report.dashboard import serve
-from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.guard import POLICY, Door, is_loopback
 from accelbench.store.database import Database
 
@@ -155,15 +153,9 @@ def test_what_is_this_machine_alone(host: str, here: bool) -> None:
 
 
 @pytest.fixture(scope="module")
-def port(stored: Database) -> int:
-    made = serve.listening("127.0.0.1", 0)
-    begun = threading.Event()
-    app = application(stored)
-    thread = threading.Thread(target=serve.serve, args=(app, made, begun.set), daemon=True)
-    thread.start()
-    assert begun.wait(30)
-    port: int = made.getsockname()[1]
-    return port
+def port(stored: Database) -> Iterator[int]:
+    with served(stored) as address:
+        yield int(address.rpartition(":")[2])
 
 
 def raw(port: int, path: bytes, *headers: bytes) -> bytes:

@@ -60,13 +60,25 @@ def address(door: Door, made: socket.socket) -> str:
     return f"http://{shown}:{made.getsockname()[1]}/{token}"
 
 
-def serve(app: App, made: socket.socket, begun: Callable[[], object]) -> None:
-    """Answer until an interrupt; `begun` is called when the first request can come."""
+Stop = Callable[[], None]
+
+
+def serve(app: App, made: socket.socket, begun: Callable[[Stop], object]) -> None:
+    """Answer until an interrupt.
+
+    Args:
+        app: the pages.
+        made: a socket that listens.
+        begun: is called when the first request can come, with what makes an end of it.
+    """
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            begun()
+            begun(self.stop)
+
+        def stop(self) -> None:
+            self.should_exit = True
 
     config = uvicorn.Config(
         app,

@@ -4,6 +4,7 @@
 
 const FORM = "form[data-instant]";
 let asking = null;
+let shown = location.pathname + location.search;
 
 function put(text) {
   const come = new DOMParser().parseFromString(text, "text/html");
@@ -31,6 +32,7 @@ async function show(address, keep) {
     put(await answer.text());
     if (keep === "push") history.pushState(null, "", address);
     if (keep === "replace") history.replaceState(null, "", address);
+    shown = location.pathname + location.search;
   } catch (error) {
     if (error.name !== "AbortError") location.assign(address);
   }
@@ -61,7 +63,10 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   show(wanted(form), "push");
 });
-window.addEventListener("popstate", () => location.reload());
+// Going back brings another address, or only another place of the same page.
+window.addEventListener("popstate", () => {
+  if (location.pathname + location.search !== shown) location.reload();
+});
 
 // How many are chosen stands on the button that compares them.
 function counted() {

@@ -1,0 +1,248 @@
+"""The dashboard in a real browser: no complaints, nobody left out, nothing fetched."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chrome import Chrome, program
+from dashboard_world import begin, result, served
+
+from accelbench.core.facts import RESULT, Fact
+from accelbench.runtimes.browser.assets import fetch, folder_of
+from accelbench.runtimes.browser.pins import Package
+from accelbench.store.database import Database
+from accelbench.store.journal import Journal
+
+#: What finds barriers. Its licence is not ours: it is fetched for the tests and kept nowhere else.
+AXE = Package(
+    "axe-core",
+    "4.14.1",
+    "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
+    {"package/axe.min.js": "axe.min.js"},
+    "MPL-2.0",
+)
+PAGES = ("/", "/?status=ok&sort=-latency", "/charts", "/history", "/matrix", "/runs")
+TAB, ENTER, SPACE = ("Tab", 9, ""), ("Enter", 13, "\r"), (" ", 32, " ")
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Chrome]:
+    where = program()
+    if where is None:
+        pytest.skip("no Chromium is here: accelbench setup browser --with-chromium")
+    with Chrome(where) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    if not folder_of(AXE).is_dir() and shutil.which("npm") is None:
+        pytest.skip("axe-core is fetched with npm, which is not here")
+    return (fetch(AXE) / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def address(stored: Database) -> Iterator[str]:
+    with served(stored) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def bad_address(stored_badly: Database) -> Iterator[str]:
+    with served(stored_badly) as one:
+        yield one
+
+
+def links(tab: Chrome, start: str) -> list[str]:
+    """Addresses on this page that begin so, in their order."""
+    found: list[str] = tab.js(
+        "[...new Set([...document.querySelectorAll('main a')]"
+        f".map((a) => a.getAttribute('href')).filter((a) => a.startsWith('{start}')))]"
+    )
+    return found
+
+
+def everything(tab: Chrome, address: str) -> list[str]:
+    """Each page, a cell of each kind, a comparison, a run, and what is not there."""
+    tab.go(f"{address}/?sort=-latency")
+    cells = [link for link in links(tab, "/cell/") if not link.endswith(".json")]
+    chosen = "&".join(f"cell={link.rpartition('/')[2]}" for link in cells[:4])
+    tab.go(f"{address}/runs")
+    return [*PAGES, *cells, f"/compare?{chosen}", links(tab, "/run/")[0]]
+
+
+def seen_whole(tab: Chrome) -> None:
+    """Have the pictures below the fold come, too, and everything opened that can be."""
+    tab.js(
+        "document.querySelectorAll('details').forEach((one) => { one.open = true; });"
+        "Promise.all([...document.images].map((one) => { one.loading = 'eager';"
+        " return one.decode(); })).then(() => 1)"
+    )
+
+
+def hosts(tab: Chrome) -> set[str]:
+    """Whom the page asked for anything; a browser draws its own signs from data."""
+    return {"/".join(one.split("/")[:3]) for one in tab.asked() if not one.startswith("data:")}
+
+
+def barriers(tab: Chrome, axe: str) -> list[str]:
+    tab.js(f"{axe}; 1")
+    found: list[str] = tab.js(
+        "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations"
+        ".map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`))"
+    )
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("wide", [1280, 400])
+def test_no_page_leaves_anybody_out_complains_or_asks_others(
+    tab: Chrome, axe: str, address: str, scheme: str, wide: int
+) -> None:
+    tab.look(scheme, wide)
+    for page in everything(tab, address):
+        tab.go(f"{address}{page}")
+        seen_whole(tab)
+        assert tab.complaints() == [], page
+        assert barriers(tab, axe) == [], page
+        assert hosts(tab) == {address}, page
+        over = tab.js("document.documentElement.scrollWidth - window.innerWidth")
+        assert over <= 0, f"{page} is {over} px too wide"
+
+
+def test_hostile_names_do_nothing_in_a_real_page(tab: Chrome, axe: str, bad_address: str) -> None:
+    tab.look()
+    for page in everything(tab, bad_address):
+        tab.go(f"{bad_address}{page}")
+        seen_whole(tab)
+        assert tab.happened("Page.javascriptDialogOpening") == [], page
+        assert tab.complaints() == [], page
+        assert hosts(tab) == {bad_address}, page
+        assert barriers(tab, axe) == [], page
+
+
+def test_the_browser_keeps_to_the_policy(tab: Chrome, address: str) -> None:
+    """Were a name ever to become an element, it still could do nothing."""
+    tab.go(f"{address}/")
+    tab.js(
+        "document.body.insertAdjacentHTML('beforeend',"
+        ' \'<img src="data:,x" onerror="window.hit = 1"><p style="color: red" id="red">x</p>\');'
+        "const one = document.createElement('script'); one.textContent = 'window.hit = 2';"
+        "document.body.append(one); new Promise((done) => setTimeout(done, 200))"
+    )
+    assert tab.js("window.hit") is None
+    assert tab.js("getComputedStyle(document.querySelector('#red')).color") != "rgb(255, 0, 0)"
+    refused = tab.js("fetch('https://example.org/').then(() => 'fetched', () => 'refused')")
+    assert refused == "refused"
+
+
+def count(tab: Chrome) -> str:
+    return str(tab.js("document.querySelector('#count').textContent.trim()"))
+
+
+def search(tab: Chrome) -> str:
+    return str(tab.js("location.search"))
+
+
+def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address: str) -> None:
+    tab.look()
+    tab.go(f"{address}/")
+    before = count(tab)
+    tab.js("window.same = 1; document.querySelector('input[value=cuda]').focus()")
+    tab.key(*SPACE)
+    tab.until(lambda: count(tab) != before)
+    assert search(tab) == "?hardware=cuda"
+    assert count(tab).startswith("3 cells")
+    assert tab.js("document.activeElement.value") == "cuda"
+    assert tab.js("document.querySelectorAll('#results tbody tr').length") == 3
+    assert tab.js("window.same") == 1, "the page was not left"
+    assert tab.js("document.querySelector('header nav a[href^=\"/charts\"]').search") == search(tab)
+    tab.js("history.back()")
+    tab.until(lambda: tab.js("document.readyState === 'complete' && !window.same"))
+    assert (search(tab), count(tab)) == ("", before)
+
+
+def test_every_step_can_be_taken_by_keyboard(tab: Chrome, address: str) -> None:
+    """Skip to the table, narrow it down, choose two, compare, look into one, and come back."""
+    tab.look()
+    tab.go(f"{address}/")
+    tab.key(*TAB)
+    assert tab.js("document.activeElement.className") == "skip"
+    assert tab.js("document.activeElement.getBoundingClientRect().left >= 0"), "seen with focus"
+    tab.key(*ENTER)
+    assert tab.js("document.activeElement.id") == "main"
+    tab.go(f"{address}/")
+    tabbed_to(tab, "document.activeElement.id === 'model'")
+    for letter in "bert":
+        tab.key(letter, 0, letter)
+    tab.until(lambda: search(tab) == "?model=bert")
+    for number in range(2):
+        tabbed_to(tab, "document.activeElement.matches('td.pick input:not(:checked)')")
+        tab.key(*SPACE)
+        assert tab.js("document.querySelector('[data-chosen]').dataset.chosen") == str(number + 1)
+    tab.js("document.querySelector('[data-chosen]').focus()")
+    tab.key(*ENTER)
+    tab.until(
+        lambda: tab.js("location.pathname === '/compare' && document.readyState") == "complete"
+    )
+    assert "2 cells" in tab.js("document.querySelector('.heading').textContent")
+    tabbed_to(tab, "document.activeElement.matches('main tbody th a')")
+    outlined = "getComputedStyle(document.activeElement).outlineStyle"
+    assert tab.js(outlined) == "solid", "where the focus is can be seen"
+    tab.key(*ENTER)
+    tab.until(lambda: tab.js("location.pathname.startsWith('/cell/')"))
+    tab.js("history.go(-2)")
+    tab.until(lambda: tab.js("location.pathname === '/' && document.readyState") == "complete")
+    assert search(tab) == "?model=bert"
+    assert tab.js("document.querySelector('#model').value") == "bert"
+
+
+def tabbed_to(tab: Chrome, there: str) -> None:
+    for _ in range(80):
+        tab.key(*TAB)
+        if tab.js(there):
+            return
+    raise AssertionError(f"the keyboard does not come to where {there}")
+
+
+def test_everything_works_without_a_script(tab: Chrome, address: str) -> None:
+    tab.look()
+    tab.send("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        tab.go(f"{address}/")
+        tab.js("document.querySelector('input[value=cuda]').focus()")
+        tab.key(*SPACE)
+        tab.js("document.querySelector('.buttons button').focus()")
+        tab.key(*ENTER)
+        tab.until(lambda: search(tab) == "?model=&hardware=cuda&from=&to=")
+        tab.until(lambda: tab.js("document.readyState") == "complete")
+        assert count(tab).startswith("3 cells")
+        assert tab.js("document.querySelectorAll('.choices input:checked').length") == 1
+    finally:
+        tab.send("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_a_run_that_goes_on_is_followed(tab: Chrome, tmp_path: Path) -> None:
+    database = Database(tmp_path / "live.duckdb")
+    database.ensure()
+    with Journal.create(database.journals, "now") as journal, served(database) as site:
+        begin(journal, "now", plan=[{}], settings={"launches": 2})
+        tab.go(f"{site}/run/now")
+        assert "0 of 2 launches" in tab.js("document.body.textContent")
+        journal.append(Fact(RESULT, "now-0", result(model="just-measured")))
+        tab.until(lambda: "just-measured" in tab.js("document.body.textContent"))
+        assert "1 of 2 launches" in tab.js("document.body.textContent")
+        assert tab.complaints() == []
+
+
+def test_dark_is_dark_and_light_is_light(tab: Chrome, address: str) -> None:
+    shade = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    tab.look("light")
+    tab.go(f"{address}/")
+    assert tab.js(shade) > 240
+    tab.look("dark")
+    assert tab.js(shade) < 40
+    tab.look("light")
