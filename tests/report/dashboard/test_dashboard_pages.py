@@ -138,6 +138,11 @@ def test_what_is_no_measurement_is_marked_and_emulated_times_are_not_told(site: 
     for kind in ("imported", "simulated", "predicted", "emulated"):
         assert f'class="badge kind {kind}"' in page
     assert "no times: emulated" in page
+    assert "no times" in page.split("webgpu")[-1]
+    rows = csv.DictReader(io.StringIO(site.get("/cells.csv?provenance=emulated").text))
+    assert [(row["latency"], row["throughput"], row["memory"]) for row in rows] == [
+        ("", "", "100.0")
+    ]
     assert "99" not in re.findall(r'class="figure[^>]*>([\d.,]+)', page)
 
 

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
+from accelbench.core.words import HARDWARE
 from accelbench.hardware.colours import colour_of
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import ORDERS, Asked, asked
@@ -44,6 +45,9 @@ class Site:
     """One store as pages."""
 
     def __init__(self, database: Database, refill: Callable[[], object] | None = None) -> None:
+        # Once and here: plugins that several threads load at the same time are half there to some.
+        for name in HARDWARE:
+            colour_of(name)
         self.database = database
         self.keeper = Keeper(database, refill)
         self.journals = Journals(database.journals)

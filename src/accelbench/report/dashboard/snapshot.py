@@ -16,7 +16,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.core.columns import ASKED
 from accelbench.report.dashboard.asked import FACETS
-from accelbench.store.duck import connect
+from accelbench.store.duck import connect, quoted
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:
@@ -48,21 +48,22 @@ _ROWS = """
 SELECT {columns}, machine,
     coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
     CASE WHEN provenance = 'imported' THEN conditions::VARCHAR END AS versions,
-    CASE WHEN run_id LIKE 'import-%' THEN started_at END AS brought,
-    {latency} AS latency, {rate} AS rate
+    CASE WHEN run_id LIKE 'import-%' THEN started_at END AS brought
 FROM benchmark_results LEFT JOIN ran USING (run_id)
-WHERE model IS NOT NULL AND status IS NOT NULL
+WHERE model IS NOT NULL AND status IS NOT NULL {of_runs}
+"""
+#: By few columns, as all results are looked through for it.
+_NEWEST = """
+CREATE TEMP TABLE newest AS
+WITH run AS (
+    SELECT {identity}, run_id, brought, max(started_at) AS moment
+    FROM ({rows}) GROUP BY ALL
+)
+SELECT {identity_new}, arg_max(run_id, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_run_id,
+    arg_max(brought, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_brought, count(*) AS runs
+FROM run GROUP BY ALL
 """
 _CELLS = """
-WITH result AS MATERIALIZED ({rows}),
-run AS (
-    SELECT {identity}, run_id, brought, max(started_at) AS moment
-    FROM result GROUP BY ALL
-), newest AS (
-    SELECT {identity_new}, arg_max(run_id, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_run_id,
-        arg_max(brought, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_brought, count(*) AS runs
-    FROM run GROUP BY ALL
-)
 SELECT
     substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
     series_key, {identity}, run_id, any_value(case_id) AS case_id, any_value(runs) AS runs,
@@ -72,17 +73,21 @@ SELECT
     CASE WHEN provenance = 'measured' AND emulated THEN 'emulated' ELSE provenance END AS kind,
     count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
     sum(sample_count) AS samples,
-    median(latency) FILTER (status = 'ok') AS latency,
-    min(latency) FILTER (status = 'ok') AS latency_low,
-    max(latency) FILTER (status = 'ok') AS latency_high,
-    median(rate) FILTER (status = 'ok') AS throughput,
+    median(latency) FILTER ({timed}) AS latency,
+    min(latency) FILTER ({timed}) AS latency_low,
+    max(latency) FILTER ({timed}) AS latency_high,
+    median(rate) FILTER ({timed}) AS throughput,
     median(memory_peak_mb) FILTER (status = 'ok') AS memory,
     max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
     max(started_at) AS moment,
     list(result_id ORDER BY started_at, result_id) AS results
-FROM result JOIN newest ON {same}
+FROM (SELECT *, {latency} AS latency, {rate} AS rate FROM ({rows})) JOIN newest ON {same}
 GROUP BY series_key, {identity}, run_id
 """
+#: Times of a stand-in for a device mean nothing, and are no cell's figures.
+_TIMED = "status = 'ok' AND NOT coalesce(emulated, false)"
+#: Beyond so many runs, to name them costs more than to look at all.
+_FEW_RUNS = 500
 _IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
 #: What failed before it had a device was overtaken by what answered the same later.
 _OVERTAKEN = """
@@ -94,6 +99,11 @@ _RUNS = """
 SELECT run_id, label, command, status, started_at, finished_at, git_commit, git_branch,
     environment::VARCHAR AS environment, json_array_length(plan) AS planned
 FROM benchmark_runs
+"""
+
+
+_RAN = """
+CREATE TEMP TABLE ran AS SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHAR[]) AS machine
 """
 
 
@@ -132,19 +142,18 @@ class Snapshot:
 def taken(database: Database, at: str) -> Snapshot:
     """A snapshot of a store; the store is open only while it is read."""
     import duckdb
-    import pyarrow as pa
 
     with connect(database.path, retry_seconds=database.retry_seconds) as con:
         runs = con.sql(_RUNS).to_arrow_table()
         machines = _machines(runs)
-        ran = pa.table(
-            {
-                "run_id": pa.array(list(machines), pa.string()),
-                "machine": pa.array([one.id for one in machines.values()], pa.string()),
-            }
-        )
-        con.register("ran", ran)
-        cells = con.sql(_sql(set(columns_of(con, "benchmark_results")))).to_arrow_table()
+        ids = {one: one.id for one in set(machines.values())}
+        # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
+        con.execute(_RAN, [list(machines), [ids[one] for one in machines.values()]])
+        ran = con.sql("FROM ran").to_arrow_table()
+        there = set(columns_of(con, "benchmark_results"))
+        con.execute(_newest(there))
+        runs_of_cells = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
+        cells = con.sql(_cells(there, [run for (run,) in runs_of_cells])).to_arrow_table()
         ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
     memory = duckdb.connect(
         config={
@@ -160,31 +169,47 @@ def taken(database: Database, at: str) -> Snapshot:
     memory.execute(_OVERTAKEN)
     memory.execute("SET lock_configuration = true")
     ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
-    by_id = {one.id: one for one in machines.values()}
-    ran_on = {run: one.id for run, one in machines.items()}
+    by_id = {key: one for one, key in ids.items()}
+    ran_on = {run: ids[one] for run, one in machines.items()}
     return Snapshot(memory, _known(memory), by_id, ran_on, int(results), int(count), at)
 
 
-def _sql(there: set[str]) -> str:
-    """The one statement; a store that an older version made lacks the newest columns."""
-    columns = ", ".join(
-        f'"{name}"' if name in there else f'NULL AS "{name}"' for name in dict.fromkeys(_NEEDED)
+def _newest(there: set[str]) -> str:
+    """Which run of each cell is its newest."""
+    light = ("run_id", "provenance", "emulated", "started_at")
+    return _NEWEST.format(
+        rows=_rows(light, there),
+        identity=", ".join(_IDENTITY),
+        identity_new=", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
     )
-    rows = _ROWS.format(
-        columns=columns,
-        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
+
+
+def _cells(there: set[str], runs: Sequence[str | None]) -> str:
+    """The cells, from the rows of those runs: of a long history a small part."""
+    few = 0 < len(runs) <= _FEW_RUNS and None not in runs
+    listed = ", ".join(quoted(str(run)) for run in runs)
+    return _CELLS.format(
+        rows=_rows(_NEEDED, there, f"AND run_id IN ({listed})" if few else ""),
         latency=_FIGURES["latency"],
         rate=_FIGURES["throughput"],
-    )
-    return _CELLS.format(
-        rows=rows,
+        timed=_TIMED,
         identity=", ".join(_IDENTITY),
         identity_text=", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
-        identity_new=", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
         said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
         same=" AND ".join(
             f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_id", "brought")
         ),
+    )
+
+
+def _rows(columns: Sequence[str], there: set[str], of_runs: str = "") -> str:
+    """Results with what tells cells apart; an older version's store lacks the newest columns."""
+    return _ROWS.format(
+        columns=", ".join(
+            f'"{name}"' if name in there else f'NULL AS "{name}"' for name in dict.fromkeys(columns)
+        ),
+        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
+        of_runs=of_runs,
     )
 
 
