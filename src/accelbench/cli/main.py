@@ -30,7 +30,6 @@ COMMANDS = {
     "report": ("accelbench.cli.report", "Write all that is known of results into one file."),
     "plot": ("accelbench.cli.plot", "Draw charts of results."),
     "dashboard": ("accelbench.cli.dashboard", "Look at results in a browser."),
-    "dashboard": ("accelbench.cli.dashboard", "Look at results in a browser."),
     "models": ("accelbench.cli.models", "List what can be measured by name."),
     "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
     "setup": ("accelbench.cli.setup", "Fetch what a runtime needs beside its packages."),
