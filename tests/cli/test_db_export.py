@@ -64,6 +64,17 @@ def test_what_was_written_is_said(form: str, said: str, tmp_path: Path, shell: C
     assert shell("export", "out", "--format", form)[1] == said
 
 
+def test_a_run_that_a_check_made_for_itself_is_no_news(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, *launches(), run="r", about={"label": "nightly"})
+    for number, label in enumerate(("check --noise", "rerun of r")):
+        later = {"latency_p50_ms": 99.0, "started_at": f"2026-03-0{number + 1}T00:00:00Z"}
+        store(tmp_path / DB, *launches(later), run=f"own{number}", about={"label": label})
+    assert shell("export", "out.json", "--format", "bencher")[0] == 0
+    (one,) = json.loads((tmp_path / "out.json").read_text()).values()
+    assert one["latency (ms)"]["value"] == 8.0
+    assert shell("export", "all.csv")[1] == "Wrote 6 results to all.csv\n"
+
+
 def test_one_is_one(tmp_path: Path, shell: Command) -> None:
     store(tmp_path / DB, {})
     assert shell("export", "out.md")[1] == "Wrote 1 result to out.md\n"

@@ -165,6 +165,23 @@ def test_a_source_that_is_named_is_the_machine(
     assert further["machines"] == found["machines"]
 
 
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_figures_of_others_keep_their_source_and_that_is_said(
+    form: str, tmp_path: Path, shell: Command
+) -> None:
+    (tmp_path / TIMM).write_text(TIMM_TEXT)
+    shell("import", "timm", TIMM, "--db", "a.duckdb")
+    shell("export", f"all.{form}", "--db", "a.duckdb")
+    words = ("import", form, f"all.{form}", "--source", "lab", "--db", "b.duckdb")
+    lines = shell(*words)[1].splitlines()
+    assert lines[1].startswith("2 results say whose they are, and keep it: --source is")
+    assert "Machine, by --machine: source timm" in lines
+    found = shell.json("import", form, f"all.{form}", "--source", "lab", "--db", "c.duckdb")
+    assert found["keep_their_source"] == 2
+    found = shell.json("import", form, f"all.{form}", "--db", "d.duckdb")
+    assert found["keep_their_source"] == 0
+
+
 def test_what_a_run_says_itself_counts_more_than_what_a_file_says_of_it(
     tmp_path: Path, shell: Command
 ) -> None:

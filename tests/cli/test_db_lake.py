@@ -47,6 +47,19 @@ def test_questions_are_asked_of_a_lake_unchanged(
     assert (lake.parent / "all.csv").read_text().count("\n") == 15
 
 
+def test_where_nothing_is_there_is_no_lake_to_compact(
+    lake: Path, command: Callable[..., Command]
+) -> None:
+    for place in (lake, "nolake"):
+        code, _, err = command("db")("compact", "--db", place)
+        assert code != 0
+        assert "There is no lake at" in err
+        assert "one file already" not in err
+    store(lake.parent / "a.duckdb", {})
+    err = command("db")("compact", "--db", lake.parent / "a.duckdb")[2]
+    assert "one file already" in err
+
+
 def test_every_answer_is_that_of_a_database(lake: Path, command: Callable[..., Command]) -> None:
     database = lake.parent / "a.duckdb"
     for place in (lake, database):

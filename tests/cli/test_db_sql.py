@@ -34,6 +34,25 @@ def test_what_may_have_been_meant_is_named(query: str, meant: str, shell: Comman
     assert meant in err
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select 1; select 2", "These are 2 statements"),
+        ("", "There is no SQL in that."),
+        (" ; ", "There is no SQL in that."),
+        ("/* nothing */", "There is no SQL in that."),
+    ],
+)
+def test_one_statement_is_answered(query: str, said: str, shell: Command) -> None:
+    code, out, err = shell("sql", query)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_semicolon_at_the_end_or_in_a_word_is_no_second_statement(shell: Command) -> None:
+    assert shell.json("sql", "SELECT 'a;b';")["rows"] == [["a;b"]]
+
+
 def test_a_column_like_no_other_is_answered_with_how_to_list_them(shell: Command) -> None:
     err = shell("sql", "SELECT zzz FROM benchmark_results")[2]
     assert err.endswith(

@@ -12,6 +12,7 @@ from stored_rows import store
 
 from accelbench.analysis.judging import METRICS
 from accelbench.cli.display.history import spark
+from accelbench.cli.stored import NOISE
 from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"
@@ -144,6 +145,15 @@ def test_a_slip_in_a_models_name_is_no_lack_of_results(tmp_path: Path, shell: Co
     code, out, err = shell("theirs_v3")
     assert (code, out) == (2, "")
     assert "No model is called 'theirs_v3'. Did you mean theirs_v2?" in err
+
+
+def test_what_a_check_measured_for_itself_is_no_point(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 6)
+    noise = {"series_key": "s", "latency_p50_ms": 80.0, "started_at": "2026-03-09T00:00:00Z"}
+    store(tmp_path / DB, noise, run="n", about={"label": NOISE})
+    (one,) = shell.json("--all")["series"]
+    assert "n" not in [point["run_id"] for point in one["points"]]
+    assert len(one["points"]) == 6
 
 
 def test_many_times_as_much_is_no_percentage(tmp_path: Path, shell: Command) -> None:

@@ -197,6 +197,40 @@ pytorch,resnet50,cuda:0,cuda,8,"(8, 3, 224, 224)",float16,4.0,4.5,,4.1,0.1,3.9,5
 """
 
 
+#: A result as our own files have it, and what none can say.
+OURS = {"result_id": "r", "case_id": "c", "model": "bert", "hardware": "cpu", "runtime": "x",
+        "status": "ok", "provenance": "measured", "mode": "inference", "precision": "fp32",
+        "batch_size": 8, "latency_p50_ms": 4.0, "memory_peak_mb": 0.0}  # fmt: skip
+IMPOSSIBLE: tuple[tuple[str, Any, str], ...] = (
+    ("latency_p50_ms", -3, "-3 is not above 0"),
+    ("latency_p50_ms", 0, "0 is not above 0"),
+    ("throughput", -1.5, "-1.5 is not above 0"),
+    ("load_ms", -1, "-1 is below 0"),
+    ("memory_peak_mb", -1, "-1 is below 0"),
+    ("batch_size", -4, "-4 is not above 0"),
+    ("image_size", 0, "0 is not above 0"),
+    ("status", "wonderful", "'wonderful' is none of ok, failed"),
+    ("provenance", "rumour", "'rumour' is none of measured"),
+    ("mode", "dreaming", "'dreaming' is none of inference, training"),
+    ("quality", "fine", "'fine' is none of converged"),
+    ("precision", "fp31", "'fp31' is none of fp32"),
+)
+
+
+def results(**changes: Any) -> str:
+    """A document of one result of ours, a field a line, a changed one in the fourth."""
+    fields = [f'"{name}": {json.dumps(value)}' for name, value in {**OURS, **changes}.items()]
+    first = next((n for n, name in enumerate({**OURS, **changes}) if name in changes), 0)
+    fields = [*fields[:first], *fields[first + 1 :], fields[first]]
+    return '{"results": [\n{' + ", ".join(fields[:-1]) + ",\n\n" + fields[-1] + "}]}"
+
+
+def table(**changes: Any) -> str:
+    """The same as CSV."""
+    row = {**OURS, **changes}
+    return f"{','.join(row)}\n{','.join(map(str, row.values()))}\n"
+
+
 def document(value: Any, **changes: Any) -> str:
     """As JSON, with some of its keys changed; a name as a.b is b of a."""
     copy = json.loads(json.dumps(value))
@@ -496,6 +530,22 @@ BAD = (
         "job_id",
         "it is there twice",
     ),
+    Bad(
+        "aihub",
+        "perf.yaml",
+        PERF[: PERF.index("              layer_counts")],
+        11,
+        "layer_counts",
+        "it is missing: a job that has passed has it",
+    ),
+    Bad(
+        "aihub",
+        "perf.yaml",
+        PERF[: PERF.index("                qairt")],
+        21,
+        "tool_versions",
+        "it is missing: a job that has passed has it",
+    ),
     Bad("mlperf", "summary_results.json", "{}", 1, None, "a list of results was expected"),
     Bad("mlperf", "summary_results.json", "[1]", None, "entry 1", "an object was expected"),
     Bad("mlperf", "summary_results.json", "[\n", 2, None, "expecting value"),
@@ -548,4 +598,20 @@ BAD = (
     ),
     Bad("json", "r.json", '{"results": [\n{"model": "a"}]}', 2, "result_id", "it is missing"),
     Bad("json", "r.json", "{}", 1, "results", "it is missing"),
+    *(
+        Bad("json", "r.json", results(**{name: value}), 4, name, why)
+        for name, value, why in IMPOSSIBLE
+    ),
+    *(Bad("csv", "r.csv", table(**{name: value}), 2, name, why) for name, value, why in IMPOSSIBLE),
+    Bad("json", "r.json", '{\n"schema": 99, "results": []}', 2, "schema", "newer accelbench (99"),
+    Bad(
+        "json",
+        "r.json",
+        '{"schema": "urn:accelbench:result:2", "results": []}',
+        1,
+        "schema",
+        "newer accelbench (2",
+    ),
+    Bad("json", "r.json", '{"schema": "x", "results": []}', 1, "schema", "'x' where"),
+    Bad("guide-csv", "b.csv", GUIDE.replace("4.1,", "-4.1,"), 2, "latency_mean_ms", "not above 0"),
 )

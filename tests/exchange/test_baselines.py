@@ -13,6 +13,7 @@ from accelbench.analysis.comparison import compared
 from accelbench.analysis.questions import AXES
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
+from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
 from accelbench.exchange.baselines import read_baseline
 from accelbench.exchange.csv_export import write_csv as export_csv
 from accelbench.exchange.imports.records import MalformedError
@@ -55,7 +56,8 @@ def test_a_comparison_is_one_launch_a_side(tmp_path: Path) -> None:
     write_csv(tmp_path / "analysis.csv", found, AXES["hardware"])
     read = read_baseline(tmp_path / "analysis.csv")
     cpu, cuda = read.rows
-    assert (cpu["latency_p50_ms"], cuda["latency_p50_ms"]) == (8.2, 2.05)
+    middles = pytest.approx([8.2, 2.05], rel=1e-3)
+    assert [cpu["latency_p50_ms"], cuda["latency_p50_ms"]] == middles
     assert (cpu["memory_peak_mb"], cpu["throughput"]) == (100.0, 940.0)
     assert cpu["options"] == {"hint": "latency"}
     assert (cpu["threads"], cpu["compiled"], cpu["status"]) == (2, False, "ok")
@@ -63,7 +65,7 @@ def test_a_comparison_is_one_launch_a_side(tmp_path: Path) -> None:
     assert read.told == set(ASKED) & set(lines[0])
     (tmp_path / "said.json").write_text(json.dumps({"comparisons": lines}))
     again = read_baseline(tmp_path / "said.json")
-    assert [one["latency_p50_ms"] for one in again.rows] == [8.2, 2.05]
+    assert [one["latency_p50_ms"] for one in again.rows] == middles
 
 
 def test_the_guides_table_says_no_more_than_it_does(tmp_path: Path) -> None:
@@ -101,6 +103,42 @@ def test_a_figure_that_is_none_is_told_by_line_and_field(tmp_path: Path) -> None
     with pytest.raises(MalformedError) as refused:
         read_baseline(tmp_path / "a.csv")
     assert (refused.value.line, refused.value.field) == (2, "batch_size")
+
+
+@pytest.mark.parametrize("figure", ["-1", "0", "nan", "inf", "soon"])
+@pytest.mark.parametrize(
+    ("header", "cells", "field"),
+    [
+        ("axis,model,hardware,runtime,memory_mb,latency_ms", "hardware,bert,cpu,x,", "latency_ms"),
+        ("framework,model,device,batch_size,dtype,latency_mean_ms", "x,bert,cpu,1,fp32",
+         "latency_mean_ms"),
+        ("result_id,case_id,model,hardware,runtime,status,provenance,latency_p50_ms",
+         "r,c,bert,cpu,x,ok,imported", "latency_p50_ms"),
+    ],
+)  # fmt: skip
+def test_a_time_that_no_step_takes_is_refused(
+    tmp_path: Path, header: str, cells: str, field: str, figure: str
+) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n{cells},{figure}\n")
+    with pytest.raises(MalformedError) as refused:
+        read_baseline(tmp_path / "a.csv")
+    assert (refused.value.line, refused.value.field) == (2, field)
+    assert "imported" not in refused.value.advice
+
+
+@pytest.mark.parametrize("figure", ["-1", "0", '"soon"'])
+def test_a_side_of_a_document_is_held_to_the_same(tmp_path: Path, figure: str) -> None:
+    (tmp_path / "a.json").write_text(f'{{"comparisons": [\n{{"latency_ms": {figure}}}]}}')
+    with pytest.raises(MalformedError, match="line 2, 'latency_ms'"):
+        read_baseline(tmp_path / "a.json")
+
+
+def test_what_is_made_of_results_is_no_baseline_and_says_what_is(tmp_path: Path) -> None:
+    path = tmp_path / "aggregated_benchmarks.json"
+    path.write_text(json.dumps({"schema": AGGREGATE, "results": 3}))
+    with pytest.raises(MalformedError, match="what all result files of a folder say") as refused:
+        read_baseline(path)
+    assert "raw_results" in refused.value.advice
 
 
 def test_a_result_counts_once_however_often_a_file_has_it(tmp_path: Path) -> None:

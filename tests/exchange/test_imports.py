@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_files import BAD, GOOD, GUIDE, MLPERF, PERF, TIMM, TIMM_HEADER, Bad, Good
+from foreign_files import (
+    BAD,
+    GOOD,
+    GUIDE,
+    MLPERF,
+    PERF,
+    TIMM,
+    TIMM_HEADER,
+    Bad,
+    Good,
+    results,
+    table,
+)
 
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import comparable
@@ -111,6 +124,39 @@ def test_a_malformed_file_is_refused_by_file_line_and_field(bad: Bad, tmp_path: 
     assert bad.why in error.message
     assert str(path) in error.message
     assert error.exit_code == 2
+
+
+@pytest.mark.parametrize(("form", "text"), [("json", results()), ("csv", table())])
+def test_what_our_writer_can_produce_is_taken(form: str, text: str, tmp_path: Path) -> None:
+    (row,) = rows(write(tmp_path, f"r.{form}", text), form)
+    assert (row["memory_peak_mb"], row["warnings"]) == (0.0, None)
+
+
+def test_of_others_any_precision_is_taken(tmp_path: Path) -> None:
+    text = results(precision="w8a8", provenance="imported")
+    assert rows(write(tmp_path, "r.json", text), "json")[0]["precision"] == "w8a8"
+
+
+def test_an_error_of_an_import_says_that_nothing_came_in(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.json", '{"schema": 99, "results": []}')
+    with pytest.raises(MalformedError) as caught:
+        rows(path, "json")
+    assert caught.value.advice == "Upgrade accelbench. Nothing of it was imported."
+
+
+@pytest.mark.parametrize("word", ["", " ", "lab\n", "a\x1bb", "a\tb"])
+def test_a_source_has_a_name_that_can_be_shown(word: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        rows(write(tmp_path, "r.json", results()), "json", source=word)
+
+
+def test_nothing_was_measured_in_the_future(tmp_path: Path) -> None:
+    path = write(tmp_path, TIMM, TIMM_HEADER)
+    today = datetime.now(UTC)
+    for moment in (today + timedelta(days=2), today + timedelta(days=400)):
+        with pytest.raises(UsageError, match="is in the future"):
+            rows(path, "timm", measured_at=moment.date().isoformat())
+    assert rows(path, "timm", measured_at=today.date().isoformat()) == []
 
 
 def test_a_folder_is_read_whole_or_not_at_all(tmp_path: Path) -> None:

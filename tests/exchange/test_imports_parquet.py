@@ -120,7 +120,12 @@ def test_what_was_measured_elsewhere_is_imported_here(
         ("result_id", None, None, "the column is missing"),
         ("latency_mean_ms", pa.array(["fast"] * 13), None, "VARCHAR where DOUBLE is expected"),
         ("model", pa.array(["m"] * 4 + [None] * 9), 5, "it is missing"),
-        ("provenance", pa.array(["imported"] * 12 + ["rumour"]), 13, "none that is known"),
+        ("provenance", pa.array(["imported"] * 12 + ["rumour"]), 13, "it is none of measured,"),
+        ("latency_mean_ms", pa.array([1.0] * 5 + [-1.0] * 8), 6, "it is not above 0"),
+        ("batch_size", pa.array([None, 0] + [1] * 11, pa.int64()), 2, "it is not above 0"),
+        ("load_ms", pa.array([0.0, float("nan")] + [0.0] * 11), 2, "it is no finite number"),
+        ("load_ms", pa.array([0.0, -1.0] + [0.0] * 11), 2, "it is below 0"),
+        ("mode", pa.array(["training"] * 12 + ["x"]), 13, "it is none of inference"),
         ("conditions", pa.array(["{}", "{"] + ["{}"] * 11), 2, "it is no JSON"),
     ],
 )

@@ -99,6 +99,80 @@ def test_a_mean_stands_in_where_steps_were_too_short() -> None:
     assert one.median == 4.5
 
 
+PHONES = [row(device_name=name, series_key=name) for name in ("A phone", "B phone")]
+
+
+def named(*rows: dict[str, Any]) -> dict[str, int]:
+    """The entries' names with how many launches each has."""
+    return {name: len(launches) for name, launches in newest(rows)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"device_name": "A phone"}, ["", "A phone"]),
+        ({"threads": 4}, ["1 thread", "4 threads"]),
+        ({"compiled": True}, ["", "compiled"]),
+        ({"device_fingerprint": "f" * 16}, ["device 00000000", "device ffffffff"]),
+        (
+            {"provenance": "imported", "conditions": {"source": {"name": "others"}}},
+            ["", "of others"],
+        ),
+    ],
+)
+def test_each_device_and_number_of_threads_is_an_entry(
+    changes: dict[str, Any], names: list[str]
+) -> None:
+    first = row(threads=1, device_fingerprint="0" * 16)
+    found = named(first, {**first, "started_at": "2026-01-02", **changes})
+    assert list(found) == [f"{NAME} ({name})" if name else NAME for name in names]
+    assert set(found.values()) == {1}
+
+
+def test_another_device_of_the_same_run_is_no_launch(tmp_path: Path) -> None:
+    export(tmp_path / "a.json", PHONES, "github-action-benchmark")
+    entries = json.loads((tmp_path / "a.json").read_text())
+    assert [(one["name"], one["extra"]) for one in entries] == [
+        (f"{NAME} (A phone)", "1 launch of run r1"),
+        (f"{NAME} (B phone)", "1 launch of run r1"),
+    ]
+    export(tmp_path / "b.json", PHONES, "bencher")
+    assert len(json.loads((tmp_path / "b.json").read_text())) == 2
+
+
+def of_version(torch: str, **changes: Any) -> dict[str, Any]:
+    conditions = {"mean_ms": float(len(torch)), "torch": torch, "file": f"{torch}.csv"}
+    return row(provenance="imported", started_at=None, conditions=conditions, **changes)
+
+
+def test_versions_in_an_import_are_entries_not_launches() -> None:
+    assert named(of_version("1.13"), of_version("2.1.0"), of_version("2.4.0")) == {
+        f"{NAME} (torch={torch})": 1 for torch in ("1.13", "2.1.0", "2.4.0")
+    }
+
+
+def test_rows_that_nothing_tells_apart_are_told_apart_by_their_ids() -> None:
+    same = [of_version("1.13", result_id=name) for name in "ab"]
+    assert set(named(*same)) == {f"{NAME} (result a)", f"{NAME} (result b)"}
+
+
+def test_of_an_import_with_many_moments_the_newest_counts() -> None:
+    days = [row(provenance="imported", started_at=f"2026-01-0{day}") for day in (1, 3, 2)]
+    ((name, (one,)),) = newest(days)
+    assert (name, one["started_at"]) == (NAME, "2026-01-03")
+
+
+def test_what_failed_before_its_threads_were_known_is_of_its_series() -> None:
+    """Else a pipeline would go on showing what worked once."""
+    worked = [row(threads=n, device_name="A", series_key=f"s{n}") for n in (2, 4)]
+    lost = row(device_name="A", run_id="r2", started_at="2026-01-05", **FAILED)
+    worked[1]["started_at"] = "2026-01-02"
+    found = {name: rows[0]["status"] for name, rows in newest([*worked, lost])}
+    assert found == {f"{NAME} (2 threads)": "ok", NAME: "failed"}
+    found = {name: rows[0]["status"] for name, rows in newest([worked[0], lost])}
+    assert found == {NAME: "failed"}
+
+
 @pytest.mark.parametrize("provenance", ["simulated", "predicted"])
 def test_what_nobody_measured_is_not_told(provenance: str) -> None:
     assert list(newest([row(provenance=provenance)])) == []
@@ -160,6 +234,14 @@ def test_junit(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     assert failure.text == "Look at it."
     assert len(cases["refused"].findall("skipped")) == 1
     assert cases["bert-tiny"].find("properties/property[@name='latency (ms)']") is not None
+
+
+def test_junit_says_no_time_that_is_not_known(tmp_path: Path) -> None:
+    yields = {"latency_p50_ms": None, "latency_mean_ms": None}
+    export(tmp_path / "c.xml", [row(**yields), row(model="broken", **FAILED)], "junit")
+    suite = ET.parse(tmp_path / "c.xml").getroot()[0]
+    assert [case.get("time") for case in suite] == [None, None]
+    assert suite[0].find("properties/property[@name='throughput (items/s)']") is not None
 
 
 def test_a_launch_that_failed_is_a_failure_though_others_did_not(tmp_path: Path) -> None:

@@ -119,6 +119,15 @@ def data_folder(asked: Path | None) -> str | None:
     return str(asked.expanduser().absolute())
 
 
+def label(asked: str | None) -> str | None:
+    """A run's name, which stands in headings and lists: one line."""
+    if asked is not None and not asked.isprintable():
+        raise UsageError(
+            f"The label {asked!r} has characters that cannot be shown.", "Use one line of text."
+        )
+    return asked
+
+
 def modes(names: Sequence[str], training: bool) -> tuple[Mode, ...]:
     """Inference, training or both; inference where nothing is said."""
     chosen: dict[Mode, None] = {}

@@ -11,11 +11,24 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.judging import METRICS, Metric
-from accelbench.cli.filters import Filters
-from accelbench.cli.run_names import labels_of, runs_like, runs_meant
-from accelbench.cli.stored import catalogued, marks, nothing, of_machine, rows_of, runs_of, where_of
+from accelbench.analysis.machines import chosen, machine_of
+from accelbench.cli.filters import Filters, catalogued
+from accelbench.cli.missing import NothingMeasuredError, none_found, nothing, refuse_unknown
+from accelbench.cli.run_names import harmless, labels_of, runs_meant
+from accelbench.cli.stored import (
+    NOISE,
+    RERUN_OF,
+    filled,
+    marks,
+    no_lake_in,
+    of_machine,
+    rows_of,
+    runs_of,
+    where_of,
+)
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
+from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.measure.launches import Noise, pooled_noise
 from accelbench.store.places import place_of
 
@@ -37,11 +50,10 @@ _COLUMNS = (
 )
 #: Older runs of a series whose launches tell its noise.
 _OLDER_RUNS = 20
+#: What helps where the baseline has nothing to say.
+_ANOTHER = "Name another --baseline."
 _FILES = (".csv", ".json")
 _DATABASES = (".duckdb", ".db")
-
-#: Labels of runs that a check makes for itself; the second is followed by a run's id.
-NOISE, RERUN_OF = "check --noise", "rerun of "
 
 Rows = Sequence[Mapping[str, Any]]
 #: Runs of several launches, series by series, the newest first.
@@ -89,7 +101,7 @@ class Baseline:
     def about(self, threshold: float | None) -> dict[str, Any]:
         """What a reader has to know of the check, in plain values."""
         return {
-            "baseline": self.name,
+            "baseline": harmless(self.name),
             "runs": list(self.runs),
             "labels": dict(self.labels),
             "machine": self.machine,
@@ -111,30 +123,44 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
         sought: what is checked.
     """
     path = Path(word).expanduser()
-    elsewhere = _is_file(path) or _is_database(path)
+    read = read_baseline(path) if _is_file(path) else None
+    other = _other_database(word, path) if _is_database(path) else None
     # Nobody can write into what is asked, and another database may be this one by another name.
-    with nullcontext() if elsewhere else database.asking():
-        return _both_sides(database, word, path, sought)
+    with database.asking() if other is None else nullcontext():
+        return _both_sides(database, word, other if read is None else read, sought)
 
 
-def _both_sides(database: Database, word: str, path: Path, sought: Sought) -> Baseline:
+def _both_sides(
+    database: Database, word: str, elsewhere: FromFile | Database | None, sought: Sought
+) -> Baseline:
     where, values = where_of(sought.filters)
     with database.asking():
+        theirs = (
+            []
+            if elsewhere is not None
+            else runs_meant(database, word, "file, run, label or branch")
+        )
         runs = runs_of(database, where, values)
         if not runs:
-            raise nothing(f"{database.name} has no results of what was asked for")
-        ours = _runs_of_now(database, runs, word, sought)
+            raise none_found(database, sought.filters)
+        refuse_unknown(database, sought.filters, found=True)
+        ours = _runs_of_now(database, runs, word, theirs, sought)
         machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
         now = _rows(database, where, values, on_it)
     told, untold = frozenset(ASKED), tuple[str, ...]()
-    if _is_file(path):
-        before, told, untold, notes = _of_file(path, machine, sought)
+    if isinstance(elsewhere, FromFile):
+        told, untold = elsewhere.told, elsewhere.untold
+        before, notes = _of_file(word, elsewhere, machine, sought)
         if set(on_it) <= {str(row.get("run_id")) for row in before}:
-            raise nothing(f"{path} is of what would be checked, {', '.join(on_it)}, itself")
+            raise NothingMeasuredError(
+                f"{word} is of what would be checked, {', '.join(on_it)}, itself.", _ANOTHER
+            )
+    elif elsewhere is not None:
+        before, notes = _of_database(elsewhere, word, None, on_it, machine, sought)
     else:
-        before, notes = _of_database(database, path, word, on_it, machine, sought)
+        before, notes = _of_database(database, word, theirs, on_it, machine, sought)
     if not before:
-        raise nothing(f"{word} has nothing of what was asked for")
+        raise NothingMeasuredError(f"{word} has nothing of what was asked for.", _ANOTHER)
     apart = {*on_it, *(str(row.get("run_id")) for row in before)}
     here = [run for run, (one, _) in runs.items() if one == machine and run not in apart]
     with database.asking():
@@ -156,6 +182,7 @@ def _runs_of_now(
     database: Database,
     runs: Mapping[str, tuple[Machine, str]],
     baseline: str,
+    theirs: Sequence[str],
     sought: Sought,
 ) -> list[str]:
     """Those that were named, else the newest measured one that is not the baseline's."""
@@ -164,16 +191,19 @@ def _runs_of_now(
         found += runs_meant(database, word)
     if sought.runs:
         if not set(found) & set(runs):
-            raise nothing(f"Run {', '.join(sought.runs)} has no results of what was asked for")
+            said = f"Run {', '.join(sought.runs)} has no results of what was asked for"
+            raise nothing(said, {**sought.filters, "run_id": found})
         return [run for run in dict.fromkeys(found) if run in runs]
-    theirs = {*runs_like(database, baseline), *_runs_of_checks(database)}
+    if sought.machine is not None:
+        chosen({machine: "" for machine, _ in runs.values()}, sought.machine)
+    out = {*theirs, *_runs_of_checks(database)}
     left = {
         run: about
         for run, about in runs.items()
-        if run not in theirs and _may_be_now(about[0], sought.machine)
+        if run not in out and _may_be_now(about[0], sought.machine)
     }
     if not left:
-        raise nothing(f"{database.name} has no measured run beside {baseline}")
+        raise nothing(f"{database.name} has no measured run beside {baseline}", sought.filters)
     return [max(left, key=lambda run: (left[run][1], run))]
 
 
@@ -191,13 +221,7 @@ def _may_be_now(machine: Machine, asked: str | None) -> bool:
     return not machine.elsewhere if asked is None else machine.answers(asked)
 
 
-def _of_file(
-    path: Path, machine: Machine, sought: Sought
-) -> tuple[Rows, frozenset[str], tuple[str, ...], list[str]]:
-    from accelbench.analysis.machines import machine_of
-    from accelbench.exchange.baselines import read_baseline
-
-    read = read_baseline(path)
+def _of_file(path: str, read: FromFile, machine: Machine, sought: Sought) -> tuple[Rows, list[str]]:
     notes = []
     if read.environment is None:
         notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
@@ -209,7 +233,7 @@ def _of_file(
     rows = [{**row, "model": catalogued(str(row.get("model")))} for row in read.rows]
     wanted = {n: set(values) for n, values in sought.filters.items() if n in read.told}
     kept = [row for row in rows if all(row.get(n) in values for n, values in wanted.items())]
-    return kept, read.told, read.untold, notes
+    return kept, notes
 
 
 def _of_another(theirs: Machine, ours: Machine, sought: Sought) -> list[str]:
@@ -229,32 +253,41 @@ def _is_database(path: Path) -> bool:
     return path.suffix.lower() in _DATABASES or place_of(path) is not None
 
 
+def _other_database(word: str, path: Path) -> Database:
+    """Another database or lake, filled.
+
+    Raises:
+        UsageError: there is none at what the word names.
+    """
+    from accelbench.store.lake import store_at
+
+    if store_at(word).there:
+        return filled(Path(word))
+    if path.is_dir():
+        raise UsageError(no_lake_in(path.absolute(), "--baseline"), _ANOTHER)
+    kind = "database" if place_of(word) is None else "lake"
+    raise UsageError(f"There is no {kind} at {word}.", _ANOTHER)
+
+
 def _of_database(
     database: Database,
-    path: Path,
     word: str,
+    named: Sequence[str] | None,
     on_it: Sequence[str],
     machine: Machine,
     sought: Sought,
 ) -> tuple[Rows, list[str]]:
-    """Rows of another database, or of other runs of this one."""
+    """Rows of another database, or of the runs of this one that were named."""
     where, values = where_of(sought.filters)
-    if _is_database(path):
-        from accelbench.cli.stored import filled
-        from accelbench.store.lake import store_at
-
-        if not store_at(path).there:
-            raise UsageError(f"There is no database at {path}.")
-        database = filled(path)
     with database.asking():
-        if not _is_database(path):
-            named = runs_meant(database, word, "file, run, label or branch")
+        if named is not None:
             where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
         # Runs of now are no baseline: another database may be a copy of this one.
         found = runs_of(database, where, values)
         runs = {run: about for run, about in found.items() if run not in on_it}
         if not runs:
-            raise nothing(f"{word} has nothing of what was asked for, but what is checked")
+            said = f"{word} has nothing of what was asked for, but what is checked."
+            raise NothingMeasuredError(said, _ANOTHER)
         same = [run for run, (one, _) in runs.items() if one == machine]
         if same:
             return _rows(database, where, values, same, newest=True), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -11,7 +12,7 @@ from accelbench.cli.baselines import ALLOWED, Baseline, Sought, baseline_for
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
-from accelbench.cli.stored import filled, refuse_unknown_models
+from accelbench.cli.stored import filled
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.store.files import explained
 
@@ -80,6 +81,17 @@ def check(
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if noise is not None:
+        _refuse_beside_noise(
+            {
+                "--baseline": baseline,
+                "--threshold": threshold,
+                "--run": run,
+                "--machine": machine,
+                "--allow": allow,
+                "--rerun": rerun,
+                "--markdown": markdown,
+            }
+        )
         from accelbench.cli.noise import noise_floor
         from accelbench.store.lake import store_at
 
@@ -89,7 +101,6 @@ def check(
         raise UsageError("There is nothing to check against.", "Name a --baseline.")
     sought = Sought(filters, tuple(words(run)), machine, allowed)
     database = filled(db or db_path)
-    refuse_unknown_models(database, filters)
     found = baseline_for(database, baseline, sought)
     checked = found.check(threshold)
     if rerun:
@@ -98,6 +109,16 @@ def check(
         checked, found = rerun_of(database, checked, found, threshold)
     _say(checked, found, threshold, markdown, as_json)
     raise typer.Exit(_EXITS.get(checked.outcome, EXIT_OK))
+
+
+def _refuse_beside_noise(given: Mapping[str, object]) -> None:
+    """Nothing is checked there: what would silently be ignored is refused instead."""
+    named = ", ".join(option for option, value in given.items() if value)
+    if named:
+        raise UsageError(
+            f"--noise measures one thing against itself, where {named} would mean nothing.",
+            "Leave out one or the other.",
+        )
 
 
 def _say(
@@ -119,7 +140,7 @@ def _say(
 
 def _append(path: Path, text: str) -> None:
     """Add to what is there: a step of CI has one summary file for all that it says."""
-    with explained("Writing the summary", path):
+    with explained("Writing the summary", path, "--markdown"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text)

@@ -16,7 +16,8 @@ from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
-from accelbench.cli.stored import NothingMeasuredError, filled, on_one_machine, rows_of
+from accelbench.cli.missing import NothingMeasuredError
+from accelbench.cli.stored import filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 
@@ -78,7 +79,9 @@ def compare(
         if run:
             filters["run_id"] = _runs(database, words(run))
         held = _baseline(database, axis, baseline)
-        where, values, chosen, others = on_one_machine(database, filters, machine)
+        where, values, chosen, others = on_one_machine(
+            database, filters, machine, held if axis.name == "run" else ()
+        )
         rows = rows_of(database, _COLUMNS, where, values)
         labels = _labels(database, rows, axis)
     names = [str(one) for one in others]

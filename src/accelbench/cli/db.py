@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,13 +17,21 @@ from accelbench.cli.display.tables import (
     print_line,
     print_pairs,
 )
-from accelbench.cli.imported import Brought, brought, known_already, machines_of, named, told
-from accelbench.cli.sql_advice import advised
+from accelbench.cli.imported import (
+    Brought,
+    brought,
+    kept_theirs,
+    known_already,
+    machines_of,
+    named,
+    told,
+)
+from accelbench.cli.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import UsageError
 from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.run_facts import told as run_told
-from accelbench.exchange.table_export import FORMATS, counted, format_for, wrote
+from accelbench.exchange.table_export import ENTRIES, FORMATS, counted, format_for, wrote
 from accelbench.exchange.table_export import export as export_table
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
@@ -95,6 +103,7 @@ def sql(
     as_json: JsonOption = False,
 ) -> None:
     """Ask the database in SQL. It reads this database and nothing else."""
+    refuse_but_one(query)
     database = _database(db, db_path)
     _fill(database)
     try:
@@ -125,7 +134,9 @@ def export(
     database = _database(db, db_path)
     _fill(database)
     rows = database.results(samples=samples)
-    entries = export_table(path, rows, form, samples=samples, runs=_told_runs(database))
+    runs = _told_runs(database)
+    told = _of_interest(rows, runs) if form in ENTRIES else rows
+    entries = export_table(path, told, form, samples=samples, runs=runs)
     if as_json:
         counts = {"results": len(rows), "entries": entries}
         print_json({"path": str(path.absolute()), "format": form, **counts})
@@ -193,12 +204,15 @@ def import_(
                 "results": filled.results,
                 "there_already": there,
                 "without_moment": new.undated,
+                "keep_their_source": found.keep_theirs,
             }
         )
         return
     print_line(f"{counted(filled.results, 'result')} from {_files(found.files)}")
     if there:
         print_line(known_already(there, dated=bool(measured_at)))
+    if found.keep_theirs:
+        print_line(kept_theirs(found.keep_theirs))
     for line in told(new):
         print_line(line)
 
@@ -207,6 +221,10 @@ def import_(
 def compact(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOption = False) -> None:
     """Make one file of the many of a lake; those that an earlier one replaced go."""
     lake = _database(db, db_path)
+    if not lake.there:
+        raise UsageError(
+            f"There is no lake at {lake.name}.", "Name one with --db, a folder or a URL."
+        )
     if not isinstance(lake, Lake):
         raise UsageError(
             f"{lake.name} is a database: it is one file already.", "Only a lake is compacted."
@@ -254,6 +272,17 @@ def _told_runs(database: Database) -> dict[str, dict[str, Any]]:
         about["environment"] = json.loads(about["environment"] or "{}")
         found[str(about["run_id"])] = run_told(about)
     return found
+
+
+def _of_interest(
+    rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Results but those of runs that a check made for itself: they are no news of a series."""
+    from accelbench.cli.stored import NOISE, RERUN_OF
+
+    labels = {run: str(about.get("label") or "") for run, about in runs.items()}
+    own = {run for run, label in labels.items() if label == NOISE or label.startswith(RERUN_OF)}
+    return [row for row in rows if row["run_id"] not in own]
 
 
 def _fill(database: Database) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelbench.cli.lists import words
-from accelbench.cli.stored import catalogued
 from accelbench.core.errors import UsageError
 from accelbench.core.words import Mode
 
@@ -27,12 +26,48 @@ def filters_of(
         # By the catalogue's name, and as others call theirs.
         "model": tuple(dict.fromkeys(n for name in named for n in (catalogued(name), name))),
         "hardware": tuple(name.lower() for name in words(list(hardware))),
-        "runtime": tuple(name.lower() for name in words(list(runtimes))),
+        "runtime": tuple(
+            dict.fromkeys(one for name in words(list(runtimes)) for one in _runtimes(name.lower()))
+        ),
         "precision": tuple(_precision(name) for name in words(list(precisions))),
         "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
         "mode": tuple(_mode(word) for word in words(list(modes))),
     }
     return {column: wanted for column, wanted in found.items() if wanted}
+
+
+def catalogued(name: str) -> str:
+    """The name results are stored under; a custom model's name stays as it is."""
+    return _of_catalogue(name) or name
+
+
+def in_catalogue(name: str) -> bool:
+    """Whether a model is found by this name without looking at what is stored."""
+    return _of_catalogue(name) is not None
+
+
+def misplaced(word: str) -> str:
+    """What to say of a model that a list has swallowed; empty of any other word."""
+    return f"{word} is a model: models come before the options." if in_catalogue(word) else ""
+
+
+def _of_catalogue(name: str) -> str | None:
+    from accelbench.catalog.find import find
+
+    try:
+        return find(name).id
+    except UsageError:
+        return None
+
+
+def _runtimes(word: str) -> tuple[str, ...]:
+    """Runtimes of ours, beside the word itself: somebody else may have it for one of theirs."""
+    from accelbench.cli.asked import runtimes
+
+    try:
+        return (*runtimes([word]), word)
+    except UsageError:
+        return (word,)
 
 
 def _precision(word: str) -> str:
@@ -50,10 +85,11 @@ def _mode(word: str) -> str:
         return Mode(word.lower()).value
     except ValueError:
         known = ", ".join(mode.value for mode in Mode)
-        raise UsageError(f"There is no mode {word!r}.", f"Known: {known}.") from None
+        advice = misplaced(word) or f"Known: {known}."
+        raise UsageError(f"There is no mode {word!r}.", advice) from None
 
 
 def _number(word: str) -> int:
     if not word.isdecimal():
-        raise UsageError(f"{word!r} is no batch size.")
+        raise UsageError(f"{word!r} is no batch size.", misplaced(word))
     return int(word)

@@ -14,7 +14,8 @@ from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists
-from accelbench.cli.stored import NothingMeasuredError, filled, marks, on_one_machine, rows_of
+from accelbench.cli.missing import NothingMeasuredError
+from accelbench.cli.stored import filled, marks, on_one_machine, rows_of
 from accelbench.core.errors import UsageError
 from accelbench.measure.launches import LEAST_EFFECT
 

@@ -67,6 +67,15 @@ def told(one: Brought) -> Iterator[str]:
         )
 
 
+def kept_theirs(number: int) -> str:
+    """The sentence about results for which a source was named, and that have one."""
+    say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
+    return (
+        f"{counted(number, 'result')} {say} whose {they_are}, and {keep} it: --source is the name"
+        " of what was measured by our own program, or names nobody"
+    )
+
+
 def known_already(number: int, *, dated: bool) -> str:
     """The sentence about what was found here, where a moment was given perhaps."""
     were, stand = ("was", "stands") if number == 1 else ("were", "stand")

@@ -10,14 +10,23 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import traceback
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from itertools import pairwise
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from accelbench import __version__
-from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, AccelbenchError
+from accelbench.core.errors import (
+    EXIT_ENVIRONMENT,
+    EXIT_NO,
+    EXIT_PIPE_CLOSED,
+    AccelbenchError,
+    UsageError,
+)
 
 #: command → (module with an `app`, what it does); the order is that of the help page.
 COMMANDS = {
@@ -97,22 +106,52 @@ def main() -> None:
         logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
-        app(args=arguments, prog_name="accelbench")
+        try:
+            _refuse_empty(arguments)
+            app(args=arguments, prog_name="accelbench")
+        finally:
+            sys.stdout.flush()  # what is left meets a closed pipe here, not when all is over
     except AccelbenchError as error:
         if debug:
-            raise
+            traceback.print_exc()
         _complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader of a pipe went away (`accelbench … | head`): not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_NO)
+        _end_with_the_reader()
+    except SystemExit as end:
+        if end.code == EXIT_NO and _of_closed_pipe(end):
+            _end_with_the_reader()
+        raise
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         kind = type(error).__name__
         _complain(f"unexpected {kind}: {error}. Run again with --debug and report what it shows.")
         sys.exit(EXIT_ENVIRONMENT)
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """An empty value is most often a variable that nobody set; as a path it is this folder."""
+    for option, value in pairwise([*arguments, "-"]):
+        name, equals, said = option.partition("=")
+        if name.startswith("--") and not (said if equals else value).strip():
+            raise UsageError(
+                f"What follows {name} is empty.", "Give it a value, or leave the option out."
+            )
+
+
+def _of_closed_pipe(end: BaseException) -> bool:
+    """Whether a library ended the program because its reader was gone: with 1, the answer no."""
+    cause: BaseException | None = end
+    while cause is not None and not isinstance(cause, BrokenPipeError):
+        cause = cause.__context__
+    return cause is not None
+
+
+def _end_with_the_reader() -> NoReturn:
+    """The reader of a pipe went away (`accelbench … | head`): not an error of ours, no answer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(EXIT_PIPE_CLOSED)
 
 
 if __name__ == "__main__":

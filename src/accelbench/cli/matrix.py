@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists, words
-from accelbench.cli.stored import catalogued, filled, nothing, of_machine, runs_of, where_of
+from accelbench.cli.missing import refuse_unknown
+from accelbench.cli.stored import filled, of_machine, runs_to_judge, where_of
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 
@@ -55,8 +57,8 @@ def matrix(
     Ratings come from stored results: verification, and speed against that machine's CPU.
     """
     form = _form(form, output, as_json)
-    filters = _filters(words(models), words(family), precision, mode)
-    only = _platforms(words(hardware))
+    filters = _filters(models, words(family), precision, mode)
+    only = tuple(name.lower() for name in words(hardware))
     made, about = _made(filled(db or db_path), filters, machine, only)
     if output is None and form == "table":
         from accelbench.cli.display.matrix import show
@@ -89,31 +91,16 @@ def _form(asked: str | None, output: Path | None, as_json: bool) -> str:
     return form
 
 
-def _platforms(names: Sequence[str]) -> tuple[str, ...]:
-    from accelbench.hardware.detect import known
-
-    valid = known()
-    for name in names:
-        if name.lower() not in valid:
-            raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
-    return tuple(name.lower() for name in names)
-
-
-def _filters(
-    models: Sequence[str], families: Sequence[str], precision: str, mode: str
-) -> dict[str, tuple[str, ...]]:
+def _filters(models: Sequence[str], families: Sequence[str], precision: str, mode: str) -> Filters:
     """Column → the values that count."""
     from accelbench.cli.asked import modes
-    from accelbench.core.precision import parse_precision
 
-    found = {
-        "precision": (parse_precision(precision),),
-        "mode": tuple(one.value for one in modes([mode], training=False)),
-    }
-    if len(found["mode"]) > 1:
+    of_mode = tuple(one.value for one in modes([mode], training=False))
+    if len(of_mode) > 1:
         raise UsageError("A matrix is of one mode.", "Use --mode inference or --mode training.")
-    if models:
-        found["model"] = tuple(catalogued(name) for name in models)
+    found = filters_of(models, precisions=[precision], modes=of_mode)
+    if len(found["precision"]) > 1:
+        raise UsageError("A matrix is of one precision.", "Name one with --precision.")
     if families:
         found["family"] = tuple(name.replace("-", "_").lower() for name in families)
     return found
@@ -130,15 +117,9 @@ def _made(
     from accelbench.analysis.matrix import platforms
     from accelbench.report.matrix import About
 
+    refuse_unknown(database, {"hardware": only})
     where, values = where_of(filters)
-    runs = runs_of(database, where, values)
-    if not runs:
-        precision, mode = filters["precision"][0], filters["mode"][0]
-        raise nothing(
-            f"{database.name} has no {precision} {mode} results"
-            + (" of what was asked for" if len(filters) > 2 else ""),
-            f" --precision {precision} --mode {mode}",
-        )
+    runs = runs_to_judge(database, filters, where, values)
     machine, ours, others = of_machine(runs, asked)
     marks = ", ".join("?" * len(ours))
     rows = database.results(f"{where} AND coalesce(run_id, '') IN ({marks})", [*values, *ours])

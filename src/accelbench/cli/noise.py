@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.judging import Answer
 from accelbench.analysis.noise import Floor, floors
 from accelbench.catalog.find import find
-from accelbench.cli.baselines import NOISE, rows_of_runs
+from accelbench.cli.asked import platforms, precisions
+from accelbench.cli.asked import runtimes as named_runtimes
+from accelbench.cli.baselines import rows_of_runs
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import Filters
 from accelbench.cli.measuring import measured
-from accelbench.cli.stored import NothingMeasuredError
+from accelbench.cli.missing import NothingMeasuredError
+from accelbench.cli.stored import NOISE
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.words import Mode
@@ -60,16 +63,15 @@ def noise_floor(database: Database, asked: Filters, launches: int, as_json: bool
 
 def _measured(database: Database, asked: Filters, launches: int) -> str:
     """The run that measured it."""
-    present, runtimes = detect_all(), journey.installed_runtimes()
-    models = _models(asked)
     request = Request(
-        models=tuple(find(name) for name in models),
-        hardware=asked.get("hardware", ("cpu",)),
-        runtimes=asked.get("runtime", ()),
-        precisions=asked.get("precision", ("fp32",)),
+        models=tuple(find(name) for name in _models(asked)),
+        hardware=platforms(asked.get("hardware", ("cpu",))),
+        runtimes=named_runtimes(asked.get("runtime", ())),
+        precisions=precisions(asked.get("precision", ())),
         batch_sizes=asked.get("batch_size", (1,)),
         modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),
     )
+    present, runtimes = detect_all(), journey.installed_runtimes()
     plan = journey.plan_for(request, present, runtimes)
     settings = Settings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}

@@ -266,7 +266,7 @@ def run(
             verify=asked.verification(verify, verify_only, benchmark_only),
             profile=profile,
             limit=limit,
-            label=label,
+            label=asked.label(label),
             names=called(names, chosen),
         )
         if dry_run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from accelbench.cli.filters import misplaced
 from accelbench.cli.stored import marks
 from accelbench.core.errors import UsageError
 
@@ -23,7 +24,13 @@ def labels_of(database: Database, runs: Sequence[str]) -> dict[str, str]:
         f" WHERE label IS NOT NULL AND run_id IN ({marks(runs)})",
         runs,
     )
-    return {str(run): str(label) for run, label in rows}
+    return {str(run): harmless(str(label)) for run, label in rows}
+
+
+def harmless(label: str) -> str:
+    """A name in one line, as a heading has it: whoever labels a run may put anything there."""
+    shown = "".join(c if c.isprintable() else " " for c in label)
+    return " ".join(shown.split())
 
 
 def runs_named(database: Database, word: str) -> list[str]:
@@ -36,13 +43,6 @@ def runs_named(database: Database, word: str) -> list[str]:
         if rows:
             return [str(run) for (run,) in rows]
     return []
-
-
-def runs_like(database: Database, word: str) -> list[str]:
-    """As `runs_meant`; none where it may be something else than runs."""
-    named = runs_named(database, word)
-    begun = [] if named else _runs_begun(database, word, "benchmark_runs")
-    return named or (begun if len(begun) == 1 else [])
 
 
 def runs_meant(database: Database, word: str, what: str = "run, label or branch") -> list[str]:
@@ -61,7 +61,8 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
         "benchmark_results",
     )
     if not begun:
-        raise UsageError(f"There is no {what} {word!r}.", _there_are(database))
+        advice = misplaced(word) or _there_are(database)
+        raise UsageError(f"There is no {what} {word!r}.", advice)
     if word not in begun and len(begun) > 1:
         said = _named(begun, labels_of(database, begun))
         raise UsageError(f"{word!r} begins the ids of {len(begun)} runs.", f"There are: {said}.")
@@ -87,7 +88,7 @@ def _there_are(database: Database) -> str:
     _, rows = database.query(
         "SELECT run_id, label FROM benchmark_runs ORDER BY started_at DESC NULLS LAST, run_id DESC"
     )
-    labels = {str(run): str(label) for run, label in rows if label is not None}
+    labels = {str(run): harmless(str(label)) for run, label in rows if label is not None}
     runs = [str(run) for run, _ in rows]
     return f"There are: {_named(runs, labels)}. {_LIST_RUNS}" if runs else _LIST_RUNS
 

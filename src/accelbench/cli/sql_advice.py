@@ -1,4 +1,4 @@
-"""What to do about SQL with a column or table that is not there: what may have been meant."""
+"""What to do about SQL that cannot be answered: what may have been meant."""
 
 from __future__ import annotations
 
@@ -19,6 +19,23 @@ _MEANT = re.compile(r"^Did you mean .+\?$", re.MULTILINE)
 _MOST = 6
 #: Below this, names are no more alike than any two words.
 _ALIKE = 0.6
+
+
+def refuse_but_one(query: str) -> None:
+    """Refuse SQL of several statements, of which only the last would be answered, and of none."""
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(query)
+    except duckdb.Error:
+        return  # whoever runs it says what is wrong
+    if not statements:
+        raise UsageError("There is no SQL in that.", "Ask for example: FROM benchmark_results")
+    if len(statements) > 1:
+        raise UsageError(
+            f"These are {len(statements)} statements, and one answer is shown.",
+            "Ask them one by one, or put them together with UNION ALL.",
+        )
 
 
 def advised(error: UsageError, query: str, database: Database) -> UsageError:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, StoreError, UsageError
+from accelbench.cli.missing import none_found, refuse_unknown
+from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 
 if TYPE_CHECKING:
@@ -23,14 +23,10 @@ _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 
 #: Results that are held against each other at once.
 _MOST = 20_000
-#: Models that are named where none is like the one that was asked for.
-_NAMED = 6
-
-
-class NothingMeasuredError(AccelbenchError):
-    """There are no results to judge."""
-
-    exit_code = EXIT_CANNOT_TELL
+#: Labels of runs that a check makes for itself; the second is followed by a run's id.
+NOISE, RERUN_OF = "check --noise", "rerun of "
+#: Of a run: that no check made it for itself.
+_NOT_OF_A_CHECK = "coalesce(NOT (b.label = ? OR starts_with(b.label, ?)), true)"
 
 
 def filled(path: Path | None) -> Database:
@@ -53,77 +49,20 @@ def filled(path: Path | None) -> Database:
 
 
 def _no_lake(place: Place) -> StoreError:
-    """The error where a place has no lake, with the databases that lie in it as files."""
+    """The error where a place has no lake."""
     from accelbench.store.places import FolderPlace
 
     advice = f"Begin one with `accelbench db init --db {place.name}`"
-    if not isinstance(place, FolderPlace):
+    if not isinstance(place, FolderPlace) or not place.folder.is_dir():
         return StoreError(f"There is no lake at {place.name}.", f"{advice}.")
-    files = sorted(str(path) for path in place.folder.glob("*.duckdb"))
-    there = f" There is a database in it: --db {' or --db '.join(files[:3])}." if files else ""
-    return StoreError(
-        f"{place.name} is a folder with no lake in it.{there}",
-        f"{advice}, or name a database's file.",
-    )
+    return StoreError(no_lake_in(place.folder, "--db"), f"{advice}, or name a database's file.")
 
 
-def nothing(said: str, more: str = "") -> NothingMeasuredError:
-    """The error, with the command that would bring results."""
-    return NothingMeasuredError(
-        f"{said}: measure first, for example with"
-        f" `accelbench run --set small --hardware all{more}`, or name a database with --db."
-    )
-
-
-def catalogued(name: str) -> str:
-    """The name results are stored under; a custom model's name stays as it is."""
-    from accelbench.catalog.find import find
-
-    try:
-        return find(name).id
-    except UsageError:
-        return name
-
-
-def refuse_unknown_models(database: Database, filters: Mapping[str, Sequence[Any]]) -> None:
-    """Tell a slip of the fingers from a model that nobody has measured yet.
-
-    Raises:
-        UsageError: Neither the catalogue nor any result knows a model by a name.
-    """
-    from accelbench.catalog.find import find
-
-    strange = []
-    for name in filters.get("model", ()):
-        try:
-            find(name)
-        except UsageError:
-            strange.append(name)
-    if not strange:
-        return
-    _, rows = database.query(
-        f"SELECT DISTINCT model FROM benchmark_results WHERE model IN ({marks(strange)})",  # noqa: S608
-        strange,
-    )
-    unknown = [name for name in strange if (name,) not in rows]
-    if unknown:
-        _, rows = database.query("SELECT DISTINCT model FROM benchmark_results ORDER BY 1")
-        names = [str(name) for (name,) in rows if name is not None]
-        raise UsageError(f"No model is called {unknown[0]!r}.", _stored_names(unknown[0], names))
-
-
-def _stored_names(name: str, stored: Sequence[str]) -> str:
-    """What of all that is stored may have been meant."""
-    if not stored:
-        return "List the models with: accelbench models"
-    spelt: dict[str, list[str]] = {}
-    for one in stored:
-        spelt.setdefault(one.lower(), []).append(one)
-    near = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.6)
-    if near:
-        return f"Did you mean {' or '.join(one for low in near for one in spelt[low])}?"
-    more = f" and {len(stored) - _NAMED} more" if len(stored) > _NAMED else ""
-    return f"There are results of {', '.join(stored[:_NAMED])}{more}."
+def no_lake_in(folder: Path, option: str) -> str:
+    """What is said of a folder that an option took for a lake, with the databases in it."""
+    files = sorted(f"{option} {path}" for path in folder.glob("*.duckdb"))
+    there = f" There is a database in it: {' or '.join(files[:3])}." if files else ""
+    return f"{folder} is a folder with no lake in it.{there}"
 
 
 def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
@@ -137,17 +76,34 @@ def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
 
 
 def runs_of(
-    database: Database, where: str, values: Sequence[Any]
+    database: Database,
+    where: str,
+    values: Sequence[Any],
+    named: Sequence[str] | None = None,
 ) -> dict[str, tuple[Machine, str]]:
-    """Each run that has such results, with its machine and the moment of its newest one."""
+    """Each run that has such results, with its machine and the moment of its newest one.
+
+    Args:
+        database: where they are.
+        where: which results, in SQL.
+        values: its parameters.
+        named: of the runs that a check made for itself, only these; all where it is None.
+    """
     from accelbench.analysis.machines import machine_of
 
+    condition, more = "", list[Any]()
+    if named is not None:
+        condition = f" WHERE {_NOT_OF_A_CHECK}"
+        more = [NOISE, RERUN_OF]
+    if named:
+        condition += f" OR run_id IN ({marks(named)})"
+        more += named
     _, rows = database.query(
         "SELECT r.run_id, b.environment::VARCHAR, r.moment::VARCHAR"  # noqa: S608 — our columns
         " FROM (SELECT coalesce(run_id, '') AS run_id, max(started_at) AS moment"
         f" FROM benchmark_results WHERE {where} GROUP BY 1) r"
-        " LEFT JOIN benchmark_runs b USING (run_id)",
-        values,
+        f" LEFT JOIN benchmark_runs b USING (run_id){condition}",
+        [*values, *more],
     )
     # Most runs of one machine say the same of it.
     said: dict[str | None, Any] = {None: None}
@@ -173,22 +129,43 @@ def of_machine(
     return machine, ours, tuple(sorted(one for one in newest if one != machine))
 
 
+def runs_to_judge(
+    database: Database,
+    filters: Mapping[str, Sequence[Any]],
+    where: str,
+    values: Sequence[Any],
+    named: Sequence[str] = (),
+) -> dict[str, tuple[Machine, str]]:
+    """The runs of such results, but for those that checks made for themselves and nobody named.
+
+    Raises:
+        UsageError: A word is known nowhere, or stored in another spelling.
+        NothingMeasuredError: There are none at all.
+    """
+    runs = runs_of(database, where, values, [*named, *filters.get("run_id", ())])
+    if not runs:
+        but = ", but what checks measured for themselves"
+        raise none_found(database, filters, but if runs_of(database, where, values) else "")
+    refuse_unknown(database, filters, found=True)
+    return runs
+
+
 def on_one_machine(
-    database: Database, filters: Mapping[str, Sequence[Any]], asked: str | None
+    database: Database,
+    filters: Mapping[str, Sequence[Any]],
+    asked: str | None,
+    named: Sequence[str] = (),
 ) -> tuple[str, list[Any], Machine, tuple[Machine, ...]]:
     """Results with these values of one machine: SQL, its parameters, that machine, and the others.
 
-    Raises:
-        UsageError: A model is called so nowhere.
-        NothingMeasuredError: There are none at all.
+    Args:
+        database: where they are.
+        filters: column → the values that count.
+        asked: the machine, else that of the newest result.
+        named: runs that count although a check made them for itself.
     """
     where, values = where_of(filters)
-    runs = runs_of(database, where, values)
-    # What was found under one name alone needs no second look through all results.
-    if not runs or len(filters.get("model", ())) > 1:
-        refuse_unknown_models(database, filters)
-    if not runs:
-        raise nothing(f"{database.name} has no results of what was asked for")
+    runs = runs_to_judge(database, filters, where, values, named)
     machine, ours, others = of_machine(runs, asked)
     where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
     return where, [*values, *ours], machine, others

@@ -7,6 +7,8 @@ EXIT_NO = 1
 EXIT_USAGE = 2
 EXIT_ENVIRONMENT = 3
 EXIT_CANNOT_TELL = 4
+#: What a shell reports for a program whose reader went away: 128 and the number of SIGPIPE.
+EXIT_PIPE_CLOSED = 141
 
 
 class AccelbenchError(Exception):

@@ -16,8 +16,13 @@ from typing import Any
 IDENTITY_VERSION = 2
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def plain(value: Any) -> Any:
     """Reduce dataclasses, enums, tuples and mappings to what JSON holds."""
+    if type(value) in _PLAIN:  # of a result's hundreds of values nearly all are
+        return value
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):

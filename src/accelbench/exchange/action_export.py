@@ -23,8 +23,12 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
                 "unit": LATENCY.unit,
                 "value": found.median,
                 "range": f"{found.low:.6g} - {found.high:.6g}",
-                "extra": f"{found.launches} launches of run {launches[0].get('run_id')}",
+                "extra": f"{_launches(found.launches)} of run {launches[0].get('run_id')}",
             }
         )
     path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return len(entries)
+
+
+def _launches(number: int) -> str:
+    return "1 launch" if number == 1 else f"{number} launches"

@@ -19,11 +19,14 @@ from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.ours import (
     NEEDED,
     columns_of,
+    hold,
+    refuse_another,
     run_of,
     runs_told,
     told_as_csv,
     told_as_json,
 )
+from accelbench.exchange.imports.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
@@ -75,8 +78,9 @@ def _of_json(path: Path) -> FromFile:
     whole = object_of(path)
     if "comparisons" in whole.values:
         sides = list(objects_in(path, whole.list("comparisons")))
-        rows = [_side(one, one.values) for one in sides]
+        rows = [_side(one, {**one.values, **_figures(one)}) for one in sides]
         return FromFile(tuple(rows), _columns(rows), _untold(()))
+    refuse_another(whole)
     if "results" not in whole.values:
         raise MalformedError(path, 1, "results", "neither this nor 'comparisons' is there")
     results = _once(_as_measured(body) for _, body in told_as_json(whole))
@@ -117,8 +121,16 @@ def _of_guide(row: Row, header: Sequence[str]) -> Row:
 
 
 def _typed(line: Record) -> Row:
-    figures = {name: line.number(name) for name in _OF_A_SIDE if line.has(name)}
-    return {**columns_of(line), **figures}
+    return {**columns_of(line), **_figures(line)}
+
+
+def _figures(one: Record) -> Row:
+    """Of a side: a latency is above 0, and what is known is a number."""
+    return {
+        name: one.number(name, above=0 if column in ABOVE_ZERO else None)
+        for name, column in _OF_A_SIDE.items()
+        if one.values.get(name) not in (None, "")
+    }
 
 
 def _side(one: Record, values: Mapping[str, Any]) -> Row:
@@ -129,6 +141,7 @@ def _side(one: Record, values: Mapping[str, Any]) -> Row:
     row |= {
         column: values[name] for name, column in _OF_A_SIDE.items() if values.get(name) is not None
     }
+    hold(one, row)
     return {**row, "status": Status.OK.value}
 
 

@@ -1,6 +1,8 @@
-"""One value a question, of the newest run that has it: what is watched over time.
+"""One value a question and place, of the newest run that has it: what is watched over time.
 
 Launches are the unit of replication: the value is their median, its range the lowest and highest.
+What differs in device, threads or compilation is another series. Rows that do not say that they
+are launches of one run are none: of an import, each version of the software is an entry.
 """
 
 from __future__ import annotations
@@ -11,11 +13,16 @@ from statistics import median
 from typing import Any
 
 from accelbench.core.columns import STEP_MS
+from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Status
+from accelbench.exchange.entry_names import source_of, told_apart
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]
+
+#: Beside what was asked, what makes a series: where it ran, and how.
+_PLACE = ("device_fingerprint", "device_name", "threads", "compiled")
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Value:
 
 
 def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
-    """Each question with the launches of the newest run that asked it.
+    """Each entry by a name of its own, with the launches of the newest run of its series.
 
     What nobody measured is left out, and so is what was emulated: its times are nobody's.
     """
@@ -52,9 +59,10 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
     for row in rows:
         if comparable(row) and not row.get("emulated"):
             asked.setdefault(title(row), []).append(row)
-    for name, found in sorted(asked.items()):
-        last = max(found, key=lambda row: str(row.get("started_at") or ""))
-        yield name, [row for row in found if row.get("run_id") == last.get("run_id")]
+    for question, found in sorted(asked.items()):
+        entries = [entry for one in _series(found) for entry in _entries(one)]
+        names = told_apart(question, [entry[0] for entry in entries])
+        yield from sorted(zip(names, entries, strict=True), key=lambda named: named[0])
 
 
 def value(rows: Sequence[Row], measure: Measure) -> Value | None:
@@ -64,6 +72,74 @@ def value(rows: Sequence[Row], measure: Measure) -> Value | None:
     if not known:
         return None
     return Value(median(known), min(known), max(known), len(known))
+
+
+def _series(rows: Iterable[Row]) -> Iterable[list[Row]]:
+    """Rows of one question by where they ran."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    unopened = []
+    for row in rows:
+        if row.get("series_key") is None and row.get("status") != Status.OK:
+            unopened.append(row)
+        else:
+            found.setdefault(_place(row), []).append(row)
+    # What never got as far as an engine does not know its threads: it is of a series that it may
+    # be of, so that a pipeline sees what used to work and does not any more.
+    for row in unopened:
+        place = _place(row)
+        near = (one for one in found if _may_be(place, one))
+        chosen = max(near, key=lambda one: _nearness(found[one], row), default=place)
+        found.setdefault(chosen, []).append(row)
+    return found.values()
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return (*(row.get(name) for name in _PLACE), source_of(row))
+
+
+def _may_be(place: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(a is None or a == b for a, b in zip(place, other, strict=True))
+
+
+def _nearness(series: Sequence[Row], row: Row) -> tuple[bool, str]:
+    same_run = any(one.get("run_id") == row.get("run_id") for one in series)
+    return same_run, max(map(_moment, series))
+
+
+def _entries(series: Sequence[Row]) -> list[list[Row]]:
+    """The launches of the newest run of a series; several entries where rows are no launches."""
+    last = max(series, key=_moment)
+    found = list(series)
+    if moment := _moment(last):
+        found = [row for row in series if row.get("run_id") == last.get("run_id")]
+        if not _are_launches(found):  # an import brings figures of many moments in one run
+            found = [row for row in found if _moment(row) == moment]
+    if _are_launches(found):
+        return [found]
+    alike: dict[str, list[Row]] = {}
+    for row in found:
+        said = canonical([row.get("series_key"), row.get("conditions")])
+        alike.setdefault(said, []).append(row)
+    return [
+        part
+        for several in alike.values()
+        for part in ([several] if _are_launches(several) else [[row] for row in several])
+    ]
+
+
+def _are_launches(rows: Sequence[Row]) -> bool:
+    """Whether run, series and numbers say that rows are launches of one run."""
+    if len(rows) == 1:
+        return True
+    runs = {row.get("run_id") for row in rows}
+    series = {row["series_key"] for row in rows if row.get("series_key") is not None}
+    numbers = {(row.get("arm") or "", row.get("launch")) for row in rows}
+    numbered = all(row.get("launch") is not None for row in rows)
+    return numbered and len(runs) == 1 and len(series) <= 1 and len(numbers) == len(rows)
+
+
+def _moment(row: Row) -> str:
+    return str(row.get("started_at") or "")
 
 
 def _first(row: Row, columns: Sequence[str]) -> float | None:

@@ -28,7 +28,7 @@ REPORTS = {
 }
 FORMATS = (*TABLES, *REPORTS)
 #: What a report calls what stands in it, where that is one a question, not one a result.
-_ENTRIES = {
+ENTRIES = {
     "github-action-benchmark": ("entry", "entries"),
     "bencher": ("benchmark", "benchmarks"),
     "junit": ("test case", "test cases"),
@@ -80,9 +80,9 @@ def export(
 
 def wrote(name: str, entries: int, results: int) -> str:
     """What an export wrote, in words."""
-    if name not in _ENTRIES:
+    if name not in ENTRIES:
         return counted(results, "result")
-    return f"{counted(entries, *_ENTRIES[name])} of {counted(results, 'result')}"
+    return f"{counted(entries, *ENTRIES[name])} of {counted(results, 'result')}"
 
 
 def counted(number: int, one: str, many: str = "") -> str:

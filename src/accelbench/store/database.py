@@ -23,7 +23,7 @@ from accelbench.store.duck import (
     refuse_foreign,
     whole_guard,
 )
-from accelbench.store.files import REAL_FILES, Files, explained, second_name
+from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
 from accelbench.store.fit import spell_time
 from accelbench.store.importing import bring_in
 from accelbench.store.ingest import journal_dir_for
@@ -199,7 +199,7 @@ class Database:
         self.ensure()
         self._refuse_while_written()
         self.fill()
-        with explained("Overwriting the database", self.path), whole_guard(self.path):
+        with explained("Overwriting the database", self.path, DB_OPTION), whole_guard(self.path):
             settle(self.path)
             made = make_beside(self.path, self.files)
             backup = _free_backup(self.path)
@@ -212,7 +212,7 @@ class Database:
         return backup
 
     def _refuse_while_written(self) -> None:
-        with explained("Looking for running measurements", self.journals):
+        with explained("Looking for running measurements", self.journals, DB_OPTION):
             live = [p.stem for p in filling.journals_in(self.journals) if being_written(p)]
         if live:
             raise StoreError(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accelbench.core.errors import StoreError
-from accelbench.store.files import REAL_FILES, ReadOnlyPlaceError, explained, try_lock
+from accelbench.store.files import DB_OPTION, REAL_FILES, ReadOnlyPlaceError, explained, try_lock
 from accelbench.store.schema import APPLICATION, latest_version
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _open_guard(path: Path, *, create: bool) -> int | None:
             return os.open(guard, os.O_RDONLY)
         except OSError:
             return None  # never written to, or a place where nobody can write
-    with explained("Opening the database for writing", guard):
+    with explained("Opening the database for writing", guard, DB_OPTION):
         if not guard.exists():
             try:
                 REAL_FILES.close(REAL_FILES.open_new(guard))
@@ -241,7 +241,7 @@ def refuse_foreign(con: DuckDBPyConnection, path: Path) -> int:
 def _refuse_impossible(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database.", "Name a file with --db PATH.")
-    if not path.exists():
+    if not path.exists() or path.stat().st_size == 0:  # nobody has put anything there yet
         raise absent(path)
 
 

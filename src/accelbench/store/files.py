@@ -211,28 +211,40 @@ def place(files: Files, written: Path, wanted: Path) -> bool:
     return True
 
 
-def explain(error: OSError, doing: str, path: Path) -> StoreError:
-    """An operating system's error as a sentence with what to do next."""
+#: The option that says where a database, its journals or a lake lie.
+DB_OPTION = "--db"
+
+
+def explain(error: OSError, doing: str, path: Path, option: str = "") -> StoreError:
+    """An operating system's error as a sentence with what to do next.
+
+    Args:
+        error: what was raised.
+        doing: what was being done.
+        path: where.
+        option: the option that chose the place, where it is known.
+    """
+    by = f" with {option} PATH" if option else ""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return StoreError(f"{doing} failed: no room left at {path}.", "Free some space there.")
     if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
         return ReadOnlyPlaceError(
             f"{doing} failed: {path} cannot be written.",
-            "Choose a place of your own with --db PATH.",
+            f"Choose a place of your own{by}.",
         )
     if error.errno in {errno.ENOTDIR, errno.EEXIST, errno.EISDIR}:
         return StoreError(
             f"{doing} failed: something else is in the way at {path}.",
-            "Move it, or choose another place with --db PATH.",
+            f"Move it, or choose another place{by}.",
         )
     why = os.strerror(error.errno) if error.errno else str(error)
     return StoreError(f"{doing} failed at {path}: {why}.", "Check the disk it is on.")
 
 
 @contextmanager
-def explained(doing: str, path: Path) -> Iterator[None]:
+def explained(doing: str, path: Path, option: str = "") -> Iterator[None]:
     """Turn OSError from the block into a StoreError that says what was being done."""
     try:
         yield
     except OSError as error:
-        raise explain(error, doing, path) from error
+        raise explain(error, doing, path, option) from error

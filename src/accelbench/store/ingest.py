@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.facts import RESULT
 from accelbench.store.duck import RETRY_SECONDS, connect
-from accelbench.store.files import REAL_FILES, Files, explained, read_from
+from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
 from accelbench.store.insert import Batch, Filled, flush
 from accelbench.store.journal import SUFFIX, Scan, scan
 from accelbench.store.migrate import ensure, exists, is_behind
@@ -72,7 +72,7 @@ def ingest(
             behind = is_behind(con, db_path)
     else:
         behind = True
-    with explained("Reading the journals", journal_dir):
+    with explained("Reading the journals", journal_dir, DB_OPTION):
         waiting = [p for p in journals if _may_have_more(p, states.get(p.name))]
         said_before = _corruption([p for p in journals if p not in waiting], states)
         if not waiting:
@@ -85,7 +85,7 @@ def ingest(
 
 def journals_in(folder: Path) -> list[Path]:
     """The journals of a folder, oldest run first."""
-    with explained("Looking for journals", folder):
+    with explained("Looking for journals", folder, DB_OPTION):
         return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
@@ -96,7 +96,7 @@ def unfilled(db_path: Path, journal_dir: Path) -> list[Path]:
         return journals
     with connect(db_path) as con:
         states = read_states(con)
-    with explained("Reading the journals", journal_dir):
+    with explained("Reading the journals", journal_dir, DB_OPTION):
         return [path for path in journals if _may_have_more(path, states.get(path.name))]
 
 

@@ -25,6 +25,7 @@ from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import FACT_VERSION, Fact
 from accelbench.core.identity import canonical
 from accelbench.store.files import (
+    DB_OPTION,
     REAL_FILES,
     Files,
     explain,
@@ -164,7 +165,7 @@ class Journal:
     def create(cls, folder: Path, run_id: str, files: Files = REAL_FILES) -> Journal:
         """Start the journal of a new run; it exists durably when this returns."""
         path = journal_path(folder, run_id)
-        with explained("Starting the journal", path):
+        with explained("Starting the journal", path, DB_OPTION):
             files.make_folder(folder)
             try:
                 fd = files.open_new(path)
@@ -190,7 +191,7 @@ class Journal:
                 f"There is no journal of run {run_id} in {folder}.",
                 "`accelbench db status` shows the database in use.",
             )
-        with explained("Resuming the journal", path):
+        with explained("Resuming the journal", path, DB_OPTION):
             fd = files.open_append(path)
             _lock_or_refuse(fd, path, files)
             try:
@@ -216,7 +217,7 @@ class Journal:
             self._size += len(line)
         except OSError as error:
             self._cut_back_quietly()
-            failure = explain(error, "Storing a result", self.path)
+            failure = explain(error, "Storing a result", self.path, DB_OPTION)
             failure.advice += " What was stored before is safe: the run can be resumed."
             raise failure from error
 

@@ -23,7 +23,7 @@ from accelbench.store.duck import (
     retrying,
     whole_guard,
 )
-from accelbench.store.files import REAL_FILES, Files, copy_whole, explained, place
+from accelbench.store.files import DB_OPTION, REAL_FILES, Files, copy_whole, explained, place
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -54,7 +54,7 @@ def is_behind(con: DuckDBPyConnection, path: Path) -> bool:
 
 def create(path: Path, files: Files = REAL_FILES) -> None:
     """Make an empty database; where another process was faster, that one is kept."""
-    with explained("Making the database", path):
+    with explained("Making the database", path, DB_OPTION):
         files.make_folder(path.parent)
         with whole_guard(path):
             if exists(path):
@@ -81,7 +81,7 @@ def make_beside(path: Path, files: Files) -> Path:
 
 def migrate(path: Path, files: Files = REAL_FILES) -> None:
     """Bring an older database up to date on a copy, which then takes its name."""
-    with explained("Migrating the database", path), whole_guard(path):
+    with explained("Migrating the database", path, DB_OPTION), whole_guard(path):
         settle(path)
         copy = _fresh_name(path, files)
         copy_whole(files, path, copy)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from accelbench.core.errors import MissingExtraError, StoreError
-from accelbench.store.files import REAL_FILES, Files, copy_whole, explained
+from accelbench.store.files import DB_OPTION, REAL_FILES, Files, copy_whole, explained
 
 #: A path loses one of the two slashes of a URL.
 _URL = re.compile(r"^([a-z][a-z0-9+.-]+):/{1,3}(.*)$")
@@ -66,14 +66,14 @@ class FolderPlace:
 
     def names(self, folder: str) -> list[str]:
         inside = self.folder / folder
-        with explained("Looking into the lake", inside):
+        with explained("Looking into the lake", inside, DB_OPTION):
             found = inside.iterdir() if inside.is_dir() else ()
             return sorted(one.name for one in found if not one.name.startswith("."))
 
     def put(self, written: Path, name: str) -> None:
         wanted = self.folder / name
         beside = wanted.with_name(f".{wanted.name}.{os.getpid()}")
-        with explained("Writing into the lake", wanted):
+        with explained("Writing into the lake", wanted, DB_OPTION):
             self.files.make_folder(wanted.parent)
             self.files.remove(beside)
             copy_whole(self.files, written, beside)
@@ -84,7 +84,7 @@ class FolderPlace:
         return self.folder / name
 
     def remove(self, name: str) -> None:
-        with explained("Removing from the lake", self.folder / name):
+        with explained("Removing from the lake", self.folder / name, DB_OPTION):
             self.files.remove(self.folder / name)
 
 

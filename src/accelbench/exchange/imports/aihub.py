@@ -24,6 +24,11 @@ _FAMILIES = {
     "Generative AI": Family.TEXT_GENERATION,
 }
 _PASSED = "Passed"
+#: What every job has that has passed.
+_WHOLE_JOB = (
+    *("job_id", "inference_time_milliseconds", "estimated_peak_memory_range_mb"),
+    *("primary_compute_unit", "layer_counts", "tool_versions"),
+)
 _FAILED = {
     "status": "failed",
     "reason": "job_failed",
@@ -42,7 +47,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
         components = of_precision.of("components")
         several = len(components.values) > 1
         for component, part in _parts(components):
-            if not part.has("performance_metrics"):
+            if "performance_metrics" not in part.values:
                 continue
             name = f"{model['model']}/{component}" if several else model["model"]
             for device, runtimes in _parts(part.of("performance_metrics")):
@@ -60,20 +65,22 @@ def _figures(one: Record) -> dict[str, Any]:
     status = one.text("job_status")
     if status != _PASSED:
         return {**found, **_FAILED, "message": f"its job ended as {status}"}
+    for name in _WHOLE_JOB:  # a file may end anywhere, and what is left be YAML all the same
+        if not one.values.get(name):
+            one.wrong(name, "it is missing: a job that has passed has it, the file may be cut off")
     ms = one.number("inference_time_milliseconds", above=0)
     found |= {
         "latency_mean_ms": ms,
         "throughput": 1e3 / ms,
         "throughput_unit": "inferences/s",
     }
-    if one.has("estimated_peak_memory_range_mb"):
-        most = one.of("estimated_peak_memory_range_mb").number("max")
-        if most > 0:  # 0 is written where none was seen
-            found["memory_peak_mb"] = most
-            found["memory_source"] = "the upper end of AI Hub's estimate"
-    if one.has("layer_counts"):
-        counts = one.of("layer_counts")
-        found["evidence"] = {"layers": {name: counts.whole(name, None) for name in counts.values}}
+    memory = one.of("estimated_peak_memory_range_mb")
+    memory.number("min")
+    if (most := memory.number("max")) > 0:  # 0 is written where none was seen
+        found["memory_peak_mb"] = most
+        found["memory_source"] = "the upper end of AI Hub's estimate"
+    counts = one.of("layer_counts")
+    found["evidence"] = {"layers": {name: counts.whole(name, -1) for name in counts.values}}
     return found
 
 

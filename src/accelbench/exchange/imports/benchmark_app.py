@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import Record, object_of
 
 PATTERN = "benchmark_report*.json"
@@ -64,7 +65,9 @@ def _path(whole: Record) -> str | None:
 
 def _figures(results: Record) -> dict[str, Any]:
     found: dict[str, Any] = {
-        column: results.number(name) for name, column in _COLUMNS.items() if results.has(name)
+        column: results.number(name, above=0 if column in ABOVE_ZERO else None)
+        for name, column in _COLUMNS.items()
+        if results.has(name)
     }
     for name in results.values:
         match = _LATENCY.fullmatch(name)

@@ -11,15 +11,17 @@ from accelbench.core.errors import UsageError
 from accelbench.core.precision import parse_precision
 from accelbench.exchange.guide_csv import FIGURES
 from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.possible import ABOVE_ZERO, impossible
 from accelbench.exchange.imports.records import Record, table_of
 
 PATTERN = "benchmark_results_*.csv"
 
 NEEDED = ("framework", "model", "device", "batch_size", "dtype", "latency_mean_ms")
-_WHOLES = (
+_SIZES = (
     *("sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
-    *("denoising_steps", "threads", "launch", "sample_count"),
+    *("denoising_steps", "threads"),
 )
+_COUNTS = ("launch", "sample_count")
 _TEXTS = (
     *("mode", "optimizer", "weights", "status", "reason", "message", "advice", "quality"),
     *("throughput_unit", "memory_source", "data_source"),
@@ -45,13 +47,23 @@ def _asked(line: Record) -> dict[str, Any]:
         "precision": _precision(line),
         "image_size": _image(line),
     }
-    found |= {name: line.whole(name, above=-1) for name in _WHOLES if line.has(name)}
-    found |= {name: line.text(name) for name in _TEXTS if line.has(name)}
+    found |= {name: line.whole(name, above=-1) for name in _COUNTS if line.has(name)}
+    # A size of 0 is one that the model does not have.
+    sizes = {name: line.whole(name, above=-1) for name in _SIZES if line.has(name)}
+    found |= {name: size for name, size in sizes.items() if size}
+    found |= {name: _word(line, name) for name in _TEXTS if line.has(name)}
     if line.has("compiled"):
         found["compiled"] = line.text("compiled").lower() == "true"
     if line.has("timestamp"):
         found["started_at"] = line.time("timestamp")
     return found
+
+
+def _word(line: Record, name: str) -> str:
+    word = line.text(name)
+    if why := impossible(name, word):
+        line.wrong(name, why)
+    return word
 
 
 def _precision(line: Record) -> str:
@@ -63,11 +75,17 @@ def _precision(line: Record) -> str:
 
 
 def _figures(line: Record) -> dict[str, float]:
-    return {
-        column: line.number(name)
+    found = {
+        column: line.number(name, above=0 if column in ABOVE_ZERO else None)
         for name, column in FIGURES.items()
-        if name in line.values and line.has(name)
+        if line.has(name)
     }
+    for name, column in FIGURES.items():
+        if column in found and (why := impossible(column, found[column])):
+            line.wrong(name, why)
+    if not found and not line.has("status"):
+        line.wrong("latency_mean_ms", "it is missing, and no other figure is there")
+    return found
 
 
 def _image(line: Record) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import Record, object_of
 
 PATTERN = "benchmark*.json"
@@ -162,7 +163,7 @@ def _figures(
 def _statistics(latency: Record) -> dict[str, Any]:
     scale = _scale(latency)
     found: dict[str, Any] = {
-        column: latency.number(word) * scale
+        column: latency.number(word, above=0 if column in ABOVE_ZERO else None) * scale
         for word, column in _STATISTICS.items()
         if latency.has(word)
     }

@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.columns import BY_NAME
+from accelbench.core.precision import PRECISIONS
 from accelbench.core.words import Provenance
 from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.possible import impossible
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
     object_of,
     objects_in,
+    quick_object_of,
     table_of,
 )
 from accelbench.exchange.imports.runs import about_ours
+from accelbench.exchange.result_schema import SCHEMA_ID, SCHEMA_VERSION
 from accelbench.exchange.run_facts import RUN, RUNS
 from accelbench.store.fit import MisfitError, as_kind
 
@@ -30,23 +34,56 @@ CSV_PATTERN = "*.csv"
 
 #: Without these a line is nobody's result.
 NEEDED = ("result_id", "case_id", "model", "hardware", "runtime", "status", "provenance")
+#: Of results of our own program; others have their own words.
+_PRECISIONS = (*PRECISIONS, None)
 _TRUTHS = {"true": True, "false": False}
 
 
 def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a result of a result file or of an export."""
-    whole = object_of(file)
+    if whole := quick_object_of(file):
+        try:
+            yield from list(_json_rows(whole, source))
+        except MalformedError:
+            pass  # read again, it is told with its line
+        else:
+            return
+    yield from _json_rows(object_of(file), source)
+
+
+def _json_rows(whole: Record, source: Source) -> Iterator[dict[str, Any]]:
+    refuse_another(whole)
     runs = runs_told(whole)
     for one, body in told_as_json(whole):
         if one.has("samples"):
             body["samples"] = dict(one.of("samples").values)
-        yield _imported(one, body, source, runs.get(str(body.get("run_id")), runs.get("")))
+        yield _imported(body, source, runs.get(str(body.get("run_id")), runs.get("")))
 
 
 def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a line of an export."""
     for line, body in told_as_csv(file):
-        yield _imported(line, body, source, run_of(line))
+        yield _imported(body, source, run_of(line))
+
+
+def refuse_another(whole: Record) -> None:
+    """Refuse a document that says that it holds something else than results as they are known here.
+
+    One that says nothing is looked at.
+    """
+    said = whole.values.get("schema")
+    if said is None or said == SCHEMA_ID:
+        return
+    kind, _, version = str(said).removeprefix("urn:accelbench:").rpartition(":")
+    why, advice = f"it is {said!r} where {SCHEMA_ID!r} is expected", ""
+    if kind == "aggregate":
+        why = "it is what all result files of a folder say together, and holds no results"
+        advice = "Name a file of raw_results, which is beside its folder."
+    elif kind in ("", "result") and version.isdecimal() and int(version) > SCHEMA_VERSION:
+        why = f"it was written by a newer accelbench ({version}, known here: {SCHEMA_VERSION})"
+        advice = "Upgrade accelbench."
+    line = (whole.lines or {}).get("schema", whole.line)
+    raise MalformedError(whole.file, line, "schema", why, advice)
 
 
 def runs_told(whole: Record) -> dict[str, Any]:
@@ -83,11 +120,23 @@ def columns_of(line: Record) -> dict[str, Any]:
 def _hold(one: Record, body: Mapping[str, Any]) -> None:
     for name in NEEDED:
         one.text(name)
+    hold(one, body)
+    precision = body.get("precision")
+    if body["provenance"] != Provenance.IMPORTED and precision not in _PRECISIONS:
+        one.wrong("precision", f"{precision!r} is none of {', '.join(PRECISIONS)}")
+
+
+def hold(one: Record, body: Mapping[str, Any]) -> None:
+    """Refuse what a column cannot hold, or nothing can be."""
     for name, value in body.items():
+        kind = BY_NAME[name].kind
         try:
-            as_kind(BY_NAME[name].kind, value)
+            if kind != "json":  # which it is, having been read as such
+                as_kind(kind, value)
         except MisfitError as misfit:
             one.wrong(name, str(misfit))
+        if why := impossible(name, value):
+            one.wrong(name, why)
 
 
 def run_of(line: Record) -> Any:
@@ -95,17 +144,14 @@ def run_of(line: Record) -> Any:
     return _json(line, RUN) if line.has(RUN) else None
 
 
-def _imported(one: Record, body: dict[str, Any], source: Source, run: Any) -> dict[str, Any]:
+def _imported(body: dict[str, Any], source: Source, run: Any) -> dict[str, Any]:
     """The body for the store; under "run", what is known of its run."""
     about = about_ours(run, body, source)
-    try:
-        provenance = Provenance(body["provenance"])
-    except ValueError:
-        one.wrong("provenance", f"{body['provenance']!r} is none")
-    if provenance is Provenance.MEASURED:
+    provenance = body["provenance"]
+    if provenance == Provenance.MEASURED:
         body["provenance"] = Provenance.IMPORTED.value
     conditions = body.get("conditions") or {}
-    if provenance is not Provenance.IMPORTED:
+    if provenance != Provenance.IMPORTED:
         conditions = {**conditions, "source": source.told()}
     return {**body, "conditions": conditions, RUN: about}
 
@@ -127,6 +173,12 @@ def _cell(line: Record, name: str) -> Any:
 
 def _json(line: Record, name: str) -> Any:
     try:
-        return json.loads(line.values[name])
+        return json.loads(line.values[name], parse_constant=_no_json)
     except json.JSONDecodeError as error:
         raise MalformedError(line.file, line.line, name, f"it is no JSON: {error.msg}") from error
+    except ValueError as error:
+        raise MalformedError(line.file, line.line, name, str(error)) from error
+
+
+def _no_json(word: str) -> Any:
+    raise ValueError(f"it is no JSON: {word} is no number there")

@@ -6,7 +6,7 @@ with source, model, hardware, framework, precision, sizes, latency per batch, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from accelbench.core.identity import IDENTITY_VERSION, canonical
 from accelbench.core.words import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.ours import NEEDED
+from accelbench.exchange.imports.possible import possible_sql
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.duck import quoted
 
@@ -39,6 +40,13 @@ _TIDY = (
     *("source", "model", "hardware_name", "hardware_kind", "framework", "runtime", "precision"),
     *("batch_size", "mode", "latency_ms", "throughput"),
 )
+#: What has to be as in a column of ours, beside the numbers.
+_TIDY_AS = {
+    "mode": "mode",
+    "img_size": "image_size",
+    "seq_len": "sequence_length",
+    "memory_mb": "memory_peak_mb",
+}
 _NUMBERS = ("latency_ms", "throughput", "batch_size")
 
 
@@ -64,13 +72,9 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
             if types[name] not in wanted:
                 why = f"it holds {types[name]} where {wanted[0]} is expected"
                 raise MalformedError(file, None, name, why)
-        words = ", ".join(quoted(one.value) for one in Provenance)
         for name in NEEDED:
             _hold(con, file, name, f'"{name}" IS NOT NULL', "it is missing")
-        _hold(con, file, "provenance", f"provenance IN ({words})", "it is none that is known")
-        for name in (name for name in known if BY_NAME[name].kind == "json"):
-            valid = f'"{name}" IS NULL OR json_valid("{name}")'
-            _hold(con, file, name, valid, "it is no JSON")
+        _hold_all(con, file, known)
     measured, imported = quoted(Provenance.MEASURED.value), quoted(Provenance.IMPORTED.value)
     said = quoted(canonical({"source": source.told()}))
     columns = {name: f'"{name}"' for name in known}
@@ -106,6 +110,9 @@ def tidy(file: Path, source: Source, run_id: str = "") -> str:
         for name in _NUMBERS:
             above = f"{name} IS NULL OR ({name} > 0 AND isfinite({name}::DOUBLE))"
             _hold(con, file, name, above, "it is not above 0")
+        for name in (name for name in _TIDY_AS if name in types):
+            condition, why = possible_sql(_TIDY_AS[name], name)
+            _hold(con, file, name, f"{name} IS NULL OR {condition}", why)
         if "extra" in types:
             _hold(con, file, "extra", "extra IS NULL OR json_valid(extra)", "it is no JSON")
     columns = _tidy_columns(set(types), source)
@@ -227,6 +234,26 @@ def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
     query = f"DESCRIBE SELECT * FROM {read(file)}"  # noqa: S608 — a quoted path
     found = con.execute(query).fetchall()
     return {str(name): str(kind) for name, kind, *_ in found if name != "file_row_number"}
+
+
+def _hold_all(con: DuckDBPyConnection, file: Path, names: Sequence[str]) -> None:
+    """Refuse what our columns cannot hold, in one look at the file where it is whole."""
+    rules = []
+    for name in names:
+        if BY_NAME[name].kind == "json":
+            rules.append((name, f'json_valid("{name}")', "it is no JSON"))
+        if BY_NAME[name].kind == "float":
+            rules.append((name, f'isfinite("{name}"::DOUBLE)', "it is no finite number"))
+        condition, why = possible_sql(name)
+        if condition:
+            rules.append((name, condition, why))
+    rules = [(name, f'"{name}" IS NULL OR {condition}', why) for name, condition, why in rules]
+    whole = " AND ".join(f"({condition})" for _, condition, _ in rules)
+    query = f"SELECT count(*) FROM {read(file)} WHERE NOT ({whole})"  # noqa: S608 — our conditions
+    if con.execute(query).fetchall() == [(0,)]:
+        return
+    for name, condition, why in rules:
+        _hold(con, file, name, condition, why)
 
 
 def _hold(con: DuckDBPyConnection, file: Path, name: str, condition: str, why: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.kinds import TIDY, Kind, digest_of, files_of, kind_of
-from accelbench.exchange.imports.runs import Run, once
+from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.imports.runs import Run, once, says_another
 from accelbench.exchange.run_facts import RUN
-from accelbench.store.fit import MisfitError, as_kind
+from accelbench.store.fit import MisfitError, as_kind, spell_time
+
+_EASTMOST = timedelta(hours=14)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Found:
     runs: Sequence[Run]
     bodies: Sequence[Mapping[str, Any]] = ()
     queries: Sequence[str] = ()  # for what is too much to be held
+    keep_theirs: int = 0  # that say whose they are, although who imports has named a source
 
     @property
     def facts(self) -> list[Fact]:
@@ -68,13 +73,25 @@ def read_import(
         "environment": {"source": whose.told(), "files": [file.name for file in files]},
     }
     own = Run(run_id, itself, own=True)
+    try:
+        return _read(form, files, whose, own)
+    except MalformedError as error:
+        error.advice = f"{error.advice} Nothing of it was imported.".lstrip()
+        raise
+
+
+def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Found:
     if form.table:
         read = [form.table(file, whose, own) for file in files]
         runs = once([*(run for one in read for run in one.runs), own])
+        rows, theirs = sum(one.rows for one in read), sum(one.theirs for one in read)
         queries = [one.query for one in read]
-        return Found(run_id, whose, files, sum(one.rows for one in read), runs, queries=queries)
+        kept = theirs if whose.named else 0
+        return Found(own.id, whose, files, rows, runs, queries=queries, keep_theirs=kept)
     bodies = [body for file in files for body in form.rows(file, whose)] if form.rows else []
-    return Found(run_id, whose, files, len(bodies), [*_runs_of(bodies), own], bodies)
+    runs = [*_runs_of(bodies), own]
+    kept = sum(says_another(body, whose) for body in bodies) if whose.named else 0
+    return Found(own.id, whose, files, len(bodies), runs, bodies, keep_theirs=kept)
 
 
 def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:
@@ -101,6 +118,11 @@ def _whose(
             "A tidy table says whose each of its figures is.",
             "Leave out --source; the column is `source`.",
         )
+    for word in (source, commit, licence):
+        if word is not None and not word.isprintable():
+            raise UsageError(f"{word!r} has characters that cannot be shown.", "Leave them out.")
+    if source is not None and not source.strip():
+        raise UsageError("--source names nobody.", "Say whose figures they are, or leave it out.")
     return Source(
         name=source or form.source or form.name,
         commit=commit,
@@ -114,6 +136,10 @@ def _moment(text: str) -> str:
     if not text:
         return ""
     try:
-        return str(as_kind("time", text))
+        found = str(as_kind("time", text))
     except MisfitError as error:
         raise UsageError(f"{text!r} is no date.", "Write it as 2026-08-08.") from error
+    # East of Greenwich a date has begun before it does there.
+    if found > spell_time(datetime.now(UTC) + _EASTMOST):
+        raise UsageError(f"{text} is in the future.", "Say when it was measured.")
+    return found

@@ -6,6 +6,7 @@ A file is read whole or not at all. What is wrong is told with the file, the lin
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,13 @@ _NOTHING = frozenset({"", "nan", "none", "null", "n/a"})
 class MalformedError(UsageError):
     """A file that is not what it was said to be."""
 
-    def __init__(self, file: Path, line: int | None, field: str | None, why: str) -> None:
+    def __init__(
+        self, file: Path, line: int | None, field: str | None, why: str, advice: str = ""
+    ) -> None:
         where = [str(file)]
         where += [f"line {line}"] if line is not None else []
         where += [repr(field)] if field is not None else []
-        super().__init__(f"{', '.join(where)}: {why}.", "Nothing of it was imported.")
+        super().__init__(f"{', '.join(where)}: {why}.", advice)
         self.file, self.line, self.field = file, line, field
 
 
@@ -50,9 +53,9 @@ class Record:
         return value is not None and str(value).strip().lower() not in _NOTHING
 
     def text(self, field: str) -> str:
+        value = self.values.get(field)
         if not self.has(field):
-            self.wrong(field, "it is missing")
-        value = self.values[field]
+            self.wrong(field, f"{value!r} stands for nothing" if value else "it is missing")
         if isinstance(value, (dict, list)):
             self.wrong(field, "a word was expected")
         return str(value).strip()
@@ -123,6 +126,29 @@ def json_of(file: Path) -> Any:
         return parse(text_of(file))
     except JsonError as error:
         raise MalformedError(file, error.line, None, error.message) from error
+
+
+def quick_object_of(file: Path) -> Record | None:
+    """The same as `object_of`, ten times as fast, but that nothing in it knows its line.
+
+    None where something may be wrong with it, which `object_of` then tells by its line.
+    """
+    try:
+        value = json.loads(text_of(file), object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    return Record(file, 1, value) if isinstance(value, dict) else None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key is there twice")
+    return made
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
 
 
 def object_of(file: Path) -> Record:

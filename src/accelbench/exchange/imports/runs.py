@@ -41,6 +41,7 @@ class Table:
     query: str  # for its results, by our columns
     rows: int
     runs: Sequence[Run]
+    theirs: int = 0  # say themselves whose they are
 
 
 def about_ours(said: Any, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
@@ -57,6 +58,12 @@ def about_ours(said: Any, row: Mapping[str, Any], source: Source) -> dict[str, A
     elif source.named or not machine:
         machine["source"] = source.told()
     return {**about, "environment": machine}
+
+
+def says_another(body: Mapping[str, Any], source: Source) -> bool:
+    """Whether a result says that it is somebody else's, which no import changes."""
+    theirs = _theirs(body.get("conditions"))
+    return theirs is not None and theirs != source.told()
 
 
 def _theirs(conditions: Any) -> Any:

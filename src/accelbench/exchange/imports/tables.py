@@ -11,11 +11,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.words import Provenance
 from accelbench.exchange.imports import parquet
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.runs import Run, Table, about_ours
 from accelbench.exchange.run_facts import RUN
+from accelbench.store.duck import quoted
 from accelbench.store.fit import spell_time
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def ours(file: Path, source: Source, own: Run) -> Table:
     with parquet.looking_at(file) as con:
         types = parquet.types_of(con, file)
         runs = _runs(con, file, source, set(types)) if "run_id" in types else []
-        return Table(query, _count(con, file), runs)
+        return Table(query, _count(con, file), runs, _theirs(con, file, set(types)))
 
 
 def tidy(file: Path, source: Source, own: Run) -> Table:
@@ -50,9 +52,19 @@ def tidy(file: Path, source: Source, own: Run) -> Table:
         return Table(query, _count(con, file), _sources(con, file, source, own))
 
 
-def _count(con: DuckDBPyConnection, file: Path) -> int:
-    ((count,),) = con.execute(f"SELECT count(*) FROM {parquet.read(file)}").fetchall()  # noqa: S608
+def _count(con: DuckDBPyConnection, file: Path, where: str = "true") -> int:
+    query = f"SELECT count(*) FROM {parquet.read(file)} WHERE {where}"  # noqa: S608 — our condition
+    ((count,),) = con.execute(query).fetchall()
     return int(count)
+
+
+def _theirs(con: DuckDBPyConnection, file: Path, there: set[str]) -> int:
+    """How many of our results were somebody else's already."""
+    if "conditions" not in there:
+        return 0
+    imported = quoted(Provenance.IMPORTED.value)
+    said = "json_extract(conditions, '$.source') IS NOT NULL"
+    return _count(con, file, f"provenance = {imported} AND {said}")
 
 
 def _runs(con: DuckDBPyConnection, file: Path, source: Source, there: set[str]) -> list[Run]:

@@ -1,0 +1,104 @@
+"""Names for entries of one question: no more than tells them apart, and no name twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+Fact = Callable[[Row], str]
+
+#: Words of somebody's conditions that are longer say more than a name can hold.
+_LONGEST = 40
+
+
+def told_apart(question: str, rows: Sequence[Row]) -> list[str]:
+    """A name for each entry, by one of its rows; the question alone where there is one entry."""
+    words: list[list[str]] = [[] for _ in rows]
+    if len(rows) > 1:
+        for fact in _FACTS:
+            _add(words, [fact(row) for row in rows], always=True)
+        for alike in _not_apart(words):
+            some, shared = [rows[i] for i in alike], [words[i] for i in alike]
+            for fact in _ladder(some):
+                if not _not_apart(shared):
+                    break
+                _add(shared, [fact(row) for row in some])
+    return [_name(question, said) for said in words]
+
+
+def source_of(row: Row) -> str:
+    """Whose an imported figure is; empty for what was measured here."""
+    conditions = row.get("conditions")
+    source = conditions.get("source") if isinstance(conditions, Mapping) else None
+    name = source.get("name") if isinstance(source, Mapping) else None
+    return str(name or "")
+
+
+def _name(question: str, said: Sequence[str]) -> str:
+    known = [word for word in said if word]
+    return f"{question} ({', '.join(known)})" if known else question
+
+
+def _add(words: list[list[str]], more: Sequence[str], *, always: bool = False) -> None:
+    """Add a fact in which entries differ; unless always, only where it tells more of them apart."""
+    together = [[*said, word] for said, word in zip(words, more, strict=True)]
+    if len(set(more)) > 1 if always else _different(together) > _different(words):
+        for said, word in zip(words, more, strict=True):
+            said.append(word)
+
+
+def _different(words: Sequence[Sequence[str]]) -> int:
+    return len({tuple(word for word in said if word) for said in words})
+
+
+def _not_apart(words: Sequence[Sequence[str]]) -> list[list[int]]:
+    """Of the entries that have one name, which they are."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for number, said in enumerate(words):
+        found.setdefault(tuple(word for word in said if word), []).append(number)
+    return [alike for alike in found.values() if len(alike) > 1]
+
+
+def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
+    """What may tell entries apart that ran in one place, from what says most to what says least."""
+    said = [dict(_leaves(row.get("conditions"))) for row in rows]
+    yield lambda row: f"device {str(row.get('device_fingerprint'))[:8]}"
+    names = list(dict.fromkeys(name for one in said for name in one))
+    for name in sorted(names, key=lambda name: not _is_a_word(said, name)):
+        yield lambda row, name=name: _condition(row, name)  # type: ignore[misc]
+    yield lambda row: f"run {row.get('run_id')}"
+    yield lambda row: f"result {row.get('result_id')}"
+
+
+def _is_a_word(said: Sequence[Mapping[str, Any]], name: str) -> bool:
+    """Whether it is a version or a label, no figure and no text."""
+    values = [one[name] for one in said if name in one]
+    return all(isinstance(value, str) and len(value) <= _LONGEST for value in values)
+
+
+def _condition(row: Row, name: str) -> str:
+    found = dict(_leaves(row.get("conditions"))).get(name)
+    return "" if found in (None, "") else f"{name}={found}"
+
+
+def _leaves(conditions: Any) -> Iterator[tuple[str, Any]]:
+    """Conditions by name, those within others too."""
+    for name, value in conditions.items() if isinstance(conditions, Mapping) else ():
+        if isinstance(value, Mapping):
+            yield from _leaves(value)
+        elif not isinstance(value, list):
+            yield str(name), value
+
+
+def _threads(row: Row) -> str:
+    count = row.get("threads")
+    return "" if count is None else f"{count} thread{'' if count == 1 else 's'}"
+
+
+_FACTS: tuple[Fact, ...] = (
+    lambda row: str(row.get("device_name") or ""),
+    _threads,
+    lambda row: "compiled" if row.get("compiled") else "",
+    lambda row: f"of {source_of(row)}" if source_of(row) else "",
+)

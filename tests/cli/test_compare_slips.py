@@ -1,0 +1,167 @@
+"""A slip of the fingers is told from what nobody has measured: by compare, history and matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+from accelbench.cli.stored import NOISE, RERUN_OF
+from accelbench.store.database import Database
+
+DB = "accelbench.duckdb"
+GPU = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
+
+
+@pytest.fixture
+def shell(command: Callable[..., Command]) -> Command:
+    return command("compare")
+
+
+SLIPS = [
+    (("--hardware", "cuad"), "There is no hardware named 'cuad'. Did you mean cuda"),
+    (("--framework", "pytroch"), "There is no runtime named 'pytroch'. Did you mean pytorch"),
+    (("--precision", "fp99"), "There is no precision named 'fp99'. Did you mean fp"),
+]
+
+
+@pytest.mark.parametrize("name", ["compare", "history"])
+@pytest.mark.parametrize(("words", "said"), SLIPS)
+def test_a_slip_in_a_filter_is_no_lack_of_results(
+    tmp_path: Path, command: Callable[..., Command], name: str, words: tuple[str, str], said: str
+) -> None:
+    store(tmp_path / DB, {}, GPU)
+    code, out, err = command(name)(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+    option, slip = words
+    right = {"--hardware": "cpu", "--framework": "pytorch", "--precision": "fp32"}[option]
+    assert command(name)(option, f"{right},{slip}")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--hardware", "cuad"), "Did you mean cuda"),
+        (("--precision", "fp99"), "Did you mean fp"),
+        (("--models", "bert-tiyn"), "Did you mean bert-tiny"),
+        (("--family", "visoin"), "Did you mean vision"),
+    ],
+)
+def test_a_slip_in_a_filter_of_a_matrix(
+    tmp_path: Path, command: Callable[..., Command], words: tuple[str, str], said: str
+) -> None:
+    store(tmp_path / DB, {})
+    code, out, err = command("matrix")(*words)
+    assert (code, out, said in err) == (2, "", True)
+
+
+def test_a_word_that_only_results_know_is_known(
+    tmp_path: Path, command: Callable[..., Command]
+) -> None:
+    theirs = {"hardware": "gaudi", "runtime": "synapse", "precision": "fp8"}
+    store(tmp_path / DB, theirs, {**theirs, "batch_size": 8})
+    words = ("--hardware", "gaudi,cpu", "--framework", "synapse", "--precision", "fp8")
+    assert command("compare")("--by", "batch", *words)[0] == 0
+    code, _, err = command("compare")("--by", "batch", *words, "--mode", "training")
+    assert (code, "Ask for less" in err) == (4, True)  # nor can this program measure it
+    assert command("matrix")("--hardware", "gaudi", "--precision", "fp8")[0] == 0
+
+
+def test_what_the_program_knows_is_not_looked_for_in_the_database(
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path / DB, {}, GPU)
+    asked: list[str] = []
+    query = Database.query
+
+    def noted(self: Database, sql: str, *more: object) -> object:
+        asked.append(sql)
+        return query(self, sql, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Database, "query", noted)
+    assert shell("bert-tiny", "--hardware", "cpu,cuda", "--framework", "torch,onnx")[0] == 0
+    assert len(asked) == 2  # its runs, and its rows
+
+
+def test_the_other_names_of_a_runtime_find_it(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {}, GPU)
+    assert shell("--framework", "torch")[0] == 0
+
+
+@pytest.mark.parametrize("word", ["RESNET50", "ResNet50", "resnet-50", "microsoft/resnet-50"])
+def test_a_model_in_another_spelling_is_told(tmp_path: Path, shell: Command, word: str) -> None:
+    theirs = {"model": "resnet50"}
+    store(tmp_path / DB, theirs, {**theirs, **GPU})
+    code, out, err = shell(word)
+    assert (code, out) == (2, "")
+    assert f"has no results of {word!r}. Did you mean resnet50?" in err
+    code, _, err = shell("resnet50", "--batch-sizes", "77")
+    assert (code, "Did you mean" in err) == (4, False)
+
+
+def test_names_like_a_known_model_that_nobody_measured(tmp_path: Path, shell: Command) -> None:
+    store(tmp_path / DB, {"model": "resnet-tiny"})
+    code, _, err = shell("resnet-50")
+    assert code == 4
+    assert "`accelbench run resnet-50`" in err
+    assert "There are results of resnet-tiny." in err
+
+
+@pytest.mark.parametrize(
+    ("words", "run"),
+    [
+        (
+            "bert-base --precision bf16 --batch-sizes 1,8 --hardware cuda --framework onnx",
+            "bert-base --hardware cuda --framework onnxruntime --precision bf16 --batch-sizes 1,8",
+        ),
+        ("--mode training", "--set small --mode training"),
+        ("", "--set small --hardware all"),
+    ],
+)
+def test_what_was_asked_for_is_what_is_to_be_measured(
+    tmp_path: Path, shell: Command, words: str, run: str
+) -> None:
+    store(tmp_path / DB, *([{}] if words else []))
+    code, _, err = shell(*words.split())
+    assert (code, f"`accelbench run {run}`" in err) == (4, True), err
+
+
+@pytest.mark.parametrize("words", [("--batch-sizes", "8"), ("--mode", "inference")])
+@pytest.mark.parametrize("option", ["--run", "--hardware"])
+def test_a_model_that_a_list_swallowed_is_told(
+    tmp_path: Path, shell: Command, option: str, words: tuple[str, str]
+) -> None:
+    store(tmp_path / DB, {}, run="cpu-1")
+    for some in ((option, "cpu"), words):
+        code, _, err = shell(*some, "bert-tiny")
+        assert (code, "models come before the options" in err) == (2, True)
+
+
+@pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r"])
+def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(
+    tmp_path: Path, command: Callable[..., Command], label: str
+) -> None:
+    later = {"started_at": "2026-05-01T00:00:00Z"}
+    compare = command("compare")
+    store(tmp_path / "only.duckdb", {}, GPU, run="n", about={"label": label})
+    code, _, err = compare("--db", "only.duckdb")
+    assert (code, "but what checks measured for themselves" in err) == (4, True)
+    store(tmp_path / DB, {}, GPU, about={"label": "main"})
+    slow = [{**later, "latency_p50_ms": ms} for ms in (80.0, 81.0)]
+    store(tmp_path / DB, *slow, {**GPU, **later}, run="n", about={"label": label})
+    assert {one["run_id"] for one in compare.json()["comparisons"]} == {"r"}
+    assert {one["run_id"] for one in compare.json("--run", "n")["comparisons"]} == {"n"}
+    held = compare.json("--by", "run", "--baseline", "n", "--hardware", "cuda")["comparisons"]
+    assert {one["run_id"] for one in held} == {"n", "r"}
+
+
+def test_a_matrix_leaves_out_what_a_check_measured_for_itself(
+    tmp_path: Path, command: Callable[..., Command]
+) -> None:
+    store(tmp_path / DB, {})
+    store(tmp_path / DB, {"model": "vit-tiny"}, run="n", about={"label": NOISE})
+    assert list(command("matrix").json()["models"]) == ["bert-tiny"]
