@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.questions import Key, Row, flat, plain, values
 from accelbench.analysis.sides import latency, newest
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Provenance, Status
-from accelbench.measure.launches import interval_of
+from accelbench.measure.launches import interval_of, typical
 
 _FIGURES = {metric.name: metric for metric in METRICS}
 #: Measured on a stand-in for the device: right outputs, times that mean nothing.
@@ -27,7 +26,7 @@ KINDS = ("measured", "imported", "predicted", "simulated", EMULATED)
 
 @dataclass(frozen=True)
 class Span:
-    """A figure of the median launch with its 95 % interval, where there is one."""
+    """A figure in the middle of launches with its 95 % interval, where there is one."""
 
     value: float
     low: float | None = None
@@ -135,6 +134,4 @@ def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> Span | 
     if not found:
         return None
     known = interval_of(found)
-    if known is None:
-        return Span(median(found))
-    return Span(median(found), *known)
+    return Span(typical(found)) if known is None else Span(typical(found), *known)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.points import Point, points
-from accelbench.cli.stored import catalogued, marks, nothing, of_machine, rows_of, runs_of
+from accelbench.cli.filters import catalogued
+from accelbench.cli.stored import marks, of_machine, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
 
@@ -45,9 +46,7 @@ def subject_in(database: Database, filters: Filters, machine: str | None) -> Sub
 
     where, values = _where(filters)
     with database.asking():
-        runs = runs_of(database, where, values)
-        if not runs:
-            raise nothing(f"{database.name} has no results of what was asked for")
+        runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
         columns = _there(database)

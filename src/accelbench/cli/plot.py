@@ -84,7 +84,7 @@ def plot(
 
 
 def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
-    from accelbench.cli.stored import NothingMeasuredError
+    from accelbench.cli.missing import NothingMeasuredError
 
     if not subject.points:
         return NothingMeasuredError(

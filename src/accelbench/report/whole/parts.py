@@ -73,7 +73,7 @@ def _results(known: Known) -> Section:
     )
     names = _names(points)
     rows = [_cell(one, name) for one, name in zip(points, names, strict=True)]
-    caption = "Every cell: the median launch of its newest run"
+    caption = "Every cell: the middle of the launches of its newest run"
     table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption)
     return Section("Results", [table if rows else Text(["There are no figures."])])
 
@@ -289,7 +289,7 @@ _OUTPUTS = (
 _METHOD = (
     (
         "A cell is what was asked: a model at a size, on a device, by an engine, in a precision."
-        " Its figure is the median over launches of the newest run, each launch a fresh process."
+        " Its figure is the geometric mean of the newest run's launches, each a fresh process."
     ),
     (
         "With two launches and more the interval is of them: Student's t on the logarithms of their"
