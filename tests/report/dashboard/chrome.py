@@ -10,7 +10,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +22,14 @@ from accelbench.runtimes.browser.process import BrowserProcess
 _PATIENCE = 30.0
 #: What says that something is wrong: a script's error, a refusal by the policy, a file not found.
 _COMPLAINTS = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
+
+
+#: What is answered for a page that was left meanwhile.
+_LEFT = ("navigated", "Cannot find context", "context was destroyed")
+
+
+class LeftError(RuntimeError):
+    """The page that was asked is not there any more."""
 
 
 def program() -> Path | None:
@@ -74,7 +82,9 @@ class Chrome:
             come = json.loads(self._socket.recv(timeout=_PATIENCE))
             if come.get("id") == number:
                 if "error" in come:
-                    raise RuntimeError(f"{method}: {come['error']}")
+                    said_so = str(come["error"])
+                    kind = LeftError if any(sign in said_so for sign in _LEFT) else RuntimeError
+                    raise kind(f"{method}: {said_so}")
                 return come["result"]  # type: ignore[no-any-return]
             self.events.append(come)
 
@@ -97,10 +107,13 @@ class Chrome:
     def until(self, true: Callable[[], object], seconds: float = _PATIENCE) -> None:
         """Wait until something is so."""
         until = time.monotonic() + seconds
-        while not true():
+        while True:
+            with suppress(LeftError):  # on the way to the next page
+                self.js("1")  # what came meanwhile is read
+                if true():
+                    return
             assert time.monotonic() < until, "it did not come about"
             time.sleep(0.01)
-            self.js("1")  # what came meanwhile is read
 
     def happened(self, method: str) -> list[dict[str, Any]]:
         """Events of one kind since the page was opened."""

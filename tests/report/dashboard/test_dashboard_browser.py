@@ -24,7 +24,15 @@ AXE = Package(
     {"package/axe.min.js": "axe.min.js"},
     "MPL-2.0",
 )
-PAGES = ("/", "/?status=ok&sort=-latency", "/charts", "/history", "/matrix", "/runs")
+PAGES = (
+    "/",
+    "/?status=ok&sort=-latency",
+    "/charts",
+    "/chart/latency-by-batch",
+    "/history",
+    "/matrix",
+    "/runs",
+)
 TAB, ENTER, SPACE = ("Tab", 9, ""), ("Enter", 13, "\r"), (" ", 32, " ")
 
 
@@ -160,7 +168,7 @@ def test_a_filter_answers_at_once_and_stays_in_the_address(tab: Chrome, address:
     assert tab.js("document.querySelectorAll('#results tbody tr').length") == 3
     assert tab.js("window.same") == 1, "the page was not left"
     assert tab.js("document.querySelector('header nav a[href^=\"/charts\"]').search") == search(tab)
-    tab.js("history.back()")
+    tab.js("setTimeout(() => history.back())")
     tab.until(lambda: tab.js("document.readyState === 'complete' && !window.same"))
     assert (search(tab), count(tab)) == ("", before)
 
@@ -194,7 +202,7 @@ def test_every_step_can_be_taken_by_keyboard(tab: Chrome, address: str) -> None:
     assert tab.js(outlined) == "solid", "where the focus is can be seen"
     tab.key(*ENTER)
     tab.until(lambda: tab.js("location.pathname.startsWith('/cell/')"))
-    tab.js("history.go(-2)")
+    tab.js("setTimeout(() => history.go(-2))")
     tab.until(lambda: tab.js("location.pathname === '/' && document.readyState") == "complete")
     assert search(tab) == "?model=bert"
     assert tab.js("document.querySelector('#model').value") == "bert"

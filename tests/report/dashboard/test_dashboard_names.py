@@ -63,6 +63,8 @@ def addresses(site: TestClient) -> list[str]:
     return [
         "/",
         "/charts",
+        "/chart/latency-by-batch",
+        "/chart/cold-warm",
         "/history",
         "/runs",
         "/compare?" + "&".join(f"cell={key}" for key in keys[:12]),

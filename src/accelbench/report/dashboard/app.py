@@ -54,6 +54,7 @@ def _pages(site: Site) -> Starlette:
             Route("/compare", pages.compare),
             Route("/charts", pages.charts),
             Route("/chart/{name}.{form}", downloads.chart),
+            Route("/chart/{name}", pages.chart),
             Route("/history", pages.history),
             Route("/matrix", pages.matrix),
             Route("/runs", runs.all),

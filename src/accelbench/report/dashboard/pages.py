@@ -16,7 +16,7 @@ from accelbench.report.charts import CHARTS
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, Asked
 from accelbench.report.dashboard.comparing import beside
-from accelbench.report.dashboard.pictures import MOST_CELLS
+from accelbench.report.dashboard.pictures import MOST_CELLS, chart_of
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.report.history import document
@@ -94,20 +94,26 @@ class Pages:
         )
 
     def charts(self, request: Request) -> Response:
-        """Every chart of what was asked for."""
+        """Every chart of what was asked for; each is drawn when its picture is asked for."""
         snapshot, asked = self._asked(request)
         found = cells.found(snapshot, replace(asked, page=1))
-        made = self._pictures(snapshot, asked)
-        empty = [one for one in CHARTS.values() if one.name not in {p.chart.name for p in made}]
         return self._page(
             request,
             "charts.html",
             asked,
             snapshot,
             found=found,
-            pictures=made,
-            empty=empty,
+            charts=list(CHARTS.values()),
             most=MOST_CELLS,
+        )
+
+    def chart(self, request: Request) -> Response:
+        """One chart, with what is drawn in it as a table."""
+        snapshot, asked = self._asked(request)
+        chart = chart_of(request.path_params["name"])
+        made = self.site.pictures.of(snapshot, chart, asked)
+        return self.site.page(
+            request, "chart.html", asked, snapshot=snapshot, chart=chart, picture=made
         )
 
     def history(self, request: Request) -> Response:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from accelbench.analysis.history import Series
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
@@ -27,6 +28,8 @@ from accelbench.store.database import Database
 MOST_CELLS = 240
 #: Launches whose samples are drawn, and series whose history is.
 _MOST_SAMPLED, _MOST_SERIES = 12, 12
+#: Points of all series of a picture together.
+_MOST_POINTS = 3000
 _KEPT = 96
 T = TypeVar("T")
 
@@ -64,7 +67,7 @@ class Pictures:
             latency = details.BY_METRIC["latency"]
             several = chosen[: 4 * _MOST_SERIES]
             series = details.history_of(self._database, snapshot, several, latency)
-            return replace(common, series=series[:_MOST_SERIES])
+            return replace(common, series=_few(series))
         if chart is DISTRIBUTION:
             timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
             return replace(
@@ -145,6 +148,17 @@ class Pictures:
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return made
+
+
+def _few(series: Sequence[Series]) -> list[Series]:
+    """As many as a picture has room for: one of ten thousand points is megabytes, and a stain."""
+    room, found = _MOST_POINTS, []
+    for one in series[:_MOST_SERIES]:
+        room -= len(one.points)
+        if found and room < 0:
+            break
+        found.append(one)
+    return found
 
 
 def chart_of(name: str) -> Chart:
