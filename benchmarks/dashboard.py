@@ -2,8 +2,8 @@
 
 Public tables are repeated until there are so many results, as in `scale.py`, imported into a
 database, and looked at in Chromium: the command until it answers, the first page, and each filter
-from its change to the next frame that has the answer. A second database has as many cells as the
-tables allow: more to filter, less to summarise.
+from its change to the next frame that has the answer. A second database has the same results as
+some hundred thousand cells without a history: more to filter, and more to keep.
 
     python benchmarks/dashboard.py --tidy timm.parquet aihub.parquet …  [--results 1000000]
 """
@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import duckdb
 
 import scale
 from keeping import keep, verdict
@@ -54,11 +56,27 @@ _FILTERED = """
 """
 
 
-def made(folder: Path, tidy: list[Path], results: int, runs: int) -> Path:
-    """A database of so many results, in so many runs of each cell."""
-    scale._RUNS = runs
-    file = folder / f"{runs}.duckdb"
+#: Each run's launches are a cell of their own, under a model's name of its own.
+_MANY = """
+COPY (
+    SELECT * REPLACE (
+        model || '-' || substr(run_id, 2) AS model,
+        series_key || run_id AS series_key,
+        case_id || run_id AS case_id
+    ) FROM '{path}'
+) TO '{many}' (FORMAT parquet)
+"""
+
+
+def made(folder: Path, tidy: list[Path], results: int, many: bool) -> Path:
+    """A database of so many results: many runs of some cells, or many cells."""
+    file = folder / ("many.duckdb" if many else "long.duckdb")
     path = scale.synthesised(tidy, results, folder)
+    if many:
+        told = path.with_name("many.parquet")
+        duckdb.connect().execute(_MANY.format(path=path, many=told))
+        path.unlink()
+        path = told
     words = ["db", "import", "parquet", str(path), "--json", "--db", str(file)]
     subprocess.run([sys.executable, "-m", "accelbench", *words], check=True, capture_output=True)
     path.unlink()
@@ -92,6 +110,7 @@ def looked_at(file: Path, tab: Chrome) -> dict[str, Any]:
             begun = time.monotonic()
             tab.go(address)
             pages.append(time.monotonic() - begun)
+        cells = tab.js("document.querySelector('#count').textContent.trim()")
         filters = {}
         for selector, value in wanted(tab):
             times = []
@@ -99,7 +118,6 @@ def looked_at(file: Path, tab: Chrome) -> dict[str, Any]:
                 tab.go(address)
                 times.append(float(tab.js(_FILTERED % (repr(selector), repr(value)))))
             filters[selector + (f" {value}" if value else "")] = median(times)
-        cells = tab.js("document.querySelector('#count').textContent")
     print(f"{file.name}: {cells}")
     print(f"  the command answers after {started:.2f} s")
     print(f"  the first page, the store just opened: {cold:.2f} s; again {median(pages):.2f} s")
@@ -136,9 +154,7 @@ def main() -> None:
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="accelbench-dashboard-") as name, Chrome(where) as tab:
         tidy = [one.resolve() for one in asked.tidy or ()]
-        files = asked.db or [
-            made(Path(name), tidy, asked.results, runs) for runs in (scale._RUNS, 20)
-        ]
+        files = asked.db or [made(Path(name), tidy, asked.results, many) for many in (False, True)]
         for file in files:
             figures[file.name] = looked_at(file, tab)
     slowest = max(one["first_page_s"] for one in figures.values())

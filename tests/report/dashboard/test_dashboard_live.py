@@ -35,7 +35,8 @@ def test_a_run_is_followed_while_it_is_written(database: Database) -> None:
         page = site.get("/run/now").text
         assert "2 of 6 launches" in page
         assert page.index("fallback") < page.index("first-model")  # the newest first
-        assert "running" in site.get("/runs").text
+        assert "running" in (page := site.get("/runs").text)
+        assert 'data-live="2"' in page
         journal.append(Fact(RUN_FINISHED, "end", {"status": "finished"}))
         assert "data-live" not in site.get("/run/now").text
 

@@ -152,7 +152,8 @@ class Pictures:
 
 def _few(series: Sequence[Series]) -> list[Series]:
     """As many as a picture has room for: one of ten thousand points is megabytes, and a stain."""
-    room, found = _MOST_POINTS, []
+    room = _MOST_POINTS
+    found: list[Series] = []
     for one in series[:_MOST_SERIES]:
         room -= len(one.points)
         if found and room < 0:

@@ -29,14 +29,15 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 _SAID = tuple(
     dict.fromkeys(
         (
-            *("family", "architecture", "model_size", "parameters", "device", "throughput_unit"),
+            *("family", "architecture", "model_size", "parameters", "device"),
             *(name for name in ASKED if name != "options"),
-            *("quality", "verification", "reason"),
         )
     )
 )
+#: What only those of its launches say that came so far.
+_SAID_BY_SOME = ("throughput_unit", "quality", "verification", "reason")
 _NEEDED = (
-    *_SAID,
+    *(*_SAID, *_SAID_BY_SOME),
     *("result_id", "run_id", "case_id", "series_key", "status", "provenance", "emulated"),
     *("options", "conditions", "started_at", "latency_p50_ms", "latency_mean_ms", "throughput"),
     *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds"),
@@ -66,9 +67,9 @@ FROM run GROUP BY ALL
 _CELLS = """
 SELECT
     substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
-    series_key, {identity}, run_id, any_value(case_id) AS case_id, any_value(runs) AS runs,
+    series_key, {identity}, run_id, first(case_id) AS case_id, first(runs) AS runs,
     {said},
-    any_value(options::VARCHAR) AS options,
+    first(options)::VARCHAR AS options,
     CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
     CASE WHEN provenance = 'measured' AND emulated THEN 'emulated' ELSE provenance END AS kind,
     count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
@@ -80,7 +81,7 @@ SELECT
     median(memory_peak_mb) FILTER (status = 'ok') AS memory,
     max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
     max(started_at) AS moment,
-    list(result_id ORDER BY started_at, result_id) AS results
+    list(result_id) AS results
 FROM (SELECT *, {latency} AS latency, {rate} AS rate FROM ({rows})) JOIN newest ON {same}
 GROUP BY series_key, {identity}, run_id
 """
@@ -195,7 +196,10 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
         timed=_TIMED,
         identity=", ".join(_IDENTITY),
         identity_text=", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
-        said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
+        said=", ".join(
+            f'{"any_value" if name in _SAID_BY_SOME else "first"}("{name}") AS "{name}"'
+            for name in (*_SAID, *_SAID_BY_SOME)
+        ),
         same=" AND ".join(
             f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_id", "brought")
         ),
