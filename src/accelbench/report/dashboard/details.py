@@ -65,8 +65,11 @@ def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
         list(results),
     )
     kinds = {name: BY_NAME[name].kind for name in names if name in BY_NAME}
+    # A store that an older version made lacks the newest columns.
+    unknown = dict.fromkeys(BY_NAME)
     return [
-        {
+        unknown
+        | {
             name: _plain(value, kinds.get(name, "text"))
             for name, value in zip(names, row, strict=True)
         }
@@ -117,12 +120,14 @@ def run_of(database: Database, run_id: str) -> Ran | None:
 
 def results_of(database: Database, run_id: str) -> list[Row]:
     """What a run came to, the newest first; without what only one cell's page shows."""
+    _, there = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    known = [name for (name,) in there if name in _LISTED]
     names, rows = database.query(
-        f"SELECT {', '.join(_LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
+        f"SELECT {', '.join(known)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
         " FROM benchmark_results WHERE run_id = ? ORDER BY finished_at DESC, result_id",
         [run_id],
     )
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [dict.fromkeys(_LISTED) | dict(zip(names, row, strict=True)) for row in rows]
 
 
 def history_of(
