@@ -47,9 +47,8 @@ def dashboard(
     Ctrl-C ends it.
     """
     _needs_its_packages()
-    from accelbench.report.dashboard import serve
-    from accelbench.report.dashboard.app import application
     from accelbench.report.dashboard.guard import Door, is_loopback
+    from accelbench.report.dashboard.keeper import Keeper
 
     door = Door(host, _token(token))
     if not is_loopback(host) and not door.token:
@@ -58,6 +57,11 @@ def dashboard(
             f"--token new makes one; ${TOKEN_VARIABLE} gives one of yours.",
         )
     database = _filled(db or db_path)
+    keeper = Keeper(database, _refill(database))
+    keeper.begin()  # the store is read while everything else is imported
+    from accelbench.report.dashboard import serve
+    from accelbench.report.dashboard.app import application
+
     with serve.listening(host, port) as made:
         address = serve.address(door, made)
 
@@ -69,7 +73,7 @@ def dashboard(
 
                 webbrowser.open(address)
 
-        pages = application(database, door, _refill(database))
+        pages = application(database, door, keeper)
         # Who ends it by another signal ends it as well as by Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,25 +12,24 @@ from starlette.staticfiles import StaticFiles
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.downloads import Downloads
 from accelbench.report.dashboard.guard import App, Door, Guard
+from accelbench.report.dashboard.keeper import Keeper
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.store.database import Database
 
 
-def application(
-    database: Database, door: Door | None = None, refill: Callable[[], object] | None = None
-) -> App:
+def application(database: Database, door: Door | None = None, keeper: Keeper | None = None) -> App:
     """The dashboard of a store.
 
     Args:
         database: which.
         door: where it listens and what opens it.
-        refill: what brings in what others have given to the store meanwhile.
+        keeper: who takes its snapshots, and may have begun already.
     """
-    site = Site(database, refill)
-    site.keeper.begin()
-    return Guard(_pages(site), door or Door())
+    keeper = keeper or Keeper(database)
+    keeper.begin()
+    return Guard(_pages(Site(database, keeper)), door or Door())
 
 
 def _pages(site: Site) -> Starlette:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -44,12 +44,12 @@ class NotThereError(Exception):
 class Site:
     """One store as pages."""
 
-    def __init__(self, database: Database, refill: Callable[[], object] | None = None) -> None:
+    def __init__(self, database: Database, keeper: Keeper) -> None:
         # Once and here: plugins that several threads load at the same time are half there to some.
         for name in HARDWARE:
             colour_of(name)
         self.database = database
-        self.keeper = Keeper(database, refill)
+        self.keeper = keeper
         self.journals = Journals(database.journals)
         self.pictures = Pictures(database)
         self._templates = jinja2.Environment(
