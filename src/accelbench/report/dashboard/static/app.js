@@ -50,7 +50,7 @@ document.addEventListener("input", (event) => {
   const form = event.target.closest(FORM);
   if (!form || event.target.type !== "search") return;
   clearTimeout(waiting);
-  waiting = setTimeout(() => show(wanted(form), "replace"), 120);
+  waiting = setTimeout(() => show(wanted(form), "replace"), 60);
 });
 document.addEventListener("change", (event) => {
   const form = event.target.closest(FORM);
