@@ -13,6 +13,7 @@ from typing import Any
 
 from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
 from accelbench.analysis.sides import Side, items, meet, sides
+from accelbench.core.provenance import source_of
 from accelbench.measure.launches import RatioInterval, unpaired_interval
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
@@ -160,14 +161,8 @@ def refusals(a: Row, b: Row, axis: str = "") -> Iterable[str]:
         yield "workarounds"
     if a.get("emulated") or b.get("emulated"):
         yield "emulated"
-    if (a.get("provenance"), _source(a)) != (b.get("provenance"), _source(b)):
+    if (a.get("provenance"), source_of(a)) != (b.get("provenance"), source_of(b)):
         yield "source"
-
-
-def _source(row: Row) -> str:
-    conditions = row.get("conditions") or {}
-    source = conditions.get("source") if isinstance(conditions, Mapping) else None
-    return str(source.get("name")) if isinstance(source, Mapping) else ""
 
 
 def differences(a: Row, b: Row) -> list[str]:
@@ -182,8 +177,8 @@ def differences(a: Row, b: Row) -> list[str]:
 
 def _with_knee(lines: Sequence[Compared]) -> list[Compared]:
     """Mark the smallest batch that reaches nearly the throughput of the best."""
-    rates = {id(one): one.side.throughput for one in lines if one.speedup is not None}
-    known = [(one, rate) for one in lines if (rate := rates.get(id(one))) is not None]
+    rated = ((one, one.side.throughput) for one in lines if one.speedup is not None)
+    known = [(one, rate) for one, rate in rated if rate is not None]
     if len(known) < 2:
         return list(lines)
     best = max(rate for _, rate in known)

@@ -35,3 +35,11 @@ def simulation_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     conditions = row.get("conditions")
     found = conditions.get(SIMULATION) if isinstance(conditions, Mapping) else None
     return found if isinstance(found, Mapping) else None
+
+
+def source_of(row: Mapping[str, Any]) -> str:
+    """Whose an imported figure is; empty for what was measured here."""
+    conditions = row.get("conditions")
+    source = conditions.get("source") if isinstance(conditions, Mapping) else None
+    name = source.get("name") if isinstance(source, Mapping) else None
+    return str(name or "")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from accelbench.core.provenance import source_of
+
 Row = Mapping[str, Any]
 Fact = Callable[[Row], str]
 
@@ -25,14 +27,6 @@ def told_apart(question: str, rows: Sequence[Row]) -> list[str]:
                     break
                 _add(shared, [fact(row) for row in some])
     return [_name(question, said) for said in words]
-
-
-def source_of(row: Row) -> str:
-    """Whose an imported figure is; empty for what was measured here."""
-    conditions = row.get("conditions")
-    source = conditions.get("source") if isinstance(conditions, Mapping) else None
-    name = source.get("name") if isinstance(source, Mapping) else None
-    return str(name or "")
 
 
 def _name(question: str, said: Sequence[str]) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.identity import canonical
-from accelbench.core.provenance import comparable
+from accelbench.core.provenance import comparable, source_of
 from accelbench.core.words import Status
-from accelbench.exchange.entry_names import source_of, told_apart
+from accelbench.exchange.entry_names import told_apart
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]

@@ -102,10 +102,11 @@ class Lake(Database):
         if not exists(self.path):
             self._mirrored()
         with self._alone():
-            if not self._in_step():
+            in_step = self._in_step()
+            if not in_step:
                 self._mirrored()
             filled = super().fill()
-            if not self._in_step():
+            if not in_step or filled.results or filled.facts:
                 self._send()
                 filled += self._take()
                 self._leave()

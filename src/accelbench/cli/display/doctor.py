@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from accelbench.cli.display.words import plain
 from accelbench.hardware.doctor.checks import Examined, well
 from accelbench.hardware.doctor.finding import ILL, Finding, Health
 
@@ -43,7 +44,7 @@ def _table(ones: list[Finding]) -> Table:
     table.add_column(overflow="fold")
     for one in ones:
         health = Text(one.health.value, style=_STYLES[one.health])
-        table.add_row(Text(_plain(one.name)), health, Text(_plain(one.said)))
+        table.add_row(Text(plain(one.name)), health, Text(plain(one.said)))
     return table
 
 
@@ -55,11 +56,6 @@ def _remedies(console: Console, title: str, ones: list[Finding]) -> None:
     table.add_column(max_width=18, overflow="fold")
     table.add_column(overflow="fold")
     for one in rows:
-        table.add_row(Text(_plain(one.name), style="dim"), Text(_plain(one.remedy)))
+        table.add_row(Text(plain(one.name), style="dim"), Text(plain(one.remedy)))
     console.print(Text(title, style="bold"))
     console.print(Padding(table, (0, 0, 1, 2), expand=False))
-
-
-def _plain(text: str) -> str:
-    """What a terminal would obey instead of showing is shown as a dot."""
-    return "".join(c if c.isprintable() else "·" for c in text)

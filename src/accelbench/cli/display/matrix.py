@@ -11,6 +11,7 @@ from rich.text import Text
 
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
 from accelbench.analysis.matrix import RULE
+from accelbench.cli.display.words import plain
 from accelbench.report.matrix import About, tells
 
 _STYLES = {Rating.HIGH: "green", Rating.MEDIUM: "green", Rating.LOW: "yellow", Rating.NONE: "dim"}
@@ -24,7 +25,7 @@ _NAME_WIDTH = 20
 def show(matrix: Matrix, about: About, *, explain: bool, console: Console | None = None) -> None:
     """The tables and what is behind them."""
     console = console or Console(highlight=False)
-    console.print(Text(_plain(str(about)), style="bold"))
+    console.print(Text(plain(str(about)), style="bold"))
     for heading, lines in (("family", matrix.families), ("model", matrix.models)):
         for hardware in _portions(lines, matrix.hardware, console.width):
             console.print()
@@ -37,7 +38,7 @@ def show(matrix: Matrix, about: About, *, explain: bool, console: Console | None
         _briefly(matrix, console)
     for machine in about.others:
         said = f"Not in it, another machine: {machine}: --machine {machine.id}"
-        console.print(Text(_plain(said), style="dim"))
+        console.print(Text(plain(said), style="dim"))
 
 
 def _portions(
@@ -61,10 +62,10 @@ def _table(heading: str, lines: Sequence[Line], hardware: Sequence[str]) -> Tabl
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column(heading, overflow="fold", max_width=_NAME_WIDTH)
     for name in hardware:
-        table.add_column(Text(_plain(name)), no_wrap=True)
+        table.add_column(Text(plain(name)), no_wrap=True)
     for line in lines:
         cells = [_text(name, line) for name in hardware]
-        table.add_row(Text(_plain(line.name)), *cells)
+        table.add_row(Text(plain(line.name)), *cells)
     return table
 
 
@@ -83,7 +84,7 @@ def _short(hardware: str, line: Line) -> list[str]:
     cell = line.cells[hardware]
     level = _level(cell)
     if hardware == "cpu" and cell.runtimes and line.family:
-        return [level, *map(_plain, cell.runtimes)]
+        return [level, *map(plain, cell.runtimes)]
     return [level] if cell.speed is None else [level, f"{cell.speed:.2f}×"]
 
 
@@ -117,7 +118,7 @@ def _explain(matrix: Matrix, console: Console) -> None:
     for line in (*matrix.families, *matrix.models):
         console.print()
         kind = "" if line.family else "family "
-        console.print(Text(f"{kind}{_plain(line.name)}", style="bold"))
+        console.print(Text(f"{kind}{plain(line.name)}", style="bold"))
         for hardware, cell in line.cells.items():
             known = "" if cell.compatible else f" ({cell.availability})"
             rest = "".join(f"; {name}: {text}" for name, text in tells(cell)[1:])
@@ -129,10 +130,5 @@ def _hanging(console: Console, text: str) -> None:
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row("·", Text(_plain(text)))
+    grid.add_row("·", Text(plain(text)))
     console.print(grid)
-
-
-def _plain(text: str) -> str:
-    """What a terminal would obey instead of showing is shown as a dot."""
-    return "".join(c if c.isprintable() else "·" for c in text)

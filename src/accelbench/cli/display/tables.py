@@ -10,6 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from accelbench.cli.display.words import plain
 from accelbench.store.fit import spell_time
 
 #: A table with more columns than this does not fit 80 characters: shown a value a line instead.
@@ -18,7 +19,7 @@ _MOST_COLUMNS = 8
 
 def print_line(text: str) -> None:
     """A line for people: what a terminal would obey instead of showing is shown as a dot."""
-    sys.stdout.write(f"{_shown(text)}\n")
+    sys.stdout.write(f"{plain(text)}\n")
 
 
 def print_json(content: Any) -> None:
@@ -37,7 +38,7 @@ def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(Text(name, style="bold"), Text(_shown(value)))
+        table.add_row(Text(name, style="bold"), Text(plain(value)))
     Console().print(table)
 
 
@@ -55,7 +56,7 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
     table = Table(box=box.SIMPLE)
     for column in columns:
-        table.add_column(Text(_shown(column)), overflow="fold")
+        table.add_column(Text(plain(column)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(_spell(value)) for value in row))
     Console().print(table)
@@ -76,11 +77,7 @@ def _spell(value: Any) -> str:
         return "n/a"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return _shown(str(jsonable(value)))
-
-
-def _shown(text: str) -> str:
-    return "".join(c if c.isprintable() else "·" for c in text)
+    return plain(str(jsonable(value)))
 
 
 def jsonable(value: Any) -> Any:
