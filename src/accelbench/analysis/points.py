@@ -12,7 +12,7 @@ from functools import cached_property
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.questions import Key, Row, flat, plain, values
-from accelbench.analysis.sides import latency, newest
+from accelbench.analysis.sides import PER_MILLION, PER_STEP, latency, newest
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Provenance, Status
 from accelbench.measure.launches import interval_of, typical
@@ -80,6 +80,16 @@ class Point:
     def memory(self) -> Span | None:
         """Peak, in MB of 2^20 bytes."""
         return self.metric("memory_peak_mb")
+
+    @cached_property
+    def cost(self) -> Span | None:
+        """What a million items cost; None without a price."""
+        return self.metric(PER_MILLION)
+
+    @cached_property
+    def step_cost(self) -> Span | None:
+        """What a training step costs."""
+        return self.metric(PER_STEP)
 
     def metric(self, name: str) -> Span | None:
         """Any other figure, by its column."""

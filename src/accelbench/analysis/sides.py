@@ -37,6 +37,8 @@ TAILS = frozenset(basis for _, basis in _TAILS)
 #: What a row has to have for its time to be found.
 TIMES = (*(name for name, _ in (*_MIDDLE, *_TAILS)), "throughput")
 _BASES = tuple(Basis)
+#: What a row is told of its cost where prices are known (`costs`): no columns of the store.
+PER_MILLION, PER_STEP = "cost_per_million", "cost_per_step"
 #: An import's run is everything that came with it, perhaps of years.
 _IMPORT = "import-"
 #: Of a run and its date, older ones are what is compared; else the newest run speaks alone.
@@ -94,6 +96,20 @@ class Side:
     def memory_mb(self) -> float | None:
         known = [r["memory_peak_mb"] for r in self.rows if r.get("memory_peak_mb") is not None]
         return median(known) if known else None
+
+    @property
+    def cost(self) -> float | None:
+        """What a million items cost, in the middle of launches; None without a price."""
+        return self._middle(PER_MILLION)
+
+    @property
+    def step_cost(self) -> float | None:
+        """What a training step costs."""
+        return self._middle(PER_STEP)
+
+    def _middle(self, name: str) -> float | None:
+        known = [float(row[name]) for row in self.rows if row.get(name)]
+        return typical(known) if known else None
 
 
 def latency(row: Row) -> float | None:

@@ -17,12 +17,14 @@ from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import NothingMeasuredError
-from accelbench.cli.stored import filled, on_one_machine, rows_of
+from accelbench.cli.stored import columns_there, filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
+    from accelbench.exchange.prices import Prices
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -32,6 +34,7 @@ _COLUMNS = (
     *("family", "run_id", "launch", "status", "provenance", "emulated", "started_at"),
     *TIMES,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
+    *("device_fingerprint", "cost_usd"),
 )
 #: Places that are named where a baseline is none of them.
 _NAMED = 20
@@ -53,6 +56,7 @@ def compare(
     machine: str | None = typer.Option(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     allow: list[str] = typer.Option(
         [], "--allow", help=f"Compare although not alike: {', '.join(REFUSED)}."
     ),
@@ -70,8 +74,9 @@ def compare(
     Compared is what was asked alike, on one machine; what differs is listed.
     """
     from accelbench.analysis.comparison import axes_with_answers, compared
+    from accelbench.analysis.costs import with_costs
 
-    axis = _axis(by)
+    axis, given = _axis(by), prices_at(prices)
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db or db_path)
@@ -82,9 +87,10 @@ def compare(
         where, values, chosen, others = on_one_machine(
             database, filters, machine, held if axis.name == "run" else ()
         )
-        rows = rows_of(database, _COLUMNS, where, values)
+        rows = rows_of(database, columns_there(database, _COLUMNS), where, values)
         labels = _labels(database, rows, axis)
     names = [str(one) for one in others]
+    rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     found = compared(rows, axis, held, allowed)
     if not found:
         there = ", ".join(axes_with_answers(rows))
@@ -108,7 +114,7 @@ def compare(
             f"There is: {', '.join(known[:_NAMED])}{more}.",
         )
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
-    _say(found, axis, about, output, as_json)
+    _say(found, axis, about, given, output, as_json)
 
 
 def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
@@ -137,6 +143,7 @@ def _say(
     found: Sequence[Sequence[Compared]],
     axis: Axis,
     about: Mapping[str, Any],
+    prices: Prices | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -146,16 +153,17 @@ def _say(
         from accelbench.exchange.writing import write_exactly
 
         path = output.expanduser()
-        write_exactly(path, lambda place: write_csv(place, found, axis))
+        write_exactly(path, lambda place: write_csv(place, found, axis, prices))
         sys.stderr.write(f"Wrote {path}\n")
         if not as_json:
             return
     if as_json:
-        print_document({**about, "comparisons": document(found, axis)})
+        print_document({**about, "comparisons": document(found, axis, prices)})
         return
     from accelbench.cli.display.compare import show
 
-    show(found, axis, about["machine"], about["other_machines"], labels=about["labels"])
+    names, others = about["machine"], about["other_machines"]
+    show(found, axis, names, others, labels=about["labels"], prices=prices)
 
 
 def _axis(name: str) -> Axis:

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.cli.filters import catalogued
-from accelbench.cli.stored import marks, of_machine, rows_of, runs_to_judge
+from accelbench.cli.stored import columns_there, marks, of_machine, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
     from accelbench.analysis.history import Series
+    from accelbench.analysis.machines import Machine
+    from accelbench.exchange.prices import Prices
     from accelbench.report.charts.chart import Roof, Subject
     from accelbench.store.database import Database
 
@@ -36,8 +39,16 @@ _NEWEST = (
 )
 
 
-def subject_in(database: Database, filters: Filters, machine: str | None) -> Subject:
+def subject_in(
+    database: Database, filters: Filters, machine: str | None, prices: Prices | None = None
+) -> Subject:
     """What a database has of one machine.
+
+    Args:
+        database: which.
+        filters: column → the values that count.
+        machine: else that of the newest result.
+        prices: what figures cost by, where the user gave any.
 
     Raises:
         NothingMeasuredError: There is nothing of what was asked for.
@@ -49,8 +60,9 @@ def subject_in(database: Database, filters: Filters, machine: str | None) -> Sub
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
-        columns = _there(database)
+        columns = columns_there(database, _COLUMNS)
         rows = rows_of(database, columns, of_it + _NEWEST, [*values, *ours])
+        rows = with_costs(rows, prices, dict.fromkeys(ours, here))
         found = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
             found,
@@ -60,11 +72,19 @@ def subject_in(database: Database, filters: Filters, machine: str | None) -> Sub
             _roofs(database, found),
             str(here),
             rows,
+            prices,
         )
 
 
-def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
+def subject_of(
+    files: Sequence[Path], filters: Filters, prices: Prices | None = None
+) -> Subject:
     """What result files say, as `run --output-dir` and `db export` write them.
+
+    Args:
+        files: which.
+        filters: column → the values that count.
+        prices: what figures cost by, where the user gave any.
 
     Raises:
         UsageError: One of them is no such file, or there is nothing of what was asked for.
@@ -76,7 +96,7 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
 
     rows: dict[str, Row] = {}
     samples: dict[str, list[float]] = {}
-    machines: dict[str, str] = {}
+    machines: dict[str, Machine] = {}
     for file in files:
         whole = object_of(file)
         run = whole.values.get("run")
@@ -88,16 +108,23 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
                 continue
             key = str(row["result_id"])
             rows[key] = row
-            machines[str(row.get("run_id"))] = str(machine_of(str(row.get("run_id")), said))
+            machines[str(row.get("run_id"))] = machine_of(str(row.get("run_id")), said)
             if one.has("samples"):
                 steps = one.of("samples").values.get("step") or ()
                 samples[key] = [ns / 1e6 for ns in steps]
     if not rows:
         raise UsageError("The files have no results of what was asked for.")
-    found = points(list(rows.values()), machines)
-    names = sorted(set(machines.values()))
+    names = {run: str(one) for run, one in machines.items()}
+    told = with_costs(rows.values(), prices, machines)
     return Subject(
-        found, samples, (), _matrix(list(rows.values())), (), ", ".join(names), tuple(rows.values())
+        points(told, names),
+        samples,
+        (),
+        _matrix(told),
+        (),
+        ", ".join(sorted(set(names.values()))),
+        told,
+        prices,
     )
 
 
@@ -116,13 +143,6 @@ def _where(filters: Filters) -> tuple[str, list[Any]]:
         parts.append(f"{column} IN ({marks(wanted)})")
         values += wanted
     return " AND ".join(parts), values
-
-
-def _there(database: Database) -> list[str]:
-    """Columns that are there: a database that an older version made lacks the newest."""
-    _, rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    known = {str(name) for (name,) in rows}
-    return [name for name in dict.fromkeys(_COLUMNS) if name in known]
 
 
 def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:

@@ -13,8 +13,10 @@ from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.core.errors import UsageError
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
     from accelbench.report.charts.chart import Chart, Picture, Subject
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -53,6 +55,7 @@ def plot(
     machine: str | None = typer.Option(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     as_json: bool = typer.Option(False, "--json", help="Print the files' names as JSON."),
     db: Path | None = typer.Option(
         None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
@@ -70,7 +73,7 @@ def plot(
         [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
     )
     files = [*json_path, *files_in(input_dir)]
-    subject = _subject(files, filters, machine, db or db_path)
+    subject = _subject(files, filters, machine, prices_at(prices), db or db_path)
     written, empty = drawn_into(output_dir.expanduser(), subject, chosen, forms)
     if as_json:
         print_document({"files": [str(one) for one in written], "nothing_to_show": empty})
@@ -131,14 +134,15 @@ def _subject(
     files: Sequence[Path],
     filters: Mapping[str, Sequence[object]],
     machine: str | None,
+    prices: Prices | None,
     db: Path | None,
 ) -> Subject:
     from accelbench.cli.pictures import subject_in, subject_of
     from accelbench.cli.stored import filled
 
     if files:
-        return subject_of(files, filters)
-    return subject_in(filled(db), filters, machine)
+        return subject_of(files, filters, prices)
+    return subject_in(filled(db), filters, machine, prices)
 
 
 def files_in(folder: Path | None) -> list[Path]:

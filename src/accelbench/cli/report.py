@@ -12,6 +12,7 @@ import typer
 from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists
 from accelbench.core.errors import UsageError
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
     from accelbench.report.whole.contents import Report
@@ -47,6 +48,7 @@ def report(
     machine: str | None = typer.Option(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     db: Path | None = typer.Option(
         None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
     ),
@@ -64,13 +66,14 @@ def report(
     path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     files = [*json_path, *files_in(input_dir)]
+    given = prices_at(prices)
     if files:
-        known: Known = known_of(files, filters | _run_ids(words(run)))
+        known: Known = known_of(files, filters | _run_ids(words(run)), given)
     else:
         database = filled(db or db_path)
         with database.asking():
             ids = [one for word in words(run) for one in runs_meant(database, word)]
-        known = known_in(database, filters | _run_ids(ids), machine)
+        known = known_in(database, filters | _run_ids(ids), machine, given)
     written = write(path, made(known, title), form)
     sys.stdout.writelines(f"{one}\n" for one in written)
 

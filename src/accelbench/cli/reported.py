@@ -11,6 +11,7 @@ from accelbench.cli.stored import marks
 from accelbench.core.facts import utc_now
 
 if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
     from accelbench.report.whole.parts import Known
     from accelbench.store.database import Database
 
@@ -18,22 +19,24 @@ _RUN = "run_id, label, command, status, started_at::VARCHAR, git_commit, environ
 _NAMES = ("run_id", "label", "command", "status", "started_at", "git_commit", "environment")
 
 
-def known_in(database: Database, filters: Filters, machine: str | None) -> Known:
+def known_in(
+    database: Database, filters: Filters, machine: str | None, prices: Prices | None = None
+) -> Known:
     """What a database has of one machine."""
     from accelbench.report.whole.parts import Known
 
     with database.asking():
-        subject = subject_in(database, filters, machine)
+        subject = subject_in(database, filters, machine, prices)
         ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
         return Known(subject, _runs(database, ids), database.name, utc_now())
 
 
-def known_of(files: Sequence[Path], filters: Filters) -> Known:
+def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Known:
     """What result files say."""
     from accelbench.exchange.imports.records import object_of
     from accelbench.report.whole.parts import Known
 
-    subject = subject_of(files, filters)
+    subject = subject_of(files, filters, prices)
     there = {str(row.get("run_id")) for row in subject.rows}
     told = (object_of(file).values.get("run") for file in files)
     runs = {str(one.get("run_id")): one for one in told if isinstance(one, Mapping)}

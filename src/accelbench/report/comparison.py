@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.analysis.comparison import Compared
+from accelbench.analysis.costs import PRICE, Price
 from accelbench.analysis.questions import Axis
 from accelbench.analysis.sides import Basis, Side
 from accelbench.core.identity import canonical
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 
 #: What a side is of.
 _OF = (
@@ -23,14 +25,15 @@ _OF = (
 Found = Sequence[Sequence[Compared]]
 
 
-def document(found: Found, axis: Axis) -> list[dict[str, Any]]:
+def document(found: Found, axis: Axis, prices: Prices | None = None) -> list[dict[str, Any]]:
     """Each side of each question, in plain JSON values."""
-    return [_line(one, axis) for lines in found for one in lines]
+    currency = USUAL_CURRENCY if prices is None else prices.currency
+    return [_line(one, axis, currency) for lines in found for one in lines]
 
 
-def write_csv(path: Path, found: Found, axis: Axis) -> None:
+def write_csv(path: Path, found: Found, axis: Axis, prices: Prices | None = None) -> None:
     """Write the same as a table."""
-    lines = document(found, axis)
+    lines = document(found, axis, prices)
     with path.open("x", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(lines[0])
@@ -38,7 +41,8 @@ def write_csv(path: Path, found: Found, axis: Axis) -> None:
             writer.writerow([_cell(value) for value in line.values()])
 
 
-def _line(one: Compared, axis: Axis) -> dict[str, Any]:
+def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
+    price: Price | None = one.side.row.get(PRICE)
     row, base, interval = one.side.row, one.baseline, one.interval
     return {
         **{name: row.get(name) for name in _OF},
@@ -50,6 +54,11 @@ def _line(one: Compared, axis: Axis) -> dict[str, Any]:
         "throughput": one.side.throughput,
         "throughput_unit": row.get("throughput_unit"),
         "memory_mb": one.side.memory_mb,
+        "cost_per_million": one.side.cost,
+        "cost_per_step": one.side.step_cost,
+        "currency": currency if one.side.cost or one.side.step_cost else None,
+        "price_per_hour": None if price is None else price.per_hour,
+        "priced_by": None if price is None else price.name,
         "baseline": None if base is None else " ".join(str(v) for v in base.value if v is not None),
         "baseline_launches": None if base is None else len(base.latencies),
         "baseline_figure": None if base is None else str(base.basis),

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from accelbench.analysis.comparison import Compared
+from accelbench.analysis.cost_words import cost_notes, money
+from accelbench.analysis.costs import items_of
 from accelbench.analysis.questions import Axis
-from accelbench.analysis.sides import Basis
+from accelbench.analysis.sides import PER_MILLION, Basis
 from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import MISSING, figure, other_machines
 from accelbench.core.words import Provenance
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,23 +41,27 @@ def show(
     others: Sequence[str] = (),
     stream: IO[str] | None = None,
     labels: Mapping[str, str] | None = None,
+    prices: Prices | None = None,
 ) -> None:
-    """Print it; `labels` are of runs, by their ids."""
+    """Print it; `labels` are of runs, by their ids; costs are in the currency of `prices`."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, file=stream)
     console.print(Text(f"By {axis.name}" + (f", on {machine}" if machine else "")))
+    sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
     said = headings([lines[0].side.row for lines in found], axis)
     for heading, lines in zip(said, found, strict=True):
         console.print()
         console.print(Text(heading, style="bold"))
-        console.print(_table(lines, axis, labels or {}, console.width))
-    for sentence in _below(found, axis, others):
+        console.print(_table(lines, axis, labels or {}, console.width, sign))
+    for sentence in (*_below(found, axis, others), *_costs(found, prices)):
         console.print(Text(sentence))
 
 
-def _table(lines: Lines, axis: Axis, labels: Mapping[str, str], width: int) -> Table:
+def _table(
+    lines: Lines, axis: Axis, labels: Mapping[str, str], width: int, sign: str = "$"
+) -> Table:
     """The columns in which anything is known."""
     from rich import box
     from rich.table import Table
@@ -64,6 +71,8 @@ def _table(lines: Lines, axis: Axis, labels: Mapping[str, str], width: int) -> T
         (_time_heading(lines), _times(lines)),
         (_rate_heading(lines), [figure(one.side.throughput) for one in lines]),
         ("MB", [figure(one.side.memory_mb) for one in lines]),
+        (f"{sign}/M", [money(one.side.cost) for one in lines]),
+        (f"{sign}/step", [money(one.side.step_cost) for one in lines]),
         ("times as fast", [_speed(one, axis) for one in lines]),
     )
     figures = [(name, cells) for name, cells in every if any(cell != MISSING for cell in cells)]
@@ -169,6 +178,16 @@ def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterabl
     if slower:
         yield f"The fastest runtime stands for a place; slower there: {', '.join(slower)}."
     yield from other_machines(others)
+
+
+def _costs(found: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
+    """What a million is of, and by which prices."""
+    rows = [row for lines in found for one in lines for row in one.side.rows]
+    counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
+    if counted:
+        sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
+        yield f"{sign}/M: for a million {' or '.join(counted)}."
+    yield from cost_notes(rows, prices)
 
 
 def differences_in_short(differs: Iterable[str]) -> str:

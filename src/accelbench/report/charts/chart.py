@@ -13,6 +13,7 @@ from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.look import CONFIG, SCHEMA, wrapped
 from accelbench.report.charts.phrases import counted, days, listed, safe
@@ -43,6 +44,13 @@ class Subject:
     machine: str = ""
     #: What the points are made of, and what came to no figure.
     rows: Sequence[Row] = ()
+    #: By which rows were told what they cost.
+    prices: Prices | None = None
+
+    @property
+    def sign(self) -> str:
+        """What stands before an amount of money."""
+        return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
 
 
 @dataclass(frozen=True)

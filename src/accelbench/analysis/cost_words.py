@@ -1,0 +1,90 @@
+"""What has to be said where costs are shown: by which prices, and what has none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import floor, log10
+
+from accelbench.analysis.costs import PRICE, Price, priceable
+from accelbench.analysis.questions import Row
+from accelbench.analysis.sides import PER_MILLION, PER_STEP
+from accelbench.exchange.prices import Prices, near_names
+
+#: More names than this are counted.
+_NAMED = 6
+
+
+def priced_by(rows: Iterable[Row]) -> list[Price]:
+    """The prices that were used, each once, in the order of their names."""
+    found = {row[PRICE] for row in rows if row.get(PRICE)}
+    return sorted(found, key=lambda one: (one.name, one.devices))
+
+
+def without_price(rows: Iterable[Row]) -> list[str]:
+    """Devices that a price would give a cost, and that have none."""
+    bare = (row for row in rows if priceable(row) and not row.get(PRICE))
+    return sorted({_device(row) for row in bare if row.get(PER_MILLION) is None})
+
+
+def cost_notes(rows: Sequence[Row], prices: Prices | None) -> list[str]:
+    """Sentences for below a table or a title; none where nobody gave prices.
+
+    Args:
+        rows: as `with_costs` gave them.
+        prices: the user's.
+    """
+    if prices is None:
+        return []
+    used = priced_by(rows)
+    bare = without_price(rows)
+    if not used:
+        return [_nothing_matched(prices, bare)] if bare else []
+    told = [f"Priced by {prices.source}: {'; '.join(told_of(one, prices) for one in used)}."]
+    if bare:
+        told.append(f"Without a price: {_listed(bare)}.")
+    return told
+
+
+def told_of(price: Price, prices: Prices) -> str:
+    """A price in words: 8 × NVIDIA H200 at $2.50 an hour each."""
+    one = f"{price.name} at {amount(price.each, prices.sign)} an hour"
+    return one if price.devices == 1 else f"{price.devices} × {one} each"
+
+
+def amount(value: float, sign: str) -> str:
+    """A price, with cents: $1.20, $0.035."""
+    whole, _, cents = f"{value:,.9f}".partition(".")
+    return f"{sign}{whole}.{cents.rstrip('0'):0<2}"
+
+
+def money(value: float | None) -> str:
+    """A cost in three digits, however little it is, and without an exponent; n/a of none."""
+    if value is None or value <= 0:
+        return "n/a"
+    return f"{value:,.{max(0, 2 - floor(log10(value)))}f}"
+
+
+def has_costs(rows: Iterable[Row]) -> bool:
+    """Whether anything is known to cost anything."""
+    return any(row.get(name) is not None for row in rows for name in (PER_MILLION, PER_STEP))
+
+
+def _nothing_matched(prices: Prices, there: Sequence[str]) -> str:
+    names = [name.rpartition(" (")[0] or name for name in there]
+    near = [one for name in prices.per_hour for one in near_names(name, names)]
+    meant = f" Did you mean {' or '.join(dict.fromkeys(near[:2]))}?" if near else ""
+    return (
+        f"No price of {prices.source} is of what is here: it has {_listed(list(prices.per_hour))};"
+        f" here are {_listed(there)}.{meant}"
+    )
+
+
+def _device(row: Row) -> str:
+    platform = str(row.get("hardware") or "?")
+    name = row.get("device_name")
+    return f"{name} ({platform})" if name else platform
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,160 @@
+"""What figures cost, by prices that a user has given. Pure.
+
+A cost is derived when rows are read, and never stored: a price is the user's, not a measurement.
+What nobody measured, and what a stand-in for the device did, has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.analysis.judging import METRICS
+from accelbench.analysis.machines import Machine
+from accelbench.analysis.questions import Row
+from accelbench.analysis.sides import PER_MILLION, PER_STEP
+from accelbench.core.provenance import comparable
+from accelbench.core.words import Mode, Status
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, plain_name
+
+_RATE = {metric.name: metric.of for metric in METRICS}["throughput"]
+_HOUR_SECONDS = 3600.0
+#: What a million of is priced, since one item costs next to nothing.
+_MILLION = 1e6
+#: Where a row says by which price.
+PRICE = "price"
+#: Several devices under one name, as MLPerf writes them: 8x NVIDIA H200.
+_COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)
+#: Its processes share what it is: only an import's name says that there were several.
+_SHARED = "cpu"
+#: Of a unit, what people call the items.
+_ITEMS = {"audio s": "seconds of sound", "": "inferences", "item": "items"}
+
+
+@dataclass(frozen=True)
+class Price:
+    """What an hour of what a row ran on costs.
+
+    Attributes:
+        name: of the price, as the file spells it.
+        each: by that name.
+        devices: how many of these worked on a step; a machine is one.
+        covers: machine, device or platform.
+    """
+
+    name: str
+    each: float
+    devices: int
+    covers: str
+
+    @property
+    def per_hour(self) -> float:
+        """Of all of them."""
+        return self.each * self.devices
+
+
+def per_million(per_hour: float, items_a_second: float) -> float:
+    """What a million items cost."""
+    return per_hour / _HOUR_SECONDS / items_a_second * _MILLION
+
+
+def per_step(per_hour: float, step_ms: float) -> float:
+    """What one step costs."""
+    return per_hour / _HOUR_SECONDS * step_ms / 1e3
+
+
+def price_of(row: Row, prices: Prices, machine: Machine | None = None) -> Price | None:
+    """The price of what a row ran on, by the most specific name that has one.
+
+    A machine's price is of all that is in it, whatever of it worked. A device's or a platform's
+    is of one device, so several cost several times as much.
+    """
+    known = prices.by_name
+    for covers, name, devices in _names(row, machine):
+        spelt = known.get(plain_name(name))
+        if spelt is not None:
+            return Price(spelt, prices.per_hour[spelt], devices, covers)
+    return None
+
+
+def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:
+    """The names of what it ran on, the most specific first, each with how many of it there were."""
+    if machine is not None:
+        yield "machine", machine.name, 1
+        yield "machine", machine.name.removeprefix("source "), 1
+        yield "machine", machine.id, 1
+    platform, device = str(row.get("hardware") or ""), str(row.get("device_name") or "")
+    counted = _COUNTED.fullmatch(device)
+    number, single = (int(counted[1]), counted[2]) if counted else (1, device)
+    if platform != _SHARED:
+        number = max(number, int(row.get("world_size") or 1))
+    if row.get("device_fingerprint"):
+        yield "device", str(row["device_fingerprint"]), number
+    if counted:  # a price of eight under the name of eight is of all of them
+        yield "device", f"{platform}:{device}", 1
+        yield "device", device, 1
+    yield "device", f"{platform}:{single}", number
+    yield "device", single, number
+    yield "platform", platform, number
+
+
+def items_of(row: Row) -> str:
+    """What is counted of a row: images, tokens; inferences where nobody says."""
+    unit = str(row.get("throughput_unit") or "") if row.get("throughput") else ""
+    word = unit.lower().removesuffix("/s").strip()
+    return _ITEMS.get(word, word)
+
+
+def priceable(row: Row) -> bool:
+    """Whether a row's time is a device's: answered, measured by somebody, and not emulated."""
+    return row.get("status") == Status.OK and comparable(row) and not row.get("emulated")
+
+
+def step_time(row: Row) -> float | None:
+    """Milliseconds of a step in the long run: its mean, as slow steps are paid for as well."""
+    known = row.get("latency_mean_ms") or row.get("latency_p50_ms")
+    if known:
+        return float(known)
+    rate = row.get("throughput")
+    # Of items that are not the batch's — tokens, seconds of sound — a rate says nothing of a step.
+    whole = rate and items_of(row) not in ("tokens", _ITEMS["audio s"])
+    return 1e3 * int(row.get("batch_size") or 1) / float(rate) if whole and rate else None
+
+
+def cost_of(row: Row, prices: Prices | None, machine: Machine | None = None) -> dict[str, Any]:
+    """What a row is told of its cost; nothing where it has no price.
+
+    A row that says its own cost keeps it, where that is of the same currency.
+    """
+    if not priceable(row):
+        return {}
+    price = None if prices is None else price_of(row, prices, machine)
+    rate, step = _RATE(row), step_time(row)
+    found: dict[str, Any] = {}
+    if price is not None:
+        found[PRICE] = price
+        if rate:
+            found[PER_MILLION] = per_million(price.per_hour, rate)
+        if row.get("mode") == Mode.TRAINING and step is not None:
+            found[PER_STEP] = per_step(price.per_hour, step)
+    if row.get("cost_usd") and (prices is None or prices.currency == USUAL_CURRENCY):
+        # Of its own: by which price a step was, nobody knows.
+        return {PER_MILLION: float(row["cost_usd"])}
+    return found
+
+
+def with_costs(
+    rows: Iterable[Row], prices: Prices | None, machines: Mapping[str, Machine]
+) -> list[dict[str, Any]]:
+    """The rows, those that have a price with what they cost.
+
+    Args:
+        rows: of any status and provenance.
+        prices: the user's; without any, a row has the cost that it says itself.
+        machines: of each run.
+    """
+    return [
+        {**row, **cost_of(row, prices, machines.get(str(row.get("run_id") or "")))} for row in rows
+    ]

@@ -1,0 +1,171 @@
+"""A file of prices: what an hour costs, by machine, device or platform, as JSON with comments.
+
+    {
+      "currency": "USD",              // three letters; USD where it is left out
+      "per_hour": {
+        "NVIDIA GeForce RTX 4090": 0.69,  // each device of that name
+        "cuda": 1.20,                     // each device of any other name there
+        "lab-7": 0.35                     // that machine, with all that is in it
+      }
+    }
+
+A price is the user's and no measurement: nothing of it is ever stored with results.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, Object, parse
+
+#: Names the file where no option does.
+PRICES_VARIABLE = "ACCELBENCH_PRICES"
+#: What commands say of their option.
+PRICES_HELP = f"What an hour costs, as JSON: figures in money; else ${PRICES_VARIABLE}."
+USUAL_CURRENCY = "USD"
+_SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
+_KEYS = ("currency", "per_hour")
+_EXAMPLE = 'Write {"per_hour": {"cuda": 1.20}}.'
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What an hour costs.
+
+    Attributes:
+        per_hour: by a name of a machine, a device or a platform, as the file spells it.
+        currency: three letters.
+        source: the file's name.
+    """
+
+    per_hour: Mapping[str, float]
+    currency: str = USUAL_CURRENCY
+    source: str = ""
+
+    @property
+    def sign(self) -> str:
+        """What stands before an amount: $, or the currency's letters."""
+        return sign_of(self.currency)
+
+    @property
+    def by_name(self) -> Mapping[str, str]:
+        """The names as they are looked for, each with how the file spells it."""
+        return {plain_name(name): name for name in self.per_hour}
+
+
+def sign_of(currency: str) -> str:
+    """What stands before an amount of a currency."""
+    return _SIGNS.get(currency, f"{currency} ")
+
+
+def plain_name(name: str) -> str:
+    """A name as it is looked for: whatever its case and its spaces."""
+    return " ".join(name.split()).casefold()
+
+
+def prices_at(path: Path | None) -> Prices | None:
+    """The prices that an option names, else $ACCELBENCH_PRICES; None where neither does.
+
+    Raises:
+        UsageError: The file, or something in it, is wrong: one sentence with file, line and key.
+    """
+    if path is not None:
+        return read_prices(path.expanduser())
+    named = os.environ.get(PRICES_VARIABLE)
+    return read_prices(Path(named).expanduser()) if named else None
+
+
+def read_prices(path: Path) -> Prices:
+    """The prices of a file.
+
+    Raises:
+        UsageError: The file, or something in it, is wrong.
+    """
+    whole = _whole(path)
+    for key in whole:
+        if key not in _KEYS:
+            raise _wrong(path, whole, key, "there is no such key.", _meant(key, whole[key]))
+    if not isinstance(whole.get("per_hour"), Object) or not whole["per_hour"]:
+        raise UsageError(f"{path}: it has no prices under 'per_hour'.", _EXAMPLE)
+    prices = Prices(_per_hour(path, whole["per_hour"]), _currency(path, whole), path.name)
+    if len(prices.by_name) < len(prices.per_hour):
+        twice = next(n for n in prices.per_hour if n not in prices.by_name.values())
+        raise _wrong(path, whole["per_hour"], twice, "it is there twice.", "Leave one out.")
+    return prices
+
+
+def _whole(path: Path) -> Object:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not text in UTF-8.", "Save it as UTF-8.") from error
+    except OSError as error:
+        raise UsageError(
+            f"The prices {path} cannot be read: {error.strerror}.",
+            f"Check the path of --prices, or of ${PRICES_VARIABLE}.",
+        ) from error
+    try:
+        whole = parse(text)
+    except JsonError as error:
+        raise UsageError(f"{path}, line {error.line}: {error.message}.") from error
+    if not isinstance(whole, Object):
+        raise UsageError(f"{path}: prices are a JSON object.", _EXAMPLE)
+    return whole
+
+
+def _per_hour(path: Path, said: Object) -> dict[str, float]:
+    found = {}
+    for name, value in said.items():
+        if not name.strip():
+            raise _wrong(path, said, name, "a price needs a name.", "A platform, device or machine")
+        found[name] = _price(path, said, name, value)
+    return found
+
+
+def _price(path: Path, said: Object, name: str, value: Any) -> float:
+    # A boolean is a number to Python, and 1e999 is one that has no end.
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _wrong(path, said, name, "a price is a number.", "Write 0.69, without a currency.")
+    if not 0 < value <= 1e9 or not math.isfinite(value):
+        advice = "A price an hour is above 0. What has none is left out."
+        raise _wrong(path, said, name, f"{value} is no price.", advice)
+    return float(value)
+
+
+def _currency(path: Path, whole: Object) -> str:
+    said = whole.get("currency", USUAL_CURRENCY)
+    code = said.strip().upper() if isinstance(said, str) else ""
+    if len(code) != 3 or not (code.isascii() and code.isalpha()):
+        advice = "Write three letters, such as USD or EUR."
+        raise _wrong(path, whole, "currency", f"{said!r} is no currency.", advice)
+    return code
+
+
+def _wrong(path: Path, said: Object, key: str, message: str, advice: str = "") -> UsageError:
+    return UsageError(f"{path}, line {said.lines[key]}, {key!r}: {message}", advice)
+
+
+def _meant(key: str, value: Any) -> str:
+    near = near_names(key, _KEYS)
+    if near:
+        return f"Did you mean {near[0]}?"
+    known = f"Keys: {', '.join(_KEYS)}."
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return known
+    return f'{known} Prices stand in per_hour: {{"per_hour": {{"{key}": {value}}}}}.'
+
+
+def near_names(word: str, names: Iterable[str]) -> list[str]:
+    """Names that are like a word, whatever their case; a part of a name is like it."""
+    plain = {plain_name(name): name for name in names}
+    low = plain_name(word)
+    near = dict.fromkeys(difflib.get_close_matches(low, plain, n=3, cutoff=0.6))
+    near |= dict.fromkeys(name for name in plain if low in name)
+    return [plain[name] for name in list(near)[:3]]
