@@ -36,9 +36,9 @@ def cost_notes(rows: Sequence[Row], prices: Prices | None) -> list[str]:
     if prices is None:
         return []
     used = priced_by(rows)
-    bare = without_price(rows)
     if not used:
-        return [_nothing_matched(prices, bare)] if bare else []
+        return nothing_priced(rows, prices)
+    bare = without_price(rows)
     told = [f"Priced by {prices.source}: {'; '.join(told_of(one, prices) for one in used)}."]
     if bare:
         told.append(f"Without a price: {_listed(bare)}.")
@@ -69,14 +69,18 @@ def has_costs(rows: Iterable[Row]) -> bool:
     return any(row.get(name) is not None for row in rows for name in (PER_MILLION, PER_STEP))
 
 
-def _nothing_matched(prices: Prices, there: Sequence[str]) -> str:
+def nothing_priced(rows: Sequence[Row], prices: Prices | None) -> list[str]:
+    """That no price is of anything here, and which name may have been meant; else nothing."""
+    if prices is None or priced_by(rows):
+        return []
+    there = without_price(rows)
+    if not there:
+        return []
     names = [name.rpartition(" (")[0] or name for name in there]
-    near = [one for name in prices.per_hour for one in near_names(name, names)]
-    meant = f" Did you mean {' or '.join(dict.fromkeys(near[:2]))}?" if near else ""
-    return (
-        f"No price of {prices.source} is of what is here: it has {_listed(list(prices.per_hour))};"
-        f" here are {_listed(there)}.{meant}"
-    )
+    near = dict.fromkeys(one for name in prices.per_hour for one in near_names(name, names))
+    meant = f" Did you mean {' or '.join(list(near)[:2])}?" if near else ""
+    said = f"No price of {prices.source} is of what is here: it has"
+    return [f"{said} {_listed(list(prices.per_hour))}; here are {_listed(there)}.{meant}"]
 
 
 def _device(row: Row) -> str:

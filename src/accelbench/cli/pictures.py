@@ -76,9 +76,7 @@ def subject_in(
         )
 
 
-def subject_of(
-    files: Sequence[Path], filters: Filters, prices: Prices | None = None
-) -> Subject:
+def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Subject:
     """What result files say, as `run --output-dir` and `db export` write them.
 
     Args:

@@ -63,6 +63,8 @@ def plot(
     db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
+    from accelbench.analysis.cost_words import nothing_priced
+
     asked = words(chart)
     if asked == ("list",):
         _list()
@@ -74,6 +76,8 @@ def plot(
     )
     files = [*json_path, *files_in(input_dir)]
     subject = _subject(files, filters, machine, prices_at(prices), db or db_path)
+    for sentence in nothing_priced(subject.rows, subject.prices):
+        sys.stderr.write(f"accelbench: {sentence}\n")
     written, empty = drawn_into(output_dir.expanduser(), subject, chosen, forms)
     if as_json:
         print_document({"files": [str(one) for one in written], "nothing_to_show": empty})

@@ -55,6 +55,7 @@ def report(
     db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
+    from accelbench.analysis.cost_words import nothing_priced
     from accelbench.cli.lists import words
     from accelbench.cli.plot import files_in
     from accelbench.cli.reported import known_in, known_of
@@ -74,6 +75,8 @@ def report(
         with database.asking():
             ids = [one for word in words(run) for one in runs_meant(database, word)]
         known = known_in(database, filters | _run_ids(ids), machine, given)
+    for sentence in nothing_priced(known.subject.rows, given):
+        sys.stderr.write(f"accelbench: {sentence}\n")
     written = write(path, made(known, title), form)
     sys.stdout.writelines(f"{one}\n" for one in written)
 

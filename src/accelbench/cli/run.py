@@ -12,6 +12,7 @@ import typer
 
 from accelbench.cli.lists import SpacedLists, numbers, seconds, words
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, UsageError
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -184,6 +185,9 @@ def run(
         "--create-report",
         help="Afterwards, a report as HTML; with --output-dir there, beside visualizations/.",
     ),
+    prices: Path | None = typer.Option(
+        None, "--prices", help=f"For --compare and --create-report. {PRICES_HELP}"
+    ),
     label: str | None = typer.Option(None, "--label", help="A name for this run."),
     as_json: bool = typer.Option(
         False, "--json", help="One JSON document on standard output, progress on standard error."
@@ -218,6 +222,7 @@ def run(
         output_dir=output_dir,
         output_ci=output_ci,
         report=create_report,
+        prices=prices_at(prices) if compare or create_report else None,
     )
     with termination_as_interrupt():
         if resume is not None:
@@ -281,7 +286,7 @@ def run(
 #: What may stand beside --resume: everything else was settled when the run began.
 _BESIDE_RESUME = frozenset(
     {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
-    | {"save", "compare", "create_report"}
+    | {"save", "compare", "create_report", "prices"}
 )
 
 
@@ -305,6 +310,8 @@ def _refuse_contradictions(ctx: typer.Context) -> None:
             "--profile and --verify-only contradict each other: what is not timed has no profile.",
             "Leave one out.",
         )
+    if "prices" in given and not given.keys() & {"compare", "create_report"}:
+        raise UsageError("--prices shows in --compare and --create-report.", "Add one of them.")
     if "simulate" in given:
         _refuse_unlike_simulating(ctx, given)
     if "no_database" in given and ("db" in given or "db_path" in given):

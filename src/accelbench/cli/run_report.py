@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
     from accelbench.report.whole.parts import Known
     from accelbench.store.database import Database
 
@@ -29,6 +30,7 @@ def report_of_run(
     bodies: Sequence[Mapping[str, Any]],
     database: Database | None,
     folder: Path | None,
+    prices: Prices | None = None,
 ) -> list[tuple[str, Path]]:
     """Write it.
 
@@ -37,6 +39,7 @@ def report_of_run(
         bodies: of the run's results.
         database: what it went into, where there is one.
         folder: where its files go; else the report goes here.
+        prices: what figures cost by, where the user gave any.
 
     Returns:
         What was written, and where.
@@ -48,7 +51,7 @@ def report_of_run(
 
     if not bodies:
         return []
-    known = _known(run, bodies, database)
+    known = _known(run, bodies, database, prices)
     path = (folder or Path()) / f"report-{run['run_id']}.html"
     title = f"accelbench run {run.get('label') or run['run_id']}"
     written = [("Report", one) for one in write(path.absolute(), report(known, title), "html")]
@@ -59,16 +62,19 @@ def report_of_run(
 
 
 def _known(
-    run: Mapping[str, Any], bodies: Sequence[Mapping[str, Any]], database: Database | None
+    run: Mapping[str, Any],
+    bodies: Sequence[Mapping[str, Any]],
+    database: Database | None,
+    prices: Prices | None,
 ) -> Known:
     """From the database, which knows more than a run: its devices' limits."""
     from accelbench.cli.reported import known_in, known_of
 
     if database is not None:
-        return known_in(database, {"run_id": (str(run["run_id"]),)}, None)
+        return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)
     from accelbench.exchange import result_file
 
     with tempfile.TemporaryDirectory(prefix="accelbench-report-") as scratch:
         file = Path(scratch) / f"{run['run_id']}.json"
         result_file.write_one(file, run, bodies)
-        return known_of([file], {})
+        return known_of([file], {}, prices)

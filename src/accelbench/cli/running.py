@@ -18,6 +18,7 @@ from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.provenance import comparable
+from accelbench.exchange.prices import Prices
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
@@ -44,6 +45,7 @@ class Places:
     output_dir: Path | None = None
     output_ci: Path | None = None
     report: bool = False  # of the run, when it has ended
+    prices: Prices | None = None  # by which it, and what is compared, says costs
     profiles: list[tuple[str, Path]] = field(default_factory=list)  # written as the run goes on
 
     def keep_profiles(self) -> ProfileFiles | None:
@@ -218,14 +220,14 @@ def deliver(
         written += _result_files(ended, places, journal)
     written += places.profiles
     rows = [row_of(row) for row in ended.rows] if as_json or compare else []
-    found = _comparisons(rows) if compare else {}
+    found = _comparisons(rows, places.prices, journal) if compare else {}
     if as_json:
         document = {
             "run_id": ended.run_id,
             "status": "interrupted" if ended.interrupted else "finished",
             "results": rows,
             **({"profiles": ended.profiles} if ended.profiles else {}),
-            **({"comparisons": _told(found)} if compare else {}),
+            **({"comparisons": _told(found, places.prices)} if compare else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
@@ -241,27 +243,40 @@ def deliver(
         stream.write("".join(f"\n{line}\n" for line in trust(ended.rows)))
         print_profiles(ended.profiles, stream)
         if compare:
-            _print_comparisons(found, stream)
+            _print_comparisons(found, places.prices, stream)
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
     stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
     for what, path in written:
         stream.write(f"{what}: {path}\n")
 
 
-def _comparisons(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _comparisons(
+    rows: Sequence[Mapping[str, Any]], prices: Prices | None, journal: Path
+) -> Mapping[str, Any]:
     from accelbench.analysis.comparison import along_every_axis
+    from accelbench.analysis.costs import with_costs
+    from accelbench.analysis.machines import machine_of
 
-    return along_every_axis([row for row in rows if comparable(row)])
+    started = _started(journal)
+    run = str(started["run_id"])
+    priced = with_costs(rows, prices, {run: machine_of(run, started.get("environment"))})
+    return along_every_axis([row for row in priced if comparable(row)])
 
 
-def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+def _started(journal: Path) -> Mapping[str, Any]:
+    """What the run said of itself when it began."""
+    found: Mapping[str, Any] = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
+    return found
+
+
+def _told(found: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:
     from accelbench.analysis.questions import AXES
     from accelbench.report.comparison import document
 
-    return {name: document(lines, AXES[name]) for name, lines in found.items()}
+    return {name: document(lines, AXES[name], prices) for name, lines in found.items()}
 
 
-def _print_comparisons(found: Mapping[str, Any], stream: IO[str]) -> None:
+def _print_comparisons(found: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
     from accelbench.analysis.questions import AXES
     from accelbench.cli.display.compare import show
 
@@ -269,7 +284,7 @@ def _print_comparisons(found: Mapping[str, Any], stream: IO[str]) -> None:
         stream.write("\nNothing to compare: no question was answered at two places.\n")
     for name, lines in found.items():
         stream.write("\n")
-        show(lines, AXES[name], stream=stream)
+        show(lines, AXES[name], stream=stream, prices=prices)
 
 
 def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:
@@ -279,7 +294,7 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
 
     if places.output_dir is None and places.output_ci is None and not places.report:
         return []
-    started = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
+    started = _started(journal)
     written: list[tuple[str, Path]] = []
     folder = places.output_dir
     if folder is not None:
@@ -301,7 +316,7 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
     if places.report:
         from accelbench.cli.run_report import report_of_run
 
-        written += report_of_run(started, ended.rows, places.open_database(), folder)
+        written += report_of_run(started, ended.rows, places.open_database(), folder, places.prices)
     return written
 
 
@@ -317,6 +332,7 @@ def resume_hint(run_id: str, places: Places) -> str:
     if places.output_ci is not None:
         where += ["--output-ci", str(places.output_ci)]
     where += ["--create-report"] if places.report else []
+    where += ["--prices", str(places.prices.path)] if places.prices else []
     return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
 
 

@@ -42,12 +42,17 @@ class Prices:
     Attributes:
         per_hour: by a name of a machine, a device or a platform, as the file spells it.
         currency: three letters.
-        source: the file's name.
+        path: the file.
     """
 
     per_hour: Mapping[str, float]
     currency: str = USUAL_CURRENCY
-    source: str = ""
+    path: Path = Path("prices.json")
+
+    @property
+    def source(self) -> str:
+        """What is said of where they are from: the file's name."""
+        return self.path.name
 
     @property
     def sign(self) -> str:
@@ -94,7 +99,7 @@ def read_prices(path: Path) -> Prices:
             raise _wrong(path, whole, key, "there is no such key.", _meant(key, whole[key]))
     if not isinstance(whole.get("per_hour"), Object) or not whole["per_hour"]:
         raise UsageError(f"{path}: it has no prices under 'per_hour'.", _EXAMPLE)
-    prices = Prices(_per_hour(path, whole["per_hour"]), _currency(path, whole), path.name)
+    prices = Prices(_per_hour(path, whole["per_hour"]), _currency(path, whole), path)
     if len(prices.by_name) < len(prices.per_hour):
         twice = next(n for n in prices.per_hour if n not in prices.by_name.values())
         raise _wrong(path, whole["per_hour"], twice, "it is there twice.", "Leave one out.")

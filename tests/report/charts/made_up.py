@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.analysis.costs import with_costs
 from accelbench.analysis.history import Point as Moment
 from accelbench.analysis.history import Series, series_of
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
+from accelbench.exchange.prices import Prices
 from accelbench.report.charts.chart import Roof, Subject
 
+PRICES = Prices({"cpu": 0.1, "NVIDIA GeForce RTX 4090": 0.69, "mps": 0.4})
 LAB = "lab (AMD EPYC, 2 CPUs, 24 GiB)"
 _DEVICES = {"cpu": "AMD EPYC", "cuda": "NVIDIA GeForce RTX 4090", "webgpu": "llvmpipe"}
 _SKEW = (0.97, 1.0, 1.02, 0.99, 1.01, 1.0, 0.98, 1.03, 1.0, 4.0)
@@ -109,7 +112,14 @@ def subject(
         Roof("cpu", "AMD EPYC", "fp32", 1.2e12, 4e10, "measured here"),
     ]
     history = [_stepped(rows[0]), _emulated(rows[5])]
-    return Subject(points(rows), samples, history, matrix(rated), roofs, LAB)
+    priced = with_costs(rows, PRICES, {})
+    return Subject(points(priced), samples, history, matrix(rated), roofs, LAB, priced, PRICES)
+
+
+def subject_for(chart: str, names: tuple[str, str] = ("resnet-tiny", "bert-tiny")) -> Subject:
+    """The same; for the chart of training with another platform that a model was trained on."""
+    trained = result(model=names[0], ms=20.0, mode="training", hardware="cuda")
+    return subject(*[trained] * (chart == "training-cost"), names=names)
 
 
 def _stepped(row: Mapping[str, Any]) -> Series:

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from made_up import HOSTILE, results, subject
+from made_up import HOSTILE, results, subject, subject_for
 from pages_shown import shown
 
 from accelbench.analysis.points import points
@@ -28,7 +28,7 @@ needs_browser = pytest.mark.skipif(
 
 
 def picture_of(name: str, given: Subject | None = None) -> Picture:
-    found = picture(CHARTS[name], given or subject())
+    found = picture(CHARTS[name], given or subject_for(name))
     assert found is not None
     return found
 
@@ -81,7 +81,7 @@ def hostile(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("names", zip(HOSTILE[::2], HOSTILE[1::2], strict=True), ids=range(4))
 @pytest.mark.parametrize("name", CHARTS)
 def test_hostile_names_are_text_and_nothing_else(name: str, names: tuple[str, str]) -> None:
-    given = subject(names=names)
+    given = subject_for(name, names)
     svg = draw.svg(picture_of(name, given).spec)
     tags = {one.tag.removeprefix(SVG) for one in ElementTree.fromstring(svg).iter()}
     assert tags <= {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_up import result, results, subject
+from made_up import result, results, subject_for
 
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS
@@ -21,7 +21,7 @@ OF_ALL_KINDS = [
 
 
 def drawn(name: str, given: Subject | None = None) -> Picture:
-    found = picture(CHARTS[name], given or subject())
+    found = picture(CHARTS[name], given or subject_for(name))
     assert found is not None
     return found
 

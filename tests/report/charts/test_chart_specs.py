@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import subject
+from made_up import subject_for
 
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture
@@ -30,7 +30,7 @@ def rounded(value: Any) -> Any:
 
 
 def spec_of(name: str) -> dict[str, Any]:
-    made = picture(CHARTS[name], subject())
+    made = picture(CHARTS[name], subject_for(name))
     assert made is not None
     found = rounded(made.spec)
     assert isinstance(found, dict)
@@ -77,7 +77,7 @@ def test_what_it_is_of_is_said(name: str) -> None:
 
 
 #: Units are said by name; a platform, a model and an architecture have none.
-UNITS = ("ms", "items/s", "MB", "FLOP/B", "GFLOP/s", "batch size", "UTC")
+UNITS = ("ms", "items/s", "MB", "FLOP/B", "GFLOP/s", "batch size", "UTC", "$")
 
 
 @pytest.mark.parametrize("name", CHARTS)

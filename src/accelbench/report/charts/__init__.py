@@ -21,6 +21,7 @@ from accelbench.report.charts.by_batch import (
 from accelbench.report.charts.chart import Chart
 from accelbench.report.charts.cold_warm import COLD_WARM
 from accelbench.report.charts.compatibility import COMPATIBILITY
+from accelbench.report.charts.cost import COST_BY_BATCH, HARDWARE_COST, TRAINING_COST
 from accelbench.report.charts.distribution import DISTRIBUTION
 from accelbench.report.charts.pareto import PARETO
 from accelbench.report.charts.roofline import ROOFLINE
@@ -32,6 +33,7 @@ CHARTS: Mapping[str, Chart] = {
         *(HARDWARE_LATENCY, HARDWARE_THROUGHPUT, HARDWARE_MEMORY),
         *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH),
         *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),
+        *(HARDWARE_COST, COST_BY_BATCH, TRAINING_COST),
         *(DISTRIBUTION, COLD_WARM, PARETO, ROOFLINE, TREND, COMPATIBILITY),
     )
 }

@@ -79,7 +79,8 @@ def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
     return len(places), len(points), -int(points[0].row.get("batch_size") or 0)
 
 
-def _drawn(subject: Subject, asked: Comparison) -> Drawn | None:
+def bars_of(subject: Subject, asked: Comparison) -> Drawn | None:
+    """A bar for each place of an axis, a panel for each model; None where nothing is beside."""
     timed = [one for one in subject.points if one.timed and asked.figure(one)]
     found = beside_each_other(timed, asked.axis)
     if not found:
@@ -180,7 +181,7 @@ def _chart(
     name: str, title: str, answers: str, needs: str, axis: str, figure: Figure, said: str
 ) -> Chart:
     asked = Comparison(AXES[axis], figure, said, more_is_better=said.endswith("items/s"))
-    return Chart(name, title, answers, needs, lambda subject: _drawn(subject, asked))
+    return Chart(name, title, answers, needs, lambda subject: bars_of(subject, asked))
 
 
 _LATENCY = "latency of a batch, ms"

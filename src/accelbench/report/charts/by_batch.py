@@ -44,7 +44,8 @@ class _Line:
         return values(self.points[0].row, ALIKE)
 
 
-def _drawn(subject: Subject, figure: Figure, title: str) -> Drawn | None:
+def lines_of(subject: Subject, figure: Figure, title: str) -> Drawn | None:
+    """A line for each way of running, along its batches; None where nothing has two."""
     known = [one for one in subject.points if one.row.get("batch_size") and figure(one)]
     lines = _lines([one for one in known if one.timed])
     if not lines:
@@ -181,7 +182,7 @@ def _chart(quantity: str, name: str, answers: str, needs: str, figure: Figure, t
         f"{quantity} against batch size",
         answers,
         needs,
-        lambda subject: _drawn(subject, figure, title),
+        lambda subject: lines_of(subject, figure, title),
     )
 
 

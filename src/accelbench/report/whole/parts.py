@@ -20,6 +20,7 @@ from accelbench.report.charts.chart import Picture, Subject, picture
 from accelbench.report.charts.words import told
 from accelbench.report.matrix import mark
 from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
+from accelbench.report.whole.costs import costs
 
 #: More lines of what a chart shows are in the database, and in `db export`.
 _MOST_DRAWN = 200
@@ -40,6 +41,7 @@ def report(known: Known, title: str = "accelbench report") -> Report:
     sections = [
         Section("Summary", [Text(summary(known.subject.rows, known.subject.points), listed=True)]),
         _results(known),
+        *costs(known.subject),
         *_charts(known.subject),
         *_matrix(known.subject.matrix),
         _verification(known),

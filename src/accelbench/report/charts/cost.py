@@ -1,0 +1,87 @@
+"""What figures cost, by the user's prices: beside each other, along batches, in training. Pure.
+
+Bars and lines are those of the other charts. Amounts are in the currency of the prices, and below
+the title stands what an hour costs, and what has no price.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from accelbench.analysis.cost_words import cost_notes
+from accelbench.analysis.costs import PRICE, items_of
+from accelbench.analysis.points import Point, Span
+from accelbench.analysis.questions import AXES
+from accelbench.report.charts.along import Comparison, bars_of
+from accelbench.report.charts.by_batch import lines_of
+from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.phrases import emulated, safe
+
+#: One step costs next to nothing, and an axis of that is read by nobody.
+_STEPS = 1_000_000
+
+
+def _beside(subject: Subject) -> Drawn | None:
+    asked = Comparison(AXES["hardware"], lambda one: one.cost, _title(subject))
+    return _told(subject, bars_of(subject, asked))
+
+
+def _along_batches(subject: Subject) -> Drawn | None:
+    drawn = lines_of(subject, lambda one: one.cost, _title(subject))
+    if drawn is None:
+        return None
+    stand_ins = emulated(sum(not one.timed for one in subject.points))
+    return _told(subject, replace(drawn, notes=[*drawn.notes, *stand_ins]))
+
+
+def _of_training(subject: Subject) -> Drawn | None:
+    title = f"cost of a million training steps, {subject.sign.strip()}"
+    return _told(subject, bars_of(subject, Comparison(AXES["hardware"], _steps, title)))
+
+
+def _steps(point: Point) -> Span | None:
+    one = point.step_cost
+    if one is None:
+        return None
+    low, high = (None if end is None else end * _STEPS for end in (one.low, one.high))
+    return Span(one.value * _STEPS, low, high)
+
+
+def _title(subject: Subject) -> str:
+    """What a million is of, where all figures count the same."""
+    counted = {items_of(one.row) for one in subject.points if one.cost}
+    items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
+    return f"cost of a million {items}, {subject.sign.strip()}"
+
+
+def _told(subject: Subject, drawn: Drawn | None) -> Drawn | None:
+    """With the prices of what is drawn, and with what has none."""
+    if drawn is None:
+        return None
+    shown = [row for one in drawn.points for row in one.rows]
+    bare = [row for row in subject.rows if PRICE not in row]
+    notes = [safe(one, 300) for one in cost_notes([*shown, *bare], subject.prices)]
+    return replace(drawn, notes=[*notes, *drawn.notes])
+
+
+HARDWARE_COST = Chart(
+    "hardware-cost",
+    "Hardware: cost",
+    "what a million items cost on each platform",
+    "a model on two platforms that have a price (--prices)",
+    _beside,
+)
+COST_BY_BATCH = Chart(
+    "cost-by-batch",
+    "Cost against batch size",
+    "how much cheaper a larger batch makes an item",
+    "a model at two batch sizes on a platform that has a price (--prices)",
+    _along_batches,
+)
+TRAINING_COST = Chart(
+    "training-cost",
+    "Training: cost",
+    "what training steps cost on each platform",
+    "a model trained on two platforms that have a price (--prices)",
+    _of_training,
+)

@@ -1,0 +1,140 @@
+"""The section of a report that says what figures cost, and by which prices. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from accelbench.analysis.cost_words import amount, cost_notes, has_costs, money
+from accelbench.analysis.costs import PRICE, Price, items_of
+from accelbench.analysis.points import Point, Span
+from accelbench.analysis.questions import Key, values
+from accelbench.report.charts.chart import Subject
+from accelbench.report.charts.words import ALIKE, PLACE, told
+from accelbench.report.whole.contents import Block, Section, Table, Text
+
+#: More models than this are told of in the table alone.
+_MOST_MODELS = 12
+#: A longer table is shown where somebody opens it.
+_MOST_OPEN = 40
+#: Other places whose cheapest is told beside the cheapest of all.
+_OTHERS = 3
+COMPUTED = (
+    (
+        "A million items cost the price of an hour ÷ 3,600 ÷ items a second × 1,000,000; a training"
+        " step costs the price of an hour ÷ 3,600 × its seconds, by the mean of all steps. What"
+        " an item is stands in the table: an inference, or an image, a token, a second of sound."
+    ),
+    (
+        "Prices are the user's: the most specific name counts, a machine's before a device's before"
+        " a platform's. A device's or a platform's price is of one device, so several cost several"
+        " times as much; a machine's is of the whole machine. The interval is that of the"
+        " throughput, as a price has none."
+    ),
+    (
+        "The device is taken to be busy all the time: what stands idle, storage, transfer and"
+        " whoever runs it are not in the figure. What is emulated, predicted or simulated has no"
+        " cost."
+    ),
+)
+
+
+def costs(subject: Subject) -> Iterable[Section]:
+    """The section; none where nobody gave a price and no result says its own cost."""
+    notes = cost_notes(subject.rows, subject.prices)
+    if not has_costs(subject.rows):
+        if notes:
+            yield Section("Cost", [Text(notes)])
+        return
+    priced = [one for one in subject.points if one.cost or one.step_cost]
+    blocks: list[Block] = [
+        Text(cheapest(priced, subject.sign), listed=True),
+        _table(priced, subject.sign),
+        Text([*notes, *COMPUTED]),
+    ]
+    yield Section("Cost", blocks)
+
+
+def cheapest(priced: Sequence[Point], sign: str) -> list[str]:
+    """Of each model what is cheapest, and the cheapest of other places: sentences."""
+    asked: dict[Key, list[Point]] = {}
+    for one in priced:
+        if one.cost is not None:
+            asked.setdefault((one.machine, *values(one.row, ALIKE)), []).append(one)
+    best: dict[Key, list[Point]] = {}
+    for several in asked.values():  # of one model the work that was done in most ways
+        key = values(several[0].row, ("model", "mode"))
+        best[key] = max(best.get(key, []), several, key=len)
+    return [_cheapest(several, sign) for several in list(best.values())[:_MOST_MODELS]]
+
+
+def _cheapest(several: Sequence[Point], sign: str) -> str:
+    names = told(several, always=(PLACE,), longest=60)
+    ordered = sorted(zip(several, names.apart, strict=True), key=lambda one: _value(one[0].cost))
+    first, way = ordered[0]
+    places: dict[Key, str] = {}
+    for one, name in ordered:
+        place = values(one.row, ("hardware", "device_name"))
+        places.setdefault(place, f"{name} {sign}{money(_value(one.cost))}")
+    others = list(places.values())[1:]
+    beside = f"; elsewhere {', '.join(others[:_OTHERS])}" if others else ""
+    row = first.row
+    return (
+        f"{row.get('model')}, {row.get('mode')}: cheapest is {way},"
+        f" {sign}{money(_value(first.cost))} for a million {items_of(row)}{beside}."
+        f"{_unsure(ordered)}"
+    )
+
+
+def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
+    """What is said where launches do not tell the cheapest from the next."""
+    if len(ordered) < 2:
+        return ""
+    (first, _), (second, name) = ordered[:2]
+    if min(len(first.rows), len(second.rows)) < 2 or first.cost is None or second.cost is None:
+        return " Of one launch, so that nobody knows how sure it is."
+    if (first.cost.high or 0.0) < (second.cost.low or 0.0):
+        return ""
+    return f" Launches do not tell it from {name}."
+
+
+def _value(span: Span | None) -> float:
+    return span.value if span is not None else float("inf")
+
+
+def _table(priced: Sequence[Point], sign: str) -> Table:
+    """Every cell that has a cost, the cheapest of a model first."""
+    ordered = sorted(priced, key=_place)
+    names = told(ordered, always=("model",), longest=72).apart
+    mark = sign.strip()
+    headers = (
+        *("cell", "figures", f"{mark} for a million", "of", "95 % interval"),
+        *(f"{mark} a training step", f"{mark} an hour", "priced as"),
+    )
+    folded = len(ordered) > _MOST_OPEN
+    rows = [[name, *_cell(one)] for one, name in zip(ordered, names, strict=True)]
+    return Table(headers, rows, frozenset({2, 4, 5, 6}), "Every cell that has a price", folded)
+
+
+def _place(point: Point) -> tuple[str, str, float]:
+    return str(point.row.get("model")), str(point.row.get("mode")), _value(point.cost)
+
+
+def _cell(point: Point) -> list[str]:
+    cost, step = point.cost, point.step_cost
+    price: Price | None = point.row.get(PRICE)
+    known = cost is not None and cost.low is not None and cost.high is not None
+    return [
+        point.kind,
+        money(cost.value) if cost else "n/a",
+        items_of(point.row),
+        f"{money(cost.low)} to {money(cost.high)}" if cost and known else "",
+        money(step.value) if step else "",
+        amount(price.per_hour, "") if price else "n/a",
+        _priced_as(price),
+    ]
+
+
+def _priced_as(price: Price | None) -> str:
+    if price is None:
+        return "its own figure"
+    return price.name if price.devices == 1 else f"{price.devices} × {price.name}"
