@@ -20,5 +20,6 @@ def command(
     """Makes a command by its name, in an empty folder and on a terminal of 80 columns."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ACCELBENCH_DB", raising=False)
+    monkeypatch.delenv("ACCELBENCH_PRICES", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return partial(Command, monkeypatch=monkeypatch, capsys=capsys)

@@ -91,7 +91,7 @@ def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
         return ""
     (first, _), (second, name) = ordered[:2]
     if min(len(first.rows), len(second.rows)) < 2 or first.cost is None or second.cost is None:
-        return " Of one launch, so that nobody knows how sure it is."
+        return " A single launch does not show how sure it is."
     if (first.cost.high or 0.0) < (second.cost.low or 0.0):
         return ""
     return f" Launches do not tell it from {name}."
