@@ -27,7 +27,7 @@ import duckdb
 import scale
 from keeping import keep, verdict
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report" / "dashboard"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
 
 from chrome import Chrome, program
 

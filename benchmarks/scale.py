@@ -82,17 +82,23 @@ class Asked:
     bare: str
 
 
-def synthesised(tidy: Sequence[Path], results: int, folder: Path) -> Path:
+def synthesised(
+    tidy: Sequence[Path],
+    results: int,
+    folder: Path,
+    runs: int = _RUNS,
+    launches: int = _LAUNCHES,
+) -> Path:
     """A file of so many results."""
     path = folder / "results.parquet"
     queries = " UNION ALL BY NAME ".join(parquet.tidy(one, Source("scale")) for one in tidy)
-    times = _RUNS * _LAUNCHES
+    times = runs * launches
     con = duckdb.connect()
     con.execute(
         _SYNTHESIS.format(
             queries=queries,
-            launches=_LAUNCHES,
-            runs=_RUNS,
+            launches=launches,
+            runs=runs,
             most=-(-results // times),
             times=times,
             path=path,

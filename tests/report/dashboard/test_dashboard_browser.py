@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chrome import Chrome, program
+from barriers import barriers, hosts
+from chrome import Chrome
 from dashboard_world import begin, result, served
 
 from accelbench.core.facts import RESULT, Fact
-from accelbench.runtimes.browser.assets import fetch, folder_of
-from accelbench.runtimes.browser.pins import Package
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
-#: What finds barriers. Its licence is not ours: it is fetched for the tests and kept nowhere else.
-AXE = Package(
-    "axe-core",
-    "4.14.1",
-    "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
-    {"package/axe.min.js": "axe.min.js"},
-    "MPL-2.0",
-)
 PAGES = (
     "/",
     "/?status=ok&sort=-latency",
@@ -34,22 +24,6 @@ PAGES = (
     "/runs",
 )
 TAB, ENTER, SPACE = ("Tab", 9, ""), ("Enter", 13, "\r"), (" ", 32, " ")
-
-
-@pytest.fixture(scope="module")
-def tab() -> Iterator[Chrome]:
-    where = program()
-    if where is None:
-        pytest.skip("no Chromium is here: accelbench setup browser --with-chromium")
-    with Chrome(where) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    if not folder_of(AXE).is_dir() and shutil.which("npm") is None:
-        pytest.skip("axe-core is fetched with npm, which is not here")
-    return (fetch(AXE) / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -89,20 +63,6 @@ def seen_whole(tab: Chrome) -> None:
         "Promise.all([...document.images].map((one) => { one.loading = 'eager';"
         " return one.decode(); })).then(() => 1)"
     )
-
-
-def hosts(tab: Chrome) -> set[str]:
-    """Whom the page asked for anything; a browser draws its own signs from data."""
-    return {"/".join(one.split("/")[:3]) for one in tab.asked() if not one.startswith("data:")}
-
-
-def barriers(tab: Chrome, axe: str) -> list[str]:
-    tab.js(f"{axe}; 1")
-    found: list[str] = tab.js(
-        "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations"
-        ".map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`))"
-    )
-    return found
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

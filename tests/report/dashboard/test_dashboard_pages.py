@@ -4,11 +4,14 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
+from dashboard_world import result, store, visitor
 from starlette.testclient import TestClient
 
 from accelbench.report.charts import CHARTS
+from accelbench.store.database import Database
 
 
 def keys(page: str) -> list[str]:
@@ -55,7 +58,7 @@ def test_the_overview_says_what_there_is(site: TestClient) -> None:
     assert len(keys(page)) == 8
 
 
-def test_a_cell_is_the_newest_run_by_the_median_of_its_launches(site: TestClient) -> None:
+def test_a_cell_is_the_newest_run_by_the_middle_of_its_launches(site: TestClient) -> None:
     (found,) = [
         row
         for row in csv.DictReader(io.StringIO(site.get("/cells.csv").text))
@@ -166,6 +169,15 @@ def test_a_cell_tells_everything_behind_it(site: TestClient) -> None:
         "since 2026-01-05 03:04, commit 0123456789",
     ):
         assert words in said
+
+
+def test_what_all_launches_were_warned_of_is_said_once(tmp_path: Path) -> None:
+    database = Database(tmp_path / "w.duckdb")
+    database.ensure()
+    store(database, "r", *(result(launch=n, warnings=["few iterations"]) for n in range(5)))
+    site = visitor(database)
+    (key,) = keys(site.get("/").text)
+    assert text(site.get(f"/cell/{key}").text).count("few iterations") == 1
 
 
 def test_a_failed_cell_says_why_and_what_to_do(site: TestClient) -> None:

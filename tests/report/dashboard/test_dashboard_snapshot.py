@@ -10,6 +10,7 @@ from dashboard_world import OTHER, result, store, visitor
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
+from accelbench.measure.launches import typical
 from accelbench.report.dashboard import keeper as keeping
 from accelbench.report.dashboard.asked import Asked, asked
 from accelbench.report.dashboard.keeper import Keeper
@@ -40,6 +41,22 @@ def test_the_newest_run_is_the_cell_whatever_the_order(database: Database) -> No
     assert (cell["latency"], cell["run_id"], cell["runs"]) == (2.0, "a", 3)
 
 
+def test_the_middle_of_launches_is_the_one_that_every_table_shows(database: Database) -> None:
+    times = (1.0, 2.0, 32.0)
+    store(
+        database,
+        "a",
+        *(
+            result(launch=n, latency_p50_ms=ms, throughput=1000 / ms, memory_peak_mb=100.0 * ms)
+            for n, ms in enumerate(times)
+        ),
+    )
+    (cell,) = cells(database)
+    assert cell["latency"] == pytest.approx(typical(times))  # 4.0, where the median is 2.0
+    assert cell["throughput"] == pytest.approx(250.0)
+    assert cell["memory"] == pytest.approx(400.0)
+
+
 def test_one_that_failed_among_launches_is_counted_and_not_averaged(database: Database) -> None:
     store(
         database,
@@ -50,7 +67,7 @@ def test_one_that_failed_among_launches_is_counted_and_not_averaged(database: Da
     )
     (cell,) = cells(database)
     assert (cell["status"], cell["launches"], cell["answered"]) == ("ok", 3, 2)
-    assert cell["latency"] == 2.0
+    assert cell["latency"] == pytest.approx(3**0.5)
 
 
 def test_a_failure_is_overtaken_by_a_later_success_of_the_same(database: Database) -> None:

@@ -19,7 +19,9 @@ def safe(text: Any, longest: int = _LONGEST) -> str:
     A picture is text of somebody's in an XML file: a zero byte would break it, and U+202E would
     turn what stands beside it round.
     """
-    plain = "".join("\ufffd" if unicodedata.category(one)[0] == "C" else one for one in str(text))
+    plain = str(text)
+    if not plain.isprintable():
+        plain = "".join("\ufffd" if unicodedata.category(one)[0] == "C" else one for one in plain)
     if len(plain) <= longest:
         return plain
     head = longest // 2

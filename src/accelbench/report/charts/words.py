@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from accelbench.analysis.points import Point
@@ -45,6 +46,7 @@ _NOISE = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)  # asked for every mark of every picture, of a handful of devices
 def short_device(name: str) -> str:
     """RTX 4090 for NVIDIA GeForce RTX 4090; the whole name where nothing else is left."""
     return " ".join(_NOISE.sub(" ", name).split()) or name
@@ -120,12 +122,16 @@ def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, An
     for one in among:
         if one.row.get("device_name"):
             devices.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
-    several = {platform for platform, names in devices.items() if len(names) > 1}
+    several = {
+        platform: Counter(map(short_device, names))
+        for platform, names in devices.items()
+        if len(names) > 1
+    }
     alone = len({_platform(one) for one in among}) == 1
     return [
         {
             **one.row,
-            PLACE: _place(one, devices, alone) if _platform(one) in several else _platform(one),
+            PLACE: _place(one, several, alone) if _platform(one) in several else _platform(one),
             "machine": one.machine.split(" (")[0],
             "kind": one.kind,
         }
@@ -133,11 +139,10 @@ def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, An
     ]
 
 
-def _place(point: Point, devices: Mapping[str, set[str]], alone: bool) -> str:
+def _place(point: Point, several: Mapping[str, Mapping[str, int]], alone: bool) -> str:
     name = str(point.row.get("device_name") or _platform(point))
-    others = devices[_platform(point)]
     short = short_device(name)
-    if [short_device(other) for other in others].count(short) > 1:
+    if several[_platform(point)].get(short, 0) > 1:
         short = name
     return short if alone else f"{_platform(point)} {short}"
 

@@ -173,6 +173,11 @@ def history_of(
     return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
 
 
+def warned(rows: Sequence[Row]) -> list[str]:
+    """What launches were warned of, each once: all of a run are often warned of the same."""
+    return list(dict.fromkeys(str(one) for row in rows for one in row.get("warnings") or ()))
+
+
 def why_empty(rows: Sequence[Row]) -> dict[str, str]:
     """Each column that is empty in some launch, and why."""
     found: dict[str, str] = {}

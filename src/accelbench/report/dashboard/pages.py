@@ -68,6 +68,7 @@ class Pages:
             run=run,
             machine=machine,
             empty=details.why_empty(rows),
+            warned=details.warned(rows),
             beside=cells.beside(snapshot, cell),
             series=[document(one) for one in series],
             of_it=Asked(cells=(cell["key"],)),

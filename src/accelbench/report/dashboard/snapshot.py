@@ -37,20 +37,19 @@ _SAID = tuple(
 #: What only those of its launches say that came so far.
 _SAID_BY_SOME = ("throughput_unit", "quality", "verification", "reason")
 _NEEDED = (
-    *(*_SAID, *_SAID_BY_SOME),
-    *("result_id", "run_id", "case_id", "series_key", "status", "provenance", "emulated"),
-    *("options", "conditions", "started_at", "latency_p50_ms", "latency_mean_ms", "throughput"),
-    *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds"),
+    *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
+    *(*_SAID_BY_SOME, "latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
+    *("batch_size", "sample_count", "warnings", "workarounds"),
 )
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
 #: else measured it — is told apart by all that was asked. An import brings figures of many versions
 #: at once: each is a cell of its own, as in every chart.
 _ROWS = """
-SELECT {columns}, machine,
+SELECT {columns}, fact_result.rowid AS place, machine,
     coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
     CASE WHEN provenance = 'imported' THEN conditions::VARCHAR END AS versions,
     CASE WHEN run_id LIKE 'import-%' THEN started_at END AS brought
-FROM benchmark_results LEFT JOIN ran USING (run_id)
+FROM fact_result LEFT JOIN ran USING (run_id)
 WHERE model IS NOT NULL AND status IS NOT NULL {of_runs}
 """
 #: By few columns, as all results are looked through for it.
@@ -64,26 +63,33 @@ SELECT {identity_new}, arg_max(run_id, coalesce(moment, 'epoch'::TIMESTAMP)) AS 
     arg_max(brought, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_brought, count(*) AS runs
 FROM run GROUP BY ALL
 """
+#: First by what tells launches apart, then what they have in common from the first of them: to take
+#: forty columns along through the grouping costs as much again.
 _CELLS = """
+WITH cell AS (
+    SELECT
+        {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
+        {said_by_some},
+        CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
+        count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
+        sum(sample_count) AS samples,
+        {typical_latency} AS latency,
+        min(latency) FILTER ({timed}) AS latency_low,
+        max(latency) FILTER ({timed}) AS latency_high,
+        {typical_rate} AS throughput,
+        {typical_memory} AS memory,
+        max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
+        max(started_at) AS moment,
+        list(result_id) AS results
+    FROM (SELECT *, {latency} AS latency, {rate} AS rate FROM ({rows})) JOIN newest ON {same}
+    GROUP BY series_key, {identity}, run_id
+)
 SELECT
     substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
-    series_key, {identity}, run_id, first(case_id) AS case_id, first(runs) AS runs,
-    {said},
-    first(options)::VARCHAR AS options,
-    CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
-    CASE WHEN provenance = 'measured' AND emulated THEN 'emulated' ELSE provenance END AS kind,
-    count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
-    sum(sample_count) AS samples,
-    median(latency) FILTER ({timed}) AS latency,
-    min(latency) FILTER ({timed}) AS latency_low,
-    max(latency) FILTER ({timed}) AS latency_high,
-    median(rate) FILTER ({timed}) AS throughput,
-    median(memory_peak_mb) FILTER (status = 'ok') AS memory,
-    max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
-    max(started_at) AS moment,
-    list(result_id) AS results
-FROM (SELECT *, {latency} AS latency, {rate} AS rate FROM ({rows})) JOIN newest ON {same}
-GROUP BY series_key, {identity}, run_id
+    cell.* EXCLUDE (place), {said}, case_id, options::VARCHAR AS options,
+    CASE WHEN cell.provenance = 'measured' AND cell.emulated THEN 'emulated'
+        ELSE cell.provenance END AS kind
+FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
 """
 #: Times of a stand-in for a device mean nothing, and are no cell's figures.
 _TIMED = "status = 'ok' AND NOT coalesce(emulated, false)"
@@ -151,7 +157,7 @@ def taken(database: Database, at: str) -> Snapshot:
         # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
         con.execute(_RAN, [list(machines), [ids[one] for one in machines.values()]])
         ran = con.sql("FROM ran").to_arrow_table()
-        there = set(columns_of(con, "benchmark_results"))
+        there = set(columns_of(con, "fact_result"))
         con.execute(_newest(there))
         runs_of_cells = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
         cells = con.sql(_cells(there, [run for (run,) in runs_of_cells])).to_arrow_table()
@@ -194,24 +200,36 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
         latency=_FIGURES["latency"],
         rate=_FIGURES["throughput"],
         timed=_TIMED,
+        typical_latency=_typical("latency", _TIMED),
+        typical_rate=_typical("rate", _TIMED),
+        typical_memory=_typical("memory_peak_mb", "status = 'ok'"),
         identity=", ".join(_IDENTITY),
         identity_text=", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
-        said=", ".join(
-            f'{"any_value" if name in _SAID_BY_SOME else "first"}("{name}") AS "{name}"'
-            for name in (*_SAID, *_SAID_BY_SOME)
-        ),
+        said_by_some=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID_BY_SOME),
+        said=", ".join(f'"{name}"' for name in _SAID),
+        there=", ".join(_or_null(name, there) for name in (*_SAID, "case_id", "options")),
         same=" AND ".join(
             f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_id", "brought")
         ),
     )
 
 
+def _typical(column: str, of: str) -> str:
+    """The middle of launches, as everywhere: their geometric mean (`measure.launches.typical`)."""
+    known = f"CASE WHEN {of} AND {column} > 0 THEN {column} END"
+    # Of alike figures it is that figure, to the last digit.
+    return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
+
+
+def _or_null(name: str, there: set[str]) -> str:
+    """A column; an older version's store lacks the newest."""
+    return f'"{name}"' if name in there else f'NULL AS "{name}"'
+
+
 def _rows(columns: Sequence[str], there: set[str], of_runs: str = "") -> str:
-    """Results with what tells cells apart; an older version's store lacks the newest columns."""
+    """Results with what tells cells apart."""
     return _ROWS.format(
-        columns=", ".join(
-            f'"{name}"' if name in there else f'NULL AS "{name}"' for name in dict.fromkeys(columns)
-        ),
+        columns=", ".join(_or_null(name, there) for name in dict.fromkeys(columns)),
         asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
         of_runs=of_runs,
     )

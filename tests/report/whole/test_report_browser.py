@@ -1,0 +1,58 @@
+"""The report in a real browser, from the disk: no complaints, nobody left out, nothing fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from barriers import barriers, hosts
+from chrome import Chrome
+from dashboard_world import HOSTILE
+from typer.testing import CliRunner
+
+from accelbench.cli.main import app
+from accelbench.store.database import Database
+
+
+def made(database: Database, folder: Path, *more: str) -> str:
+    """The address of a report of a database."""
+    file = folder / "report.html"
+    words = ["report", "--db", str(database.path), "--output", str(file), *more]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    return file.as_uri()
+
+
+@pytest.fixture(scope="module")
+def address(stored: Database, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return made(stored, tmp_path_factory.mktemp("report"), "--machine", "lab")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("wide", [1280, 400])
+def test_the_report_leaves_nobody_out_complains_of_nothing_and_asks_nobody(
+    tab: Chrome, axe: str, address: str, scheme: str, wide: int
+) -> None:
+    tab.look(scheme, wide)
+    tab.go(address)
+    assert tab.js("document.querySelectorAll('figure svg').length") >= 8
+    assert tab.complaints() == []
+    assert barriers(tab, axe) == []
+    assert hosts(tab) == {"file://"}
+    over = tab.js("document.documentElement.scrollWidth - window.innerWidth")
+    assert over <= 0, f"{over} px too wide"
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_a_report_of_hostile_names_is_text(
+    tab: Chrome, axe: str, stored_badly: Database, tmp_path: Path, number: int
+) -> None:
+    """Each machine of that database has one of the names, in everything that somebody chose."""
+    tab.look()
+    tab.go(made(stored_badly, tmp_path, "--run", f"h{number}"))
+    assert tab.js("document.querySelectorAll('figure svg').length") >= 1
+    assert tab.js("document.querySelectorAll('script, iframe, object, a[onclick]').length") == 0
+    assert tab.happened("Page.javascriptDialogOpening") == []
+    assert tab.complaints() == []
+    assert hosts(tab) == {"file://"}
+    assert barriers(tab, axe) == []
