@@ -28,7 +28,7 @@ CARD = {"hardware": "cuda", "device_name": "NVIDIA H200", "device_fingerprint": 
 
 def priced(per_hour: dict[str, float], **changes: Any) -> tuple[str, float, str] | None:
     found = price_of(row(**changes), Prices(per_hour), LAB)
-    return found and (found.name, found.per_hour, found.covers)
+    return None if found is None else (found.name, found.per_hour, found.covers)
 
 
 def test_an_hour_s_price_over_what_an_hour_brings() -> None:
@@ -172,10 +172,11 @@ def test_notes_name_prices_and_what_has_none() -> None:
 def test_a_file_that_is_of_nothing_here_says_what_is_and_what_was_meant() -> None:
     prices = Prices({"H200": 2.5})
     rows = with_costs([row(**CARD)], prices, {})
-    assert nothing_priced(rows, prices) == [
+    (said,) = nothing_priced(rows, prices)
+    assert said == (
         "No price of prices.json is of what is here: it has H200; here are NVIDIA H200 (cuda)."
         " Did you mean NVIDIA H200?"
-    ]
+    )
     assert nothing_priced(with_costs([row()], Prices({"cpu": 1.0}), {}), Prices({"cpu": 1.0})) == []
     assert nothing_priced([], prices) == []
 

@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_read(file: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         read_prices(file)
     file.write_bytes(b'{"per_hour": {"\xff": 1}}')
-    with pytest.raises(UsageError, match="no text in UTF-8|not text in UTF-8"):
+    with pytest.raises(UsageError, match="not text in UTF-8"):
         read_prices(file)
 
 

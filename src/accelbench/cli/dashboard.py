@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -37,6 +38,7 @@ def dashboard(
         help=f"What visitors have to know; `new` makes one. Else ${TOKEN_VARIABLE}.",
     ),
     opened: bool = typer.Option(False, "--open/--no-open", help="Open it in the browser."),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     db: Path | None = typer.Option(
         None, "--db", help="The database or the lake; else $ACCELBENCH_DB, else here."
     ),
@@ -56,8 +58,9 @@ def dashboard(
             f"{host} can be reached by others, who have to know a token.",
             f"--token new makes one; ${TOKEN_VARIABLE} gives one of yours.",
         )
+    given = prices_at(prices)
     database = _filled(db or db_path)
-    keeper = Keeper(database, _refill(database))
+    keeper = Keeper(database, _refill(database), prices=given)
     keeper.begin()  # the store is read while everything else is imported
     from accelbench.report.dashboard import serve
     from accelbench.report.dashboard.app import application

@@ -36,6 +36,7 @@ ORDERS: Mapping[str, str] = {
     "latency": "latency",
     "throughput": "throughput",
     "memory": "memory",
+    "cost": "cost_per_million",
     "launches": "launches",
     "date": "moment",
 }

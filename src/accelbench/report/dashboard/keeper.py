@@ -15,6 +15,7 @@ from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
 
 if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
     from accelbench.report.dashboard.snapshot import Snapshot
     from accelbench.store.database import Database
 
@@ -34,14 +35,17 @@ class Keeper:
         database: Database,
         refill: Callable[[], object] | None = None,
         refill_seconds: float = 60.0,
+        prices: Prices | None = None,
     ) -> None:
         """
         Args:
             database: the store.
             refill: what brings in what others gave to a lake; a database's own runs fill it.
             refill_seconds: how long to wait from one such to the next.
+            prices: by which cells are told what they cost.
         """
         self.database = database
+        self.prices = prices
         self._refill, self._refill_seconds = refill, refill_seconds
         self._lock = threading.Lock()
         self._there = threading.Event()
@@ -104,7 +108,7 @@ class Keeper:
                 self._refill()
             mark = self._looks()  # before: what changes meanwhile is seen the next time
             if mark != self._mark or self._newest is None:
-                self._newest = taken(self.database, utc_now())
+                self._newest = taken(self.database, utc_now(), self.prices)
                 self._mark = mark
             self._trouble = None
         except AccelbenchError as error:

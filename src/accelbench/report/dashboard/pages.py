@@ -17,6 +17,7 @@ from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, Asked
 from accelbench.report.dashboard.comparing import beside
 from accelbench.report.dashboard.pictures import MOST_CELLS, chart_of
+from accelbench.report.dashboard.priced import spent_of
 from accelbench.report.dashboard.site import NotThereError, Site
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.report.history import document
@@ -67,6 +68,7 @@ class Pages:
             rows=rows,
             run=run,
             machine=machine,
+            spent=spent_of(rows, snapshot.prices, machine),
             empty=details.why_empty(rows),
             warned=details.warned(rows),
             beside=cells.beside(snapshot, cell),

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from accelbench.analysis.costs import with_costs
 from accelbench.analysis.history import Series
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
+from accelbench.exchange.prices import Prices
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Roof, Subject, picture
 from accelbench.report.charts.compatibility import COMPATIBILITY
@@ -37,8 +39,8 @@ T = TypeVar("T")
 class Pictures:
     """What was drawn of a store, by snapshot and address."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, prices: Prices | None = None) -> None:
+        self._database, self._prices = database, prices
         self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._lock = threading.Lock()
         #: One picture at a time: each takes a processor whole.
@@ -87,16 +89,15 @@ class Pictures:
         else:
             chosen = cells.drawn(snapshot, asked, MOST_CELLS)
         ids = [str(key) for one in chosen for key in one["results"]]
-        rows = details.rows_of(self._database, ids)
+        read = details.rows_of(self._database, ids)
         ran = {str(one["run_id"]): one["machine"] for one in chosen}
         several = len({one["machine"] for one in chosen}) > 1
-        machines = {
-            run: str(snapshot.machines[place]) if place in snapshot.machines else ""
-            for run, place in ran.items()
-        }
+        known = {run: snapshot.machines[m] for run, m in ran.items() if m in snapshot.machines}
+        machines = {run: str(known.get(run, "")) for run in ran}
+        rows = with_costs(read, self._prices, known)
         found = points(rows, machines if several else {})
         here = "" if several else next(iter(machines.values()), "")
-        return chosen, rows, Subject(found, machine=here)
+        return chosen, rows, Subject(found, machine=here, rows=rows, prices=self._prices)
 
     def _roofs(self, rows: Sequence[Mapping[str, Any]]) -> list[Roof]:
         """What was measured of the devices; of others their makers' documents."""

@@ -51,7 +51,7 @@ class Site:
         self.database = database
         self.keeper = keeper
         self.journals = Journals(database.journals)
-        self.pictures = Pictures(database)
+        self.pictures = Pictures(database, keeper.prices)
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
             autoescape=True,

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.core.columns import ASKED
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.dashboard.asked import FACETS
+from accelbench.report.dashboard.priced import add_costs
 from accelbench.store.duck import connect, quoted
 from accelbench.store.schema import columns_of
 
@@ -29,7 +31,7 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 _SAID = tuple(
     dict.fromkeys(
         (
-            *("family", "architecture", "model_size", "parameters", "device"),
+            *("family", "architecture", "model_size", "parameters", "device", "device_fingerprint"),
             *(name for name in ASKED if name != "options"),
         )
     )
@@ -39,7 +41,7 @@ _SAID_BY_SOME = ("throughput_unit", "quality", "verification", "reason")
 _NEEDED = (
     *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
     *(*_SAID_BY_SOME, "latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
-    *("batch_size", "sample_count", "warnings", "workarounds"),
+    *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
 )
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
 #: else measured it — is told apart by all that was asked. An import brings figures of many versions
@@ -78,6 +80,7 @@ WITH cell AS (
         max(latency) FILTER ({timed}) AS latency_high,
         {typical_rate} AS throughput,
         {typical_memory} AS memory,
+        {typical_cost} AS own_cost,
         max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
         max(started_at) AS moment,
         list(result_id) AS results
@@ -124,6 +127,8 @@ class Snapshot:
         ran: the id of the machine that each run was on.
         results: how many there are in the store.
         at: when it was taken.
+        prices: by which cells were told what they cost.
+        costed: whether any has a cost.
     """
 
     memory: DuckDBPyConnection
@@ -133,6 +138,13 @@ class Snapshot:
     results: int
     cells: int
     at: str
+    prices: Prices | None = None
+    costed: bool = False
+
+    @property
+    def sign(self) -> str:
+        """What stands before an amount of money."""
+        return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Rows by column name; each question has a connection of its own."""
@@ -146,7 +158,7 @@ class Snapshot:
         return rows
 
 
-def taken(database: Database, at: str) -> Snapshot:
+def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot:
     """A snapshot of a store; the store is open only while it is read."""
     import duckdb
 
@@ -174,11 +186,13 @@ def taken(database: Database, at: str) -> Snapshot:
         memory.execute(f"CREATE TABLE {name} AS FROM {name}_read")
         memory.unregister(f"{name}_read")
     memory.execute(_OVERTAKEN)
+    by_id = {key: one for one, key in ids.items()}
+    costed = add_costs(memory, by_id, prices)
     memory.execute("SET lock_configuration = true")
     ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
-    by_id = {key: one for one, key in ids.items()}
     ran_on = {run: ids[one] for run, one in machines.items()}
-    return Snapshot(memory, _known(memory), by_id, ran_on, int(results), int(count), at)
+    known = _known(memory)
+    return Snapshot(memory, known, by_id, ran_on, int(results), int(count), at, prices, costed)
 
 
 def _newest(there: set[str]) -> str:
@@ -203,6 +217,7 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
         typical_latency=_typical("latency", _TIMED),
         typical_rate=_typical("rate", _TIMED),
         typical_memory=_typical("memory_peak_mb", "status = 'ok'"),
+        typical_cost=_typical("cost_usd", _TIMED),
         identity=", ".join(_IDENTITY),
         identity_text=", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
         said_by_some=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID_BY_SOME),

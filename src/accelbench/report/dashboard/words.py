@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.analysis.cost_words import money
 from accelbench.report.charts.phrases import counted, figure, safe
 from accelbench.report.charts.words import short_device
 
@@ -108,5 +109,6 @@ FILTERS = {
     "title": title,
     "share": share,
     "plain": plain,
+    "money": money,
     "counted": counted,
 }
