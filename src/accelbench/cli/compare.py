@@ -17,7 +17,7 @@ from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import NothingMeasuredError
-from accelbench.cli.stored import columns_there, filled, on_one_machine, rows_of
+from accelbench.cli.stored import filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -87,7 +87,7 @@ def compare(
         where, values, chosen, others = on_one_machine(
             database, filters, machine, held if axis.name == "run" else ()
         )
-        rows = rows_of(database, columns_there(database, _COLUMNS), where, values)
+        rows = rows_of(database, _COLUMNS, where, values)
         labels = _labels(database, rows, axis)
     names = [str(one) for one in others]
     rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.cli.filters import catalogued
-from accelbench.cli.stored import columns_there, marks, of_machine, rows_of, runs_to_judge
+from accelbench.cli.stored import marks, of_machine, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
 
@@ -60,7 +60,7 @@ def subject_in(
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
-        columns = columns_there(database, _COLUMNS)
+        columns = _there(database)
         rows = rows_of(database, columns, of_it + _NEWEST, [*values, *ours])
         rows = with_costs(rows, prices, dict.fromkeys(ours, here))
         found = points(rows, dict.fromkeys(ours, str(here)))
@@ -141,6 +141,13 @@ def _where(filters: Filters) -> tuple[str, list[Any]]:
         parts.append(f"{column} IN ({marks(wanted)})")
         values += wanted
     return " AND ".join(parts), values
+
+
+def _there(database: Database) -> list[str]:
+    """Columns that are there: a database that an older version made lacks the newest."""
+    _, rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    known = {str(name) for (name,) in rows}
+    return [name for name in dict.fromkeys(_COLUMNS) if name in known]
 
 
 def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:

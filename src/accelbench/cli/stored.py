@@ -171,13 +171,6 @@ def on_one_machine(
     return where, [*values, *ours], machine, others
 
 
-def columns_there(database: Database, wanted: Sequence[str]) -> list[str]:
-    """Those of the columns that are there: a store that an older version made lacks the newest."""
-    _, rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
-    known = {str(name) for (name,) in rows}
-    return [name for name in dict.fromkeys(wanted) if name in known]
-
-
 def marks(values: Sequence[Any]) -> str:
     """What stands in SQL for so many parameters."""
     return ", ".join("?" * len(values))
