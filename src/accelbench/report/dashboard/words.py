@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accelbench.report.charts.phrases import counted, figure, safe
+from accelbench.core.nouns import counted
+from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.words import short_device
 
 #: What an empty figure is shown as.
