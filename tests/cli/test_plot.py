@@ -271,3 +271,30 @@ def test_no_file_is_named_by_data(plot: Command, tmp_path: Path) -> None:
     assert {Path(one).stem for one in found["files"]} <= set(CHARTS)
     after = {one for one in tmp_path.parent.rglob("*") if "visualizations" not in one.parts}
     assert {one.name for one in after - before} <= {"results.duckdb.wal", "results.duckdb.lock"}
+
+
+def test_samples_of_several_steps_are_drawn_as_milliseconds_of_one(
+    plot: Command, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    """From a store and from a file alike."""
+    told = {
+        "samples": {"step": [26_000_000, 52_000_000, 39_000_000]},
+        "sampling": {"step": {"timing": "whole", "steps": [26, 26, 26]}},
+        "latency_p50_ms": None,
+        "latency_mean_ms": 1.5,
+        "launch": 0,
+        "case_id": "short",
+    }
+    database = tmp_path / "short.duckdb"
+    store(database, told)
+    file = tmp_path / "short.json"
+    for number, words in enumerate((("--db", database), ("--json-path", file))):
+        if number:
+            code, _, err = command("db")("export", file, "--samples", "--db", database)
+            assert code == 0, err
+        folder = tmp_path / str(number)
+        chart = ("--chart", "latency-distribution", "--format", "html", "--output-dir", folder)
+        code, _, err = plot(*words, *chart)
+        assert code == 0, err
+        page = (folder / "latency-distribution.html").read_text(encoding="utf-8")
+        assert '"ms":2.0' in page.replace(" ", "")

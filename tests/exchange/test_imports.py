@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bodies import body
 from foreign_files import (
     BAD,
     GOOD,
@@ -29,9 +30,11 @@ from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.kinds import KINDS, files_of, kind_of
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
+from accelbench.exchange.result_file import document
 from accelbench.exchange.rows import row_of
 from accelbench.exchange.table_export import export
 from accelbench.store.database import Database
+from accelbench.store.samples import step_samples
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -94,6 +97,25 @@ def test_a_second_import_adds_nothing_wherever_the_file_lies(good: Good, tmp_pat
     assert import_into(database, good.kind, put(tmp_path / "b", good), commit="later") == 0
     assert stored(database) == whole
     assert database.status()["tables"]["benchmark_runs"] == 1
+
+
+def test_what_a_sample_covers_goes_out_and_comes_in_again(tmp_path: Path) -> None:
+    """A sample of 26 steps without that number is 26 times as slow."""
+    told = body(
+        result_id="r1",
+        samples={"step": [26_000_000, 13_000_000]},
+        sampling={"step": {"timing": "whole", "steps": [26, 13]}},
+    )
+    written = tmp_path / "run.json"
+    written.write_text(json.dumps(document({"run_id": "r"}, [told])), encoding="utf-8")
+    database = Database(tmp_path / "a.duckdb")
+    import_into(database, "json", written)
+    assert step_samples(database, ["r1", "none"]) == {"r1": [1.0, 1.0]}
+    path = tmp_path / "out.json"
+    export(path, database.results(samples=True), "json", samples=True)
+    other = Database(tmp_path / "b.duckdb")
+    import_into(other, "json", path)
+    assert other.results(samples=True)[0]["sampling"] == told["sampling"]
 
 
 @each_good

@@ -27,6 +27,9 @@ def test_an_entry_stands_alone_with_its_samples() -> None:
     entry = entry_of({"model": "m", "samples": {"step": [1, 2]}})
     assert entry["samples"] == {"step": [1, 2]}
     assert "samples" not in entry_of({"model": "m"})
+    steps = {"step": {"timing": "whole", "steps": [26, 26]}}
+    assert entry_of({"samples": {"step": [1, 2]}, "sampling": steps})["sampling"] == steps
+    assert entry["sampling"] == {}
     assert "samples" not in row_of({"samples": {"step": [1]}})
 
 

@@ -66,7 +66,7 @@ def test_parquet_keeps_types(tmp_path: Path, rows: list[dict[str, Any]]) -> None
     path = tmp_path / "out.parquet"
     export(path, rows, "parquet", samples=True)
     table = pq.read_table(path)
-    assert table.column_names == [*NAMES, "samples"]
+    assert table.column_names == [*NAMES, "samples", "sampling"]
     read = table.to_pylist()
     assert [one["message"] for one in read] == list(NASTY)
     assert [one["batch_size"] for one in read] == [row["batch_size"] for row in rows]
@@ -80,12 +80,12 @@ def test_no_results_make_an_empty_file_with_its_columns(tmp_path: Path, name: st
     path = tmp_path / f"out.{name}"
     export(path, [], name, samples=True)
     if name == "csv":
-        assert path.read_text() == ",".join([*NAMES, "samples"]) + "\n"
+        assert path.read_text() == ",".join([*NAMES, "samples", "sampling"]) + "\n"
     elif name == "json":
         assert json.loads(path.read_text())["results"] == []
     else:
         read = pq.read_table if name == "parquet" else feather.read_table
-        assert read(path).shape == (0, len(NAMES) + 1)
+        assert read(path).shape == (0, len(NAMES) + 2)
 
 
 @pytest.mark.parametrize("name", list(FORMATS))

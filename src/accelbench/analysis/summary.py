@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from accelbench.analysis.comparison import Compared, compared
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import AXES, Row
+from accelbench.core.nouns import counted
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Quality, Status
 
@@ -34,9 +35,9 @@ def summary(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
 def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     done = [row for row in rows if row.get("status") == Status.OK]
     if not done:
-        return [f"None of {_counted(len(rows), 'result')} came to a figure."]
+        return [f"None of {counted(len(rows), 'result')} came to a figure."]
     kinds = [
-        _counted(len({str(row.get(name)) for row in done}), one, many)
+        counted(len({str(row.get(name)) for row in done}), one, many)
         for name, one, many in (
             ("model", "model", "models"),
             ("hardware", "platform", "platforms"),
@@ -45,7 +46,7 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         )
     ]
     modes = sorted({str(row.get("mode")) for row in done if row.get("mode")})
-    many = f"{_counted(len(points), 'cell')} ({_counted(len(done), 'launch', 'launches')})"
+    many = f"{counted(len(points), 'cell')} ({counted(len(done), 'launch', 'launches')})"
     return [f"{many} of {', '.join(kinds[:-1])} and {kinds[-1]}: {' and '.join(modes)}."]
 
 
@@ -123,22 +124,18 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     told = []
     if unsure:
         told.append(
-            f"{unsure} of {_counted(len(done), 'launch', 'launches')} did not become as steady as"
+            f"{unsure} of {counted(len(done), 'launch', 'launches')} did not become as steady as"
             " asked: noise, time or a fixed number of samples ended them."
         )
     if single:
         told.append(
-            f"{_counted(single, 'cell')} of a single launch: launches differ by 3 to 7 %, which one"
+            f"{counted(single, 'cell')} of a single launch: launches differ by 3 to 7 %, which one"
             " alone does not show. Measure with --launches 5."
         )
     if emulated:
-        told.append(f"{_counted(emulated, 'cell')} ran on a stand-in: such times mean nothing.")
+        told.append(f"{counted(emulated, 'cell')} ran on a stand-in: such times mean nothing.")
     told += [
-        f"{_counted(number, 'cell')} {kind}, nobody measured it here."
+        f"{counted(number, 'cell')} {kind}, nobody measured it here."
         for kind, number in kinds.items()
     ]
     return told
-
-
-def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

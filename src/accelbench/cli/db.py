@@ -28,10 +28,11 @@ from accelbench.cli.imported import (
 )
 from accelbench.cli.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import UsageError
+from accelbench.core.nouns import counted
 from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.run_facts import told as run_told
-from accelbench.exchange.table_export import ENTRIES, FORMATS, counted, format_for, wrote
+from accelbench.exchange.table_export import ENTRIES, FORMATS, format_for, wrote
 from accelbench.exchange.table_export import export as export_table
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError

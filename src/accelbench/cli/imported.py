@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.nouns import counted
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.words import Status
-from accelbench.exchange.table_export import counted
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.reading import Found

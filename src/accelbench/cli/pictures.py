@@ -12,13 +12,14 @@ from accelbench.cli.filters import catalogued
 from accelbench.cli.stored import marks, of_machine, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
+from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:
-    from accelbench.analysis.cells import Matrix
     from accelbench.analysis.history import Series
     from accelbench.analysis.machines import Machine
+    from accelbench.exchange.imports.records import Record
     from accelbench.exchange.prices import Prices
-    from accelbench.report.charts.chart import Roof, Subject
+    from accelbench.report.charts.chart import Subject
     from accelbench.store.database import Database
 
 Row = dict[str, Any]
@@ -54,6 +55,7 @@ def subject_in(
         NothingMeasuredError: There is nothing of what was asked for.
     """
     from accelbench.report.charts.chart import Subject
+    from accelbench.report.charts.gathered import matrix_of, roofs_of
 
     where, values = _where(filters)
     with database.asking():
@@ -68,8 +70,8 @@ def subject_in(
             found,
             _samples(database, found),
             _series(database, of_it, [*values, *ours]),
-            _matrix(rows),
-            _roofs(database, found),
+            matrix_of(rows),
+            roofs_of(database, rows),
             str(here),
             rows,
             prices,
@@ -91,6 +93,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     from accelbench.exchange.imports.ours import told_as_json
     from accelbench.exchange.imports.records import object_of
     from accelbench.report.charts.chart import Subject
+    from accelbench.report.charts.gathered import matrix_of
 
     rows: dict[str, Row] = {}
     samples: dict[str, list[float]] = {}
@@ -108,8 +111,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
             rows[key] = row
             machines[str(row.get("run_id"))] = machine_of(str(row.get("run_id")), said)
             if one.has("samples"):
-                steps = one.of("samples").values.get("step") or ()
-                samples[key] = [ns / 1e6 for ns in steps]
+                samples[key] = _samples_in(one)
     if not rows:
         raise UsageError("The files have no results of what was asked for.")
     names = {run: str(one) for run, one in machines.items()}
@@ -118,12 +120,23 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
         points(told, names),
         samples,
         (),
-        _matrix(told),
+        matrix_of(told),
         (),
         ", ".join(sorted(set(names.values()))),
         told,
         prices,
     )
+
+
+def _samples_in(one: Record) -> list[float]:
+    """Of a result in a file."""
+    samples = one.of("samples").values.get("step") or ()
+    steps = None
+    if one.has("sampling") and (told := one.of("sampling")).has("step"):
+        steps = told.of("step").values.get("steps")
+    if steps and len(steps) != len(samples):
+        one.wrong("sampling", f"it says how many steps {len(steps)} samples cover")
+    return step_ms(samples, steps)
 
 
 def _plain(value: Any) -> Any:
@@ -156,15 +169,7 @@ def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float
         (one for one in found if one.timed), key=lambda one: int(one.row.get("batch_size") or 0)
     )
     wanted = [str(row["result_id"]) for one in ordered for row in one.rows][:_MOST_SAMPLED]
-    if not wanted:
-        return {}
-    _, rows = database.query(
-        "SELECT result_id, samples FROM raw_benchmark_data"  # noqa: S608 — as many marks as ids
-        f" WHERE phase = 'step' AND result_id IN ({marks(wanted)})",
-        wanted,
-    )
-    by_id = {str(key): [ns / 1e6 for ns in steps or ()] for key, steps in rows}
-    return {key: by_id[key] for key in wanted if key in by_id}
+    return step_samples(database, wanted)
 
 
 def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[Series]:
@@ -175,45 +180,3 @@ def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[S
 
     found = series_in(database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT)
     return sorted(found, key=lambda one: not one.changed)
-
-
-def _matrix(rows: Sequence[Row]) -> Matrix | None:
-    """Of inference in fp32, as `matrix` shows it where nobody asks for another."""
-    from accelbench.analysis.matrix import matrix
-
-    fp32 = [
-        row
-        for row in rows
-        if row.get("precision") == "fp32"
-        and row.get("mode") == "inference"
-        and row.get("provenance") in ("measured", "imported")
-    ]
-    return matrix(fp32) if fp32 else None
-
-
-def _roofs(database: Database, found: Sequence[Point]) -> list[Roof]:
-    """Limits of the devices: as measured, else as their maker documents them."""
-    from accelbench.hardware.rooflines import is_called, rooflines_of
-    from accelbench.report.charts.chart import Roof
-
-    devices = {
-        (str(one.row.get("hardware")), str(one.row.get("device_name")), str(one.row["precision"]))
-        for one in found
-        if one.row.get("flops") and one.row.get("device_name")
-    }
-    _, rows = database.query(
-        "SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)"
-        " FROM hardware_info WHERE peak_compute_flops > 0 AND peak_bandwidth_bytes_per_s > 0"
-        " GROUP BY 1, 2"
-    )
-    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in rows}
-    roofs = []
-    for kind, name, precision in sorted(devices):
-        if (kind, name) in measured and precision == "fp32":
-            roofs.append(Roof(kind, name, precision, *measured[kind, name], "measured here"))
-            continue
-        for one in rooflines_of(kind):
-            peak = one.operations_per_second(precision)
-            if peak is not None and is_called(one, name):
-                roofs.append(Roof(kind, name, precision, peak, one.bytes_per_second, one.source))
-    return roofs

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.nouns import counted
 from accelbench.exchange.series import LATENCY, newest, value
 
 
@@ -17,18 +18,15 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
         found = value(launches, LATENCY)
         if found is None:
             continue
+        launched = counted(found.launches, "launch", "launches")
         entries.append(
             {
                 "name": name,
                 "unit": LATENCY.unit,
                 "value": found.median,
                 "range": f"{found.low:.6g} - {found.high:.6g}",
-                "extra": f"{_launches(found.launches)} of run {launches[0].get('run_id')}",
+                "extra": f"{launched} of run {launches[0].get('run_id')}",
             }
         )
     path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return len(entries)
-
-
-def _launches(number: int) -> str:
-    return "1 launch" if number == 1 else f"{number} launches"

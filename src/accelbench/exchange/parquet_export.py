@@ -25,6 +25,8 @@ def columns_table(
         kind = pa.map_(pa.string(), pa.list_(pa.int64()))
         values = pa.array([list(row["samples"].items()) for row in rows], kind)
         table = table.append_column("samples", values)
+        said = pa.array([canonical(row["sampling"]) for row in rows], pa.string())
+        table = table.append_column("sampling", said)
     if runs:
         said = {run: canonical(about) for run, about in runs.items()}
         texts = pa.array([said.get(row["run_id"]) for row in rows], pa.string())

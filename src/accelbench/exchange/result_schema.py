@@ -32,6 +32,17 @@ _SAMPLES = {
     "type": "object",
     "additionalProperties": {"type": "array", "items": {"type": "integer"}},
 }
+_SAMPLING = {
+    "description": "of each phase how its samples were timed, and how many steps each covers",
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "properties": {
+            "timing": {"type": "string"},
+            "steps": {"type": "array", "items": {"type": "integer"}},
+        },
+    },
+}
 
 
 def result_schema() -> dict[str, Any]:
@@ -57,7 +68,7 @@ def result_schema() -> dict[str, Any]:
             "result": {
                 "type": "object",
                 "required": list(properties),
-                "properties": {**properties, "samples": _SAMPLES},
+                "properties": {**properties, "samples": _SAMPLES, "sampling": _SAMPLING},
                 "additionalProperties": False,
             }
         },

@@ -14,9 +14,10 @@ def row_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entry_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its raw samples under "samples", so that it stands alone in a file."""
+    """The row with its samples and what each of them covers, so that it stands alone in a file."""
     fitted = fit(body)
     entry = dict(fitted.row)
     if fitted.samples:
         entry["samples"] = {one.phase: one.ns for one in fitted.samples}
+        entry["sampling"] = {one.phase: one.sampling for one in fitted.samples if one.sampling}
     return entry

@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
+from accelbench.core.nouns import counted
 from accelbench.exchange.action_export import write_action
 from accelbench.exchange.arrow_export import write_arrow
 from accelbench.exchange.bencher_export import write_bencher
@@ -63,7 +64,7 @@ def export(
         path: The file; its folder is made.
         rows: Results.
         name: The format's name.
-        samples: Whether rows have "samples" that a table is to have too.
+        samples: Whether rows have "samples" and "sampling" that a table is to have too.
         runs: What a table is to say of their runs, by id.
 
     Returns:
@@ -73,7 +74,7 @@ def export(
     if name in REPORTS:
         write_exactly(path, lambda written: counts.append(REPORTS[name](written, rows)))
         return counts[-1]
-    names = [column.name for column in COLUMNS] + (["samples"] if samples else [])
+    names = [column.name for column in COLUMNS] + (["samples", "sampling"] if samples else [])
     write_exactly(path, lambda written: TABLES[name](written, names, rows, runs))
     return len(rows)
 
@@ -83,8 +84,3 @@ def wrote(name: str, entries: int, results: int) -> str:
     if name not in ENTRIES:
         return counted(results, "result")
     return f"{counted(entries, *ENTRIES[name])} of {counted(results, 'result')}"
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

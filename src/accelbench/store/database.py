@@ -24,7 +24,7 @@ from accelbench.store.duck import (
     whole_guard,
 )
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
-from accelbench.store.fit import spell_time
+from accelbench.store.fit import Samples, spell_time
 from accelbench.store.importing import bring_in
 from accelbench.store.ingest import journal_dir_for
 from accelbench.store.insert import Filled
@@ -137,7 +137,8 @@ class Database:
         Args:
             where: A condition in SQL, with ? for each of the parameters.
             params: Its parameters.
-            samples: Whether each row also gets "samples", {phase: [ns, …]}.
+            samples: Whether each row also gets "samples", {phase: [ns, …]}, and "sampling", what is
+                known of how they were taken.
         """
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             rows = list(_results(con, where, params))
@@ -296,14 +297,16 @@ def _add_samples(con: DuckDBPyConnection, rows: list[dict[str, Any]]) -> None:
     wanted = pa.table({"result_id": pa.array([row["result_id"] for row in rows], pa.string())})
     con.register("wanted", wanted)
     found = con.execute(
-        "SELECT result_id, phase, samples FROM raw_benchmark_data SEMI JOIN wanted"
+        "SELECT result_id, phase, samples, timing, steps FROM raw_benchmark_data SEMI JOIN wanted"
         " USING (result_id) ORDER BY result_id, phase"
     ).fetchall()
-    by_id: dict[str, dict[str, list[int]]] = {}
-    for result_id, phase, values in found:
-        by_id.setdefault(result_id, {})[phase] = values
+    by_id: dict[str, list[Samples]] = {}
+    for result_id, *about in found:
+        by_id.setdefault(result_id, []).append(Samples(*about))
     for row in rows:
-        row["samples"] = by_id.get(row["result_id"], {})
+        kept = by_id.get(row["result_id"], ())
+        row["samples"] = {one.phase: one.ns for one in kept}
+        row["sampling"] = {one.phase: one.sampling for one in kept if one.sampling}
 
 
 def _counts(con: DuckDBPyConnection) -> dict[str, Any]:

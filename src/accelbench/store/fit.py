@@ -33,6 +33,12 @@ class Samples:
     timing: str | None = None
     steps: list[int] | None = None
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What is known of how they were taken, as a body says it under "sampling"."""
+        said = {"timing": self.timing, "steps": self.steps}
+        return {name: value for name, value in said.items() if value is not None}
+
 
 @dataclass(frozen=True)
 class Fitted:

@@ -78,7 +78,7 @@ def hostile(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("names", zip(HOSTILE[::2], HOSTILE[1::2], strict=True), ids=range(4))
+@pytest.mark.parametrize("names", list(zip(HOSTILE[::2], HOSTILE[1::2], strict=True)), ids=range(4))
 @pytest.mark.parametrize("name", CHARTS)
 def test_hostile_names_are_text_and_nothing_else(name: str, names: tuple[str, str]) -> None:
     given = subject_for(name, names)

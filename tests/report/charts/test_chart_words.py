@@ -6,8 +6,9 @@ import pytest
 from made_up import result
 
 from accelbench.analysis.points import Point
+from accelbench.core.nouns import counted
 from accelbench.report.charts.axes import axis, decades, own_axes, shared
-from accelbench.report.charts.phrases import counted, figure, left_out, safe
+from accelbench.report.charts.phrases import figure, left_out, safe
 from accelbench.report.charts.words import short_device, told, unique
 
 

@@ -57,6 +57,8 @@ def _json_rows(whole: Record, source: Source) -> Iterator[dict[str, Any]]:
     for one, body in told_as_json(whole):
         if one.has("samples"):
             body["samples"] = dict(one.of("samples").values)
+        if one.has("sampling"):
+            body["sampling"] = dict(one.of("sampling").values)
         yield _imported(body, source, runs.get(str(body.get("run_id")), runs.get("")))
 
 

@@ -13,10 +13,11 @@ from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
+from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.look import CONFIG, SCHEMA, wrapped
-from accelbench.report.charts.phrases import counted, days, listed, safe
+from accelbench.report.charts.phrases import days, listed, safe
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ _TITLE = "latency of a batch, ms"
 #: More launches than this are not told apart, and more samples of one are drawn thinned.
 _MOST, _MOST_SAMPLES = 12, 600
 _LEGEND = (
-    "A mark is a step; a cross lies beyond Tukey's outer fences. Box: the middle half. Tick: the"
-    " median. Rule: its 95 % interval, within the launch."
+    "A mark is a step, or the mean of steps too short to be timed singly; a cross lies beyond"
+    " Tukey's outer fences. Box: the middle half. Tick: the median. Rule: its 95 % interval, within"
+    " the launch."
 )
 #: Tukey's outer fences, as `outlier_count` has them.
 _FENCE = 3.0

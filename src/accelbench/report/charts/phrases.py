@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log10
 from typing import Any
 
+from accelbench.core.nouns import counted
+
 #: A name longer than this is cut in its middle: ends tell names apart.
 _LONGEST = 42
 #: Digits of a figure that anybody reads beside a bar.
@@ -34,11 +36,6 @@ def figure(value: float) -> str:
         return "0"
     places = max(0, _DIGITS - 1 - floor(log10(abs(value))))
     return f"{value:,.{places}f}"
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """3 cells, 1 cell."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

@@ -9,13 +9,14 @@ from statistics import median
 
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
+from accelbench.core.nouns import counted
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Axis, Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import ALERT, INK, paint
 from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import counted, emulated, left_out, safe
+from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.words import COMMON, EVERYTHING, told
 
 #: Above the points, for the size of a step.
@@ -48,7 +49,8 @@ def _about(shown: Sequence[Series]) -> list[str]:
     runs = {point.run_id for one in shown for point in one.points}
     moments = sorted(point.moment[:10] for one in shown for point in one.points)
     made = f"{counted(len(runs), 'run')}, {counted(launches, 'launch', 'launches')}"
-    return [f"{made} · {moments[0]} to {moments[-1]}"]
+    first, last = moments[0], moments[-1]
+    return [f"{made} · {first if first == last else f'{first} to {last}'}"]
 
 
 def _utc(moment: str) -> str:

@@ -85,18 +85,6 @@ def _plain(value: Any, kind: str) -> Any:
     return str(value) if kind == "time" else value
 
 
-def samples_of(database: Database, results: Sequence[str]) -> dict[str, list[float]]:
-    """Milliseconds of each step, by result, for those that kept them."""
-    if not results:
-        return {}
-    _, rows = database.query(
-        "SELECT result_id, samples FROM raw_benchmark_data"  # noqa: S608 — as many marks as ids
-        f" WHERE phase = 'step' AND result_id IN ({_marks(results)})",
-        list(results),
-    )
-    return {str(key): [ns / 1e6 for ns in steps or ()] for key, steps in rows}
-
-
 def run_of(database: Database, run_id: str) -> Ran | None:
     """A run, with what it recorded of its surroundings."""
     _, rows = database.query(

@@ -16,6 +16,7 @@ from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.pictures import chart_of
 from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.store.samples import step_samples
 
 _KINDS = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charset=utf-8"}
 #: A picture that is opened by itself may colour itself, and nothing else.
@@ -64,7 +65,7 @@ class Downloads:
         database = self.site.database
         with database.asking():
             rows = details.rows_of(database, cell["results"])
-            samples = details.samples_of(database, cell["results"])
+            samples = step_samples(database, cell["results"])
             run = details.run_of(database, str(cell["run_id"]))
         whole: dict[str, Any] = {
             "cell": {name: value for name, value in cell.items() if name != "series"},

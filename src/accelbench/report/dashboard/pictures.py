@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.history import Series
-from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import Prices
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Chart, Picture, Roof, Subject, picture
+from accelbench.report.charts.chart import Chart, Picture, Subject, picture
 from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.distribution import DISTRIBUTION
+from accelbench.report.charts.gathered import matrix_of, roofs_of
 from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND
 from accelbench.report.dashboard import cells, details
@@ -25,6 +25,7 @@ from accelbench.report.dashboard.asked import Asked
 from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.store.database import Database
+from accelbench.store.samples import step_samples
 
 #: More cells than this are no picture any more; the page says how many are left out.
 MOST_CELLS = 240
@@ -72,13 +73,11 @@ class Pictures:
             return replace(common, series=_few(series))
         if chart is DISTRIBUTION:
             timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
-            return replace(
-                common, samples=details.samples_of(self._database, timed[:_MOST_SAMPLED])
-            )
+            return replace(common, samples=step_samples(self._database, timed[:_MOST_SAMPLED]))
         if chart is ROOFLINE:
-            return replace(common, roofs=self._roofs(rows))
+            return replace(common, roofs=roofs_of(self._database, rows))
         if chart is COMPATIBILITY and len({one["machine"] for one in chosen}) == 1:
-            return replace(common, matrix=_matrix(rows))
+            return replace(common, matrix=matrix_of(rows))
         return common
 
     def _common(
@@ -98,34 +97,6 @@ class Pictures:
         found = points(rows, machines if several else {})
         here = "" if several else next(iter(machines.values()), "")
         return chosen, rows, Subject(found, machine=here, rows=rows, prices=self._prices)
-
-    def _roofs(self, rows: Sequence[Mapping[str, Any]]) -> list[Roof]:
-        """What was measured of the devices; of others their makers' documents."""
-        from accelbench.hardware.rooflines import is_called, rooflines_of
-
-        _, said = self._database.query(
-            "SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)"
-            " FROM hardware_info WHERE peak_compute_flops > 0 AND peak_bandwidth_bytes_per_s > 0"
-            " GROUP BY 1, 2"
-        )
-        measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in said}
-        asked = {
-            (str(row["hardware"]), str(row["device_name"]), str(row["precision"]))
-            for row in rows
-            if row.get("flops") and row.get("device_name")
-        }
-        roofs = []
-        for kind, name, precision in sorted(asked):
-            if (kind, name) in measured and precision == "fp32":
-                roofs.append(Roof(kind, name, precision, *measured[kind, name], "measured here"))
-                continue
-            for one in rooflines_of(kind):
-                peak = one.operations_per_second(precision)
-                if peak is not None and is_called(one, name):
-                    roofs.append(
-                        Roof(kind, name, precision, peak, one.bytes_per_second, one.source)
-                    )
-        return roofs
 
     def _drawn(self, made: Picture | None, form: str) -> bytes | None:
         from accelbench.report.charts import draw
@@ -172,11 +143,3 @@ def chart_of(name: str) -> Chart:
     if name not in CHARTS:
         raise UsageError("There is no such chart.", f"Charts: {', '.join(CHARTS)}.")
     return CHARTS[name]
-
-
-def _matrix(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Of inference in fp32, as `matrix` shows it where nobody asks for another."""
-    fp32 = [
-        row for row in rows if row.get("precision") == "fp32" and row.get("mode") == "inference"
-    ]
-    return matrix(fp32) if fp32 else None

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.analysis.cost_words import money
-from accelbench.report.charts.phrases import counted, figure, safe
+from accelbench.core.nouns import counted
+from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.words import short_device
 
 #: What an empty figure is shown as.

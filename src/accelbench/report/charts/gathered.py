@@ -1,0 +1,61 @@
+"""What a picture needs beside results, wherever they come from: limits of devices, a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.matrix import matrix
+from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.report.charts.chart import Roof
+
+if TYPE_CHECKING:
+    from accelbench.analysis.cells import Matrix
+    from accelbench.store.database import Database
+
+Row = Mapping[str, Any]
+
+_PEAKS = """
+SELECT hardware, device_name, max(peak_compute_flops), max(peak_bandwidth_bytes_per_s)
+FROM hardware_info WHERE peak_compute_flops > 0 AND peak_bandwidth_bytes_per_s > 0
+GROUP BY 1, 2
+"""
+
+
+def matrix_of(rows: Iterable[Row]) -> Matrix | None:
+    """Of inference in fp32, as `matrix` shows it where nobody asks for another."""
+    fp32 = [
+        row
+        for row in rows
+        if row.get("precision") == "fp32"
+        and row.get("mode") == "inference"
+        and row.get("provenance") in ("measured", "imported")
+    ]
+    return matrix(fp32) if fp32 else None
+
+
+def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:
+    """Limits of the devices whose results have counted operations: measured, else documented."""
+    devices = {
+        (str(row.get("hardware")), str(row["device_name"]), str(row.get("precision")))
+        for row in rows
+        if row.get("flops") and row.get("device_name")
+    }
+    if not devices:
+        return []
+    _, said = database.query(_PEAKS)
+    measured = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in said}
+    return [one for device in sorted(devices) for one in _roofs(*device, measured)]
+
+
+def _roofs(
+    kind: str, name: str, precision: str, measured: Mapping[tuple[str, str], Sequence[float]]
+) -> list[Roof]:
+    if (kind, name) in measured and precision == "fp32":
+        compute, bandwidth = measured[kind, name]
+        return [Roof(kind, name, precision, compute, bandwidth, "measured here")]
+    return [
+        Roof(kind, name, precision, peak, one.bytes_per_second, one.source)
+        for one in rooflines_of(kind)
+        if (peak := one.operations_per_second(precision)) is not None and is_called(one, name)
+    ]
