@@ -72,7 +72,7 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
         UsageError: One of them is no such file, or there is nothing of what was asked for.
     """
     from accelbench.analysis.machines import machine_of
-    from accelbench.exchange.imports.ours import told_as_json
+    from accelbench.exchange.imports.ours import runs_told, told_as_json
     from accelbench.exchange.imports.records import object_of
     from accelbench.report.charts.chart import Subject
     from accelbench.report.charts.gathered import matrix_of
@@ -82,8 +82,7 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
     machines: dict[str, str] = {}
     for file in files:
         whole = object_of(file)
-        run = whole.values.get("run")
-        said = run.get("environment") if isinstance(run, Mapping) else None
+        told = runs_told(whole)
         for one, body in told_as_json(whole):
             row = {name: _plain(value) for name, value in body.items()}
             row["model"] = catalogued(str(body.get("model")))
@@ -91,16 +90,18 @@ def subject_of(files: Sequence[Path], filters: Filters) -> Subject:
                 continue
             key = str(row["result_id"])
             rows[key] = row
-            machines[str(row.get("run_id"))] = str(machine_of(str(row.get("run_id")), said))
+            run = str(row.get("run_id"))
+            about = told.get(run, told.get(""))
+            said = about.get("environment") if isinstance(about, Mapping) else None
+            machines[run] = str(machine_of(run, said))
             if one.has("samples"):
                 samples[key] = _samples_in(one)
     if not rows:
         raise UsageError("The files have no results of what was asked for.")
-    found = points(list(rows.values()), machines)
+    ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
+    found = points(ordered, machines)
     names = sorted(set(machines.values()))
-    return Subject(
-        found, samples, (), matrix_of(rows.values()), (), ", ".join(names), tuple(rows.values())
-    )
+    return Subject(found, samples, (), matrix_of(ordered), (), ", ".join(names), tuple(ordered))
 
 
 def _samples_in(one: Record) -> list[float]:
