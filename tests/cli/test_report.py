@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
     code, out, _ = report()
     assert (code, out) == (0, "report.html\n")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "pytorch on cuda took 2 ms, 4.05× as fast as pytorch on cpu" in page
+    assert (
+        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 2 ms; pytorch on cpu in fp32 takes"
+        " 4.05× as long (95 % interval"
+    ) in page
     assert "accelbench run bert-tiny" in page
     assert page.count("<svg ") > 2
 
@@ -83,7 +87,63 @@ def test_of_result_files_too(tmp_path: Path, report: Command, command: Any) -> N
     assert command("db")("export", "all.json")[0] == 0
     (tmp_path / DB).unlink()
     assert report("--json-path", "all.json")[0] == 0
-    assert "4.05× as fast" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "4.05× as long" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_same_again_is_the_same(tmp_path: Path, report: Command) -> None:
+    """Whatever order the store hands results out in: the same cells, the same choices."""
+    cells = [
+        {
+            "case_id": f"{m}{n}",
+            "model": m,
+            "runtime": r,
+            "latency_p50_ms": 1.0 + n,
+            "launch": 0,
+            "started_at": f"2026-01-02T03:0{n}:{len(m):02d}.000000Z",
+        }
+        for m in ("bert-tiny", "resnet-tiny", "vit-tiny")
+        for n, r in enumerate(("pytorch", "jax", "onnxruntime", "openvino"))
+    ]
+    for number, order in enumerate((cells, cells[::-1])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        store(folder / DB, *order, run="r1")
+        out = folder / "r.md"
+        assert report("--db", folder / DB, "--output", out, "--title", "x")[0] == 0
+    first, second = (
+        re.sub(r"(Made|/)[^\n]*", "", (tmp_path / n / "r.md").read_text(encoding="utf-8"))
+        for n in "01"
+    )
+    assert first == second
+
+
+def test_an_export_of_several_runs_says_what_the_database_does(
+    tmp_path: Path, report: Command, command: Any
+) -> None:
+    some(tmp_path)
+    later = {"case_id": "c1", "latency_p50_ms": 5.0, "started_at": "2026-02-01T00:00:00.000000Z"}
+    store(tmp_path / DB, later, run="r2", about={"command": "accelbench run again"})
+    assert command("db")("export", "all.json")[0] == 0
+    assert report("--output", "db.md")[0] == 0
+    assert report("--json-path", "all.json", "--output", "files.md")[0] == 0
+    of_db, of_files = (
+        (tmp_path / f"{n}.md").read_text(encoding="utf-8").partition("## Results")[2]
+        .partition("## Verification")[0].replace(f"{n}-charts", "charts")
+        for n in ("db", "files")
+    )  # fmt: skip
+    assert "| 5 |" in of_db
+    assert of_files == of_db
+    whole = (tmp_path / "files.md").read_text(encoding="utf-8")
+    assert "lab (A processor, 2 CPUs, 16 GiB)" in whole
+
+
+def test_a_report_is_of_files_or_of_a_database_and_has_a_name(
+    tmp_path: Path, report: Command
+) -> None:
+    some(tmp_path)
+    for words in (("--json-path", "a.json", "--db", DB), ("--output", "x.pdf"), ("--output", "-")):
+        assert report(*words)[0] == 2
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(("x", "-"))] == []
 
 
 def test_a_run_leaves_its_report_and_its_charts(shell: Shell) -> None:

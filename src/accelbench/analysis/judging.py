@@ -59,6 +59,18 @@ class Metric:
     lower_is_better: bool = True
 
 
+def typical_sql(figure: str, where: str = "true") -> str:
+    """The middle of launches as SQL, as `measure.launches.typical` has it.
+
+    Args:
+        figure: of a row, in SQL.
+        where: the rows that count; what is not above zero never does.
+    """
+    known = f"CASE WHEN {where} AND {figure} > 0 THEN {figure} END"
+    # Of alike figures it is that figure, to the last digit.
+    return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
+
+
 def _throughput(row: Row) -> float | None:
     if row.get("throughput") is not None:
         return float(row["throughput"])

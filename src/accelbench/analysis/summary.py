@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from statistics import median
 
-from accelbench.analysis.comparison import Compared, compared
 from accelbench.analysis.points import EMULATED, Point
-from accelbench.analysis.questions import AXES, Row
+from accelbench.analysis.questions import Key, Row, values
+from accelbench.analysis.sides import latency
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Quality, Status
+from accelbench.measure.launches import aa_noise, unpaired_interval
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
+#: What has to be alike for two times to be of the same work.
+_WORK = (
+    *("sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens"),
+    *("new_tokens", "scenario", "world_size", "weights", "data_source", "optimizer"),
+)
 
 
 def summary(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
@@ -25,7 +32,7 @@ def summary(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     """
     return [
         *_counts(rows, points),
-        *_fastest(rows),
+        *_fastest(points),
         *_verified(rows),
         *_not_run(rows),
         *_doubts(rows, points),
@@ -50,40 +57,71 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     return [f"{many} of {', '.join(kinds[:-1])} and {kinds[-1]}: {' and '.join(modes)}."]
 
 
-def _fastest(rows: Sequence[Row]) -> Iterable[str]:
-    """Of each model what is fastest beside the CPU."""
-    told: dict[str, tuple[float, str]] = {}
-    for lines in compared(filter(comparable, rows), AXES["hardware"]):
-        known = [one for one in lines if one.speedup is not None and one.side.row.get("hardware")]
-        if len(known) < 2:
-            continue
-        best = max(known, key=lambda one: one.speedup or 0.0)
-        row = best.side.row
-        key = f"{row.get('model')} {row.get('mode')}"
-        if key not in told or (best.speedup or 0.0) > told[key][0]:
-            told[key] = (best.speedup or 0.0, _one_fastest(best, known[0]))
-    best_first = sorted(told.values(), key=lambda one: -one[0])
-    yield from (sentence for _, sentence in best_first[:_MOST_MODELS])
+def _fastest(points: Sequence[Point]) -> Iterable[str]:
+    """Of each model what is fastest, at the smallest batch that was measured.
+
+    Where it gains most is no rule: of noisy figures that would choose the noise.
+    """
+    found: dict[tuple[str, str], list[Point]] = {}
+    for one in points:
+        if one.timed and one.latency and comparable(one.row):
+            asked = (str(one.row.get("model")), str(one.row.get("mode")))
+            found.setdefault(asked, []).append(one)
+    if found:
+        yield "Fastest at the smallest batch that was measured, and what is next elsewhere:"
+    for asked in sorted(found)[:_MOST_MODELS]:
+        yield _one_fastest(*asked, _alike(found[asked]))
+    if len(found) > _MOST_MODELS:
+        yield f"{counted(len(found) - _MOST_MODELS, 'more model')} in the tables."
 
 
-def _one_fastest(best: Compared, base: Compared) -> str:
-    row, other = best.side.row, base.side.row
-    what = f"{row.get('model')}, {row.get('mode')}, {row.get('precision')}, batch"
-    what += f" {row.get('batch_size') or 1}"
-    if best is base:
-        return f"{what}: nothing was faster than {_on(row)}, {best.side.latency_ms:.3g} ms."
-    sure = "of one launch, so that nobody knows how sure it is"
-    if best.interval is not None:
-        low, high = best.interval.low, best.interval.high
-        sure = f"95 % interval {low:.2f} to {high:.2f}"
-    return (
-        f"{what}: {_on(row)} took {best.side.latency_ms:.3g} ms,"
-        f" {best.speedup:.2f}× as fast as {_on(other)} ({sure})."
-    )
+def _alike(points: Sequence[Point]) -> list[Point]:
+    """Those at the smallest batch, of the one size of work that most were asked, fastest first."""
+    smallest = min(_batch(one) for one in points)
+    there = [one for one in points if _batch(one) == smallest]
+    work = Counter(_work(one) for one in there)
+    most = min(work, key=lambda key: (-work[key], str(key)))
+    return sorted((one for one in there if _work(one) == most), key=_time)
 
 
-def _on(row: Row) -> str:
-    return f"{row.get('runtime')} on {row.get('hardware')}"
+def _batch(point: Point) -> int:
+    return int(point.row.get("batch_size") or 1)
+
+
+def _work(point: Point) -> Key:
+    return values(point.row, _WORK)
+
+
+def _time(point: Point) -> tuple[float, str]:
+    return (point.latency.value if point.latency else float("inf"), _by(point))
+
+
+def _one_fastest(model: str, mode: str, points: Sequence[Point]) -> str:
+    best = points[0]
+    told = f"{model}, {mode}, batch {_batch(best)}: {_by(best)}, {_time(best)[0]:.3g} ms"
+    place = (best.row.get("hardware"), best.machine)
+    others = [one for one in points if (one.row.get("hardware"), one.machine) != place]
+    if not others and len(points) == 1:
+        return f"{told}, all that was measured."
+    other = (others or points[1:])[0]
+    ratio = _time(other)[0] / _time(best)[0]
+    return f"{told}; {_by(other)} takes {ratio:.2f}× as long ({_sure(best, other)})."
+
+
+def _sure(best: Point, other: Point) -> str:
+    known = unpaired_interval(_times(best), _times(other))
+    if known is None:
+        return "of one launch, so that nobody knows how sure it is"
+    return f"95 % interval {known.low:.2f} to {known.high:.2f}"
+
+
+def _times(point: Point) -> list[float]:
+    return [time for row in point.rows if (time := latency(row)) is not None]
+
+
+def _by(point: Point) -> str:
+    row = point.row
+    return f"{row.get('runtime')} on {row.get('hardware')} in {row.get('precision')}"
 
 
 def _verified(rows: Sequence[Row]) -> list[str]:
@@ -129,8 +167,8 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         )
     if single:
         told.append(
-            f"{counted(single, 'cell')} of a single launch: launches differ by 3 to 7 %, which one"
-            " alone does not show. Measure with --launches 5."
+            f"{counted(single, 'cell')} of a single launch{_apart(points)}: how far another would"
+            " differ it does not show. Measure with --launches 5."
         )
     if emulated:
         told.append(f"{counted(emulated, 'cell')} ran on a stand-in: such times mean nothing.")
@@ -139,3 +177,12 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         for kind, number in kinds.items()
     ]
     return told
+
+
+def _apart(points: Sequence[Point]) -> str:
+    """How far launches differ where there are several."""
+    timed = [one for one in points if one.kind == "measured" and len(one.rows) > 1]
+    known = [noise for one in timed if (noise := aa_noise(_times(one))) is not None]
+    if not known:
+        return ""
+    return f", and launches of the others differ by {median(known):.1%} in the middle"

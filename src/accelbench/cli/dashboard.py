@@ -16,6 +16,8 @@ from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
+    from accelbench.report.dashboard.guard import Door
+    from accelbench.report.dashboard.keeper import Keeper
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -60,12 +62,16 @@ def dashboard(
         )
     given = prices_at(prices)
     database = _filled(db or db_path)
-    keeper = Keeper(database, _refill(database), prices=given)
-    keeper.begin()  # the store is read while everything else is imported
+    with Keeper(database, _refill(database), prices=given) as keeper:
+        keeper.begin()  # the store is read while everything else is imported
+        _serve(database, door, keeper, port, opened)
+
+
+def _serve(database: Database, door: Door, keeper: Keeper, port: int | None, opened: bool) -> None:
     from accelbench.report.dashboard import serve
     from accelbench.report.dashboard.app import application
 
-    with serve.listening(host, port) as made:
+    with serve.listening(door.host, port) as made:
         address = serve.address(door, made)
 
         def begun(_: object) -> None:
@@ -107,7 +113,9 @@ def _token(asked: str | None) -> str:
 def _filled(path: Path | None) -> Database:
     from accelbench.cli.stored import filled
 
-    return filled(path)
+    database = filled(path)
+    with database.asking():  # what cannot be read is said here, not on every page
+        return database
 
 
 def _refill(database: Database) -> Callable[[], object] | None:

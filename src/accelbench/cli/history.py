@@ -135,7 +135,10 @@ def series_in(
     newest = {key: max(several, key=lambda one: one.moment) for key, several in points.items()}
     about = _about(database, newest)
     found = [series_of(about[key], metric, several, least) for key, several in points.items()]
-    return sorted(found, key=lambda one: (-(one.newest_step or 0.0), str(one.row.get("model"))))
+    names = ("model", "series_key")
+    return sorted(
+        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+    )
 
 
 def _commits(database: Database) -> dict[str, str]:

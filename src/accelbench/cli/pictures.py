@@ -90,7 +90,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
         UsageError: One of them is no such file, or there is nothing of what was asked for.
     """
     from accelbench.analysis.machines import machine_of
-    from accelbench.exchange.imports.ours import told_as_json
+    from accelbench.exchange.imports.ours import runs_told, told_as_json
     from accelbench.exchange.imports.records import object_of
     from accelbench.report.charts.chart import Subject
     from accelbench.report.charts.gathered import matrix_of
@@ -100,8 +100,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     machines: dict[str, Machine] = {}
     for file in files:
         whole = object_of(file)
-        run = whole.values.get("run")
-        said = run.get("environment") if isinstance(run, Mapping) else None
+        told = runs_told(whole)
         for one, body in told_as_json(whole):
             row = {name: _plain(value) for name, value in body.items()}
             row["model"] = catalogued(str(body.get("model")))
@@ -109,23 +108,19 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
                 continue
             key = str(row["result_id"])
             rows[key] = row
-            machines[str(row.get("run_id"))] = machine_of(str(row.get("run_id")), said)
+            run = str(row.get("run_id"))
+            about = told.get(run, told.get(""))
+            said = about.get("environment") if isinstance(about, Mapping) else None
+            machines[run] = machine_of(run, said)
             if one.has("samples"):
                 samples[key] = _samples_in(one)
     if not rows:
         raise UsageError("The files have no results of what was asked for.")
+    ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
+    priced = with_costs(ordered, prices, machines)
     names = {run: str(one) for run, one in machines.items()}
-    told = with_costs(rows.values(), prices, machines)
-    return Subject(
-        points(told, names),
-        samples,
-        (),
-        matrix_of(told),
-        (),
-        ", ".join(sorted(set(names.values()))),
-        told,
-        prices,
-    )
+    here = ", ".join(sorted(set(names.values())))
+    return Subject(points(priced, names), samples, (), matrix_of(priced), (), here, priced, prices)
 
 
 def _samples_in(one: Record) -> list[float]:

@@ -74,6 +74,8 @@ def plot(
     filters = filters_of(
         [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
     )
+    if (json_path or input_dir) and (db or db_path):
+        raise UsageError("Charts are of files or of a database.", "Leave out one of them.")
     files = [*json_path, *files_in(input_dir)]
     subject = _subject(files, filters, machine, prices_at(prices), db or db_path)
     for sentence in nothing_priced(subject.rows, subject.prices):

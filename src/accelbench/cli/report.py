@@ -63,6 +63,8 @@ def report(
     from accelbench.cli.stored import filled
     from accelbench.report.whole.parts import report as made
 
+    if (json_path or input_dir) and (db or db_path):
+        raise UsageError("A report is of files or of a database.", "Leave out one of them.")
     form = _form(form, output)
     path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
@@ -115,7 +117,10 @@ def _put(place: Path, text: str) -> None:
 
 def _form(asked: str | None, output: Path | None) -> str:
     by_suffix = {".html": "html", ".htm": "html", ".md": "markdown"}
-    form = (asked or (by_suffix.get(output.suffix.lower(), "html") if output else "html")).lower()
+    suffix = output.suffix.lower() if output else ".html"
+    if output and (not output.name.strip("-") or (suffix not in by_suffix and not asked)):
+        raise UsageError(f"{output} is no name of a report.", "Reports end with .html or .md.")
+    form = (asked or by_suffix[suffix]).lower()
     form = {"md": "markdown"}.get(form, form)
     if form not in _SUFFIXES:
         raise UsageError(f"There is no format {asked!r}.", f"Formats: {', '.join(_SUFFIXES)}.")

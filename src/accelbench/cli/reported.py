@@ -33,13 +33,18 @@ def known_in(
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Known:
     """What result files say."""
+    from accelbench.exchange.imports.ours import runs_told
     from accelbench.exchange.imports.records import object_of
     from accelbench.report.whole.parts import Known
 
     subject = subject_of(files, filters, prices)
     there = {str(row.get("run_id")) for row in subject.rows}
-    told = (object_of(file).values.get("run") for file in files)
-    runs = {str(one.get("run_id")): one for one in told if isinstance(one, Mapping)}
+    runs = {
+        key or str(one.get("run_id")): {"run_id": key, **one}
+        for file in files
+        for key, one in runs_told(object_of(file)).items()
+        if isinstance(one, Mapping)
+    }
     names = ", ".join(one.name for one in files[:3])
     source = f"{names} and {len(files) - 3} more" if len(files) > 3 else names
     return Known(subject, [runs[run] for run in sorted(there & runs.keys())], source, utc_now())

@@ -179,7 +179,7 @@ def marks(values: Sequence[Any]) -> str:
 def rows_of(
     database: Database, columns: Sequence[str], where: str, values: Sequence[Any]
 ) -> list[dict[str, Any]]:
-    """Some columns of results, JSON as what it holds.
+    """Some columns of results in the order they were taken, JSON as what it holds.
 
     Raises:
         UsageError: They are more than anybody wants to see side by side.
@@ -191,12 +191,14 @@ def rows_of(
         for name in columns
     ]
     names, rows = database.query(
-        f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where} LIMIT {_MOST + 1}",  # noqa: S608 — ours
+        f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where}"  # noqa: S608 — ours
+        f" ORDER BY benchmark_results.started_at, result_id LIMIT {_MOST + 1}",
         values,
     )
     if len(rows) > _MOST:
         raise UsageError(
-            f"More than {_MOST:,} results answer to that.", "Name models, platforms or runs."
+            f"More than {_MOST:,} results answer to that.",
+            "Name models, platforms, batch sizes or a machine.",
         )
     parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]
     # Thousands of results share a few texts, and nobody changes what they say.

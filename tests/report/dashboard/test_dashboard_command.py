@@ -58,6 +58,27 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_taken_port_ends_it_with_a_sentence(folder: Path) -> None:
+    """Again and again: the store is being read meanwhile, and its reader must not be left behind."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        line = [sys.executable, "-m", "accelbench", "dashboard", "--port", port]
+        for _ in range(3):
+            done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout) == (3, "")
+            assert done.stderr.startswith(
+                f"accelbench: 127.0.0.1 port {port} cannot be listened on"
+            )
+            assert done.stderr.count("\n") == 1
+
+
+def test_what_is_no_database_is_refused_before_an_address_is_given(tmp_path: Path) -> None:
+    (tmp_path / "see.md").write_text("# no database\n" * 2000)
+    line = [sys.executable, "-m", "accelbench", "dashboard", "--db", "see.md"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
+
+
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_it_answers_until_it_is_interrupted_and_ends_well(folder: Path, sign: int) -> None:
     before = sorted(p.name for p in folder.iterdir())

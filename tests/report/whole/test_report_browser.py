@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from accelbench.cli.main import app
 from accelbench.store.database import Database
 
+_OPENED = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+
 
 def made(database: Database, folder: Path, *more: str) -> str:
     """The address of a report of a database."""
@@ -35,12 +37,27 @@ def test_the_report_leaves_nobody_out_complains_of_nothing_and_asks_nobody(
 ) -> None:
     tab.look(scheme, wide)
     tab.go(address)
+    tab.js(_OPENED)
     assert tab.js("document.querySelectorAll('figure svg').length") >= 8
     assert tab.complaints() == []
     assert barriers(tab, axe) == []
     assert hosts(tab) == {"file://"}
     over = tab.js("document.documentElement.scrollWidth - window.innerWidth")
     assert over <= 0, f"{over} px too wide"
+
+
+def test_paper_shows_whole_tables(tab: Chrome, address: str) -> None:
+    tab.look(wide=700)
+    tab.go(address)
+    tab.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        cut = tab.js(
+            "[...document.querySelectorAll('section > div.wide')].filter((one) =>"
+            " one.scrollWidth > one.clientWidth + 1).map((one) => one.getAttribute('aria-label'))"
+        )
+    finally:
+        tab.send("Emulation.setEmulatedMedia", media="")
+    assert cut == []
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))

@@ -137,11 +137,15 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
     ]
     made = report(replace(known(*rows), source=name), title=name)
     seen = _Seen()
-    seen.feed(html(made, draw.svg))
+    page = html(made, draw.svg)
+    seen.feed(page)
     assert not seen.tags & {"script", "img", "iframe", "object", "embed", "link"}
     assert not [one for one in seen.names if one.startswith("on")]
     assert all(one.startswith("#") for one in seen.addresses)
     text = markdown(made, {})
+    turned = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # a whole sentence would be turned round
+    assert not turned.search(page)
+    assert not turned.search(text)
     assert "<script" not in text
     assert "![](http" not in text
     width = {line.count(" | ") for line in text.splitlines() if line.startswith("| ")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
@@ -81,6 +81,14 @@ class Keeper:
         if self._newest is None and self._trouble is not None:
             raise self._trouble
         return self._newest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait until nobody reads: an interpreter that ends under a reader of DuckDB aborts."""
+        if self._working is not None:
+            self._working.join()
 
     @property
     def trouble(self) -> str:

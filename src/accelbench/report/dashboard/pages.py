@@ -93,6 +93,7 @@ class Pages:
             snapshot=snapshot,
             sides=beside(sides),
             gone=gone,
+            left_out=len(set(request.query_params.getlist("cell"))) - len(asked.cells),
             charts=self._pictures(snapshot, replace(asked, chosen={}, model="")) if chosen else [],
         )
 

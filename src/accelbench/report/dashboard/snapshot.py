@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.judging import METRICS
+from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.core.columns import ASKED
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
@@ -214,10 +214,10 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
         latency=_FIGURES["latency"],
         rate=_FIGURES["throughput"],
         timed=_TIMED,
-        typical_latency=_typical("latency", _TIMED),
-        typical_rate=_typical("rate", _TIMED),
-        typical_memory=_typical("memory_peak_mb", "status = 'ok'"),
-        typical_cost=_typical("cost_usd", _TIMED),
+        typical_latency=typical_sql("latency", _TIMED),
+        typical_rate=typical_sql("rate", _TIMED),
+        typical_memory=typical_sql("memory_peak_mb", "status = 'ok'"),
+        typical_cost=typical_sql("cost_usd", _TIMED),
         identity=", ".join(_IDENTITY),
         identity_text=", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
         said_by_some=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID_BY_SOME),
@@ -227,13 +227,6 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
             f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_id", "brought")
         ),
     )
-
-
-def _typical(column: str, of: str) -> str:
-    """The middle of launches, as everywhere: their geometric mean (`measure.launches.typical`)."""
-    known = f"CASE WHEN {of} AND {column} > 0 THEN {column} END"
-    # Of alike figures it is that figure, to the last digit.
-    return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
 
 
 def _or_null(name: str, there: set[str]) -> str:

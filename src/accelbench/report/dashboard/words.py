@@ -66,10 +66,16 @@ def title(row: Mapping[str, Any]) -> str:
 
 
 def spread(low: Any, high: Any, middle: Any) -> str:
-    """How far apart the launches of a cell are, as a share: ±1.2 %."""
+    """The fastest and the slowest launch of a cell, which is no interval: 1.52 – 2.83."""
     if not low or not high or not middle or low == high:
         return ""
-    return f"±{(high - low) / middle / 2:.1%}"
+    return f"{figure(low)} – {figure(high)}"
+
+
+def seen(name: Any) -> str:
+    """A name that can be clicked on even where it is nothing but spaces."""
+    text = str(name)
+    return text if text.strip() else f"“{text}”"
 
 
 def share(value: float | None) -> str:
@@ -102,6 +108,7 @@ def calm(text: Any) -> str:
 FILTERS = {
     "calm": calm,
     "number": number,
+    "seen": seen,
     "whole": whole,
     "moment": moment,
     "day": day,

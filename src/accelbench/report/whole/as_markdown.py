@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from accelbench.report.whole.contents import Block, Figure, Report, Table, Text
+from accelbench.report.whole.contents import Block, Figure, Report, Table, Text, plain
 
 #: What Markdown, or HTML within it, would take for something else than text.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$@])")
@@ -71,6 +71,5 @@ def _table(table: Table) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Text as text: on one line, and nothing in it that means anything."""
-    return (
-        _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
-    )
+    escaped = _SPECIAL.sub(r"\\\1", plain(text))
+    return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +18,15 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.words import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, picture
-from accelbench.report.charts.words import told
+from accelbench.report.charts.words import Told, told
 from accelbench.report.matrix import mark
 from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
 from accelbench.report.whole.costs import costs
 
 #: More lines of what a chart shows are in the database, and in `db export`.
 _MOST_DRAWN = 200
+_MOST_WARNINGS = 40
+_FIGURE = re.compile(r"\d+([.,]\d+)*")
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,10 @@ def _results(known: Known) -> Section:
         ),
         *("launches", "samples", "quality"),
     )
-    names = _names(points)
-    rows = [_cell(one, name) for one, name in zip(points, names, strict=True)]
+    names = told(points, always=("model",), longest=72) if points else Told((), "")
+    rows = [_cell(one, name) for one, name in zip(points, names.apart, strict=True)]
     caption = "Every cell: the middle of the launches of its newest run"
+    caption += f". All: {names.together}" if names.together else ""
     table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption)
     return Section("Results", [table if rows else Text(["There are no figures."])])
 
@@ -148,7 +152,8 @@ def _drawn(one: Picture) -> Table:
     )
     more = len(one.records) - len(told)
     caption = (
-        f"Figures of this chart{f' (the first {len(told)} of {len(one.records)})' if more else ''}"
+        f"Figures of {one.chart.title}"
+        f"{f' (the first {len(told)} of {len(one.records)})' if more else ''}"
     )
     return Table(headers or ["nothing"], rows, number, caption, folded=True)
 
@@ -206,11 +211,25 @@ def _verification(known: Known) -> Section:
         Text([_OUTPUTS]),
         Table(headers, rows, frozenset({2, 3}), "Every cell", folded=len(rows) > 40),
     ]
-    warned = Counter(str(one) for row in done for one in row.get("warnings") or ())
+    warned = _warned(done)
     if warned:
-        said = [[text, f"{number:,}"] for text, number in warned.most_common(40)]
+        said = [[text, f"{number:,}"] for text, number in warned.most_common(_MOST_WARNINGS)]
+        if len(warned) > len(said):
+            rest = sum(warned.values()) - sum(number for _, number in warned.most_common(len(said)))
+            said.append([f"{len(warned) - len(said):,} more", f"{rest:,}"])
         blocks.append(Table(("warning", "launches"), said, frozenset({1}), "Warnings"))
     return Section("Verification and workarounds", blocks)
+
+
+def _warned(rows: Sequence[Row]) -> Counter[str]:
+    """Warnings that differ in their figures alone are one, told by the first of them."""
+    first: dict[str, str] = {}
+    found: Counter[str] = Counter()
+    for row in rows:
+        for one in map(str, row.get("warnings") or ()):
+            kind = _FIGURE.sub("#", one)
+            found[first.setdefault(kind, one)] += 1
+    return found
 
 
 def _once(rows: Sequence[Row]) -> list[tuple[Row, str]]:
@@ -301,6 +320,10 @@ _METHOD = (
     (
         "Outliers are marked, never dropped. A speed-up compares the time of an item, with Welch's"
         " interval on logarithms. Emulated times mean nothing and are not shown."
+    ),
+    (
+        "Over time a point is the median of a run's launches, not their geometric mean: one bad"
+        " launch is no step."
     ),
     (
         "Imported figures are others' own; predicted and simulated ones nobody measured, and they"

@@ -1,0 +1,64 @@
+"""What results come to in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelbench.analysis.points import points
+from accelbench.analysis.summary import summary
+from asked_rows import row
+
+
+def told(*rows: dict[str, Any]) -> list[str]:
+    return summary(rows, points(rows))
+
+
+def cell(number: int, **changes: Any) -> dict[str, Any]:
+    return row(**{"case_id": f"c{number}", "latency_p50_ms": 8.0, "sample_count": 30, **changes})
+
+
+def test_the_smallest_batch_is_told_not_the_one_that_gains_most() -> None:
+    said = told(
+        cell(1, batch_size=1, latency_p50_ms=2.0),
+        cell(2, batch_size=1, latency_p50_ms=1.0, hardware="cuda", device_name="A card"),
+        cell(3, batch_size=8, latency_p50_ms=90.0),
+        cell(4, batch_size=8, latency_p50_ms=1.0, hardware="cuda", device_name="A card"),
+    )
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert line == (
+        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 1 ms; pytorch on cpu in fp32 takes"
+        " 2.00× as long (of one launch, so that nobody knows how sure it is)."
+    )
+
+
+def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> None:
+    said = told(
+        cell(1, latency_p50_ms=2.0),
+        cell(2, latency_p50_ms=1.0, precision="int8", runtime="onnxruntime"),
+        cell(3, model="gpt2-tiny", family="text_generation", latency_p50_ms=5.0),
+    )
+    assert [one for one in said if one.startswith(("bert", "gpt2"))] == [
+        (
+            "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1 ms; pytorch on cpu in fp32"
+            " takes 2.00× as long (of one launch, so that nobody knows how sure it is)."
+        ),
+        "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5 ms, all that was measured.",
+    ]
+
+
+def test_what_nobody_measured_is_never_the_fastest() -> None:
+    said = told(
+        cell(1, latency_p50_ms=2.0),
+        cell(2, latency_p50_ms=0.1, provenance="simulated", hardware="cuda"),
+        cell(3, latency_p50_ms=0.1, emulated=True, hardware="webgpu"),
+    )
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert line.endswith("2 ms, all that was measured.")
+
+
+def test_how_far_launches_differ_is_of_these_launches() -> None:
+    alone = cell(1)
+    assert any("of a single launch: how far another" in one for one in told(alone))
+    several = [cell(2, latency_p50_ms=ms, launch=n, batch_size=4) for n, ms in enumerate((1, 2, 4))]
+    (line,) = [one for one in told(alone, *several) if "of a single launch" in one]
+    assert "launches of the others differ by 69.3% in the middle" in line  # the logarithm of 2
