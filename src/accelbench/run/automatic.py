@@ -1,0 +1,159 @@
+"""`--hardware auto`: what each question of a request is measured on, by a selector's answer.
+
+The selector is handed in: it is not of this room. It is asked about what could take the
+question here and now, and about nothing else: no platform that is absent, none that is emulated.
+A question is a model, a mode and a precision: each has a choice of its own, and its batch sizes
+have one together, or nobody could read how it scales.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Runtime
+from accelbench.core.words import Mode
+from accelbench.run.journey import Found, plan_for
+from accelbench.run.plan import Plan, Planned, Request, joined
+
+#: What stands in a request's place of hardware.
+AUTO = "auto"
+
+#: What an answer may rest on, in words.
+_BASES = {
+    "measured": "what was measured",
+    "between batches": "what was measured at other batch sizes",
+    "roofline": "its roofline, not having been measured",
+    "neighbour": "the nearest model that was measured",
+    "rule": "rule alone, nothing like it being measured",
+}
+
+#: Names what to take: `HardwareSelector.select_hardware`.
+Choose = Callable[..., Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one question is measured on, and why."""
+
+    model: ModelSpec
+    mode: Mode
+    precision: str
+    hardware: str | None  # None where the selector names nothing
+    runtime: str | None  # that the answer rests on, where it is to be taken
+    reason: str
+    answer: Mapping[str, Any]  # the selector's, of the largest batch that it was chosen for
+
+    def __str__(self) -> str:
+        asked = " ".join([self.model.id, self.precision, self.mode])
+        by = f" by {self.runtime}" if self.runtime else ""
+        what = f"is measured on {self.hardware}{by}" if self.hardware else "has no choice"
+        return f"{asked} {what}: {self.reason}."
+
+
+def is_automatic(request: Request) -> bool:
+    """Whether the selector is to name the hardware."""
+    return request.hardware == (AUTO,)
+
+
+def plan_chosen(
+    request: Request, found: Found, runtimes: Mapping[str, Runtime], choose: Choose
+) -> tuple[Plan, list[Choice]]:
+    """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
+    plans, choices = [], []
+    for model, mode, precision in product(request.models, request.modes, request.precisions):
+        one = replace(request, models=(model,), modes=(mode,), precisions=(precision,), hardware=())
+        everywhere = plan_for(one, found, runtimes)
+        able = [planned for planned in everywhere.cases if _is_able(planned)]
+        if not able:  # refused everywhere: the reasons are the answer
+            plans.append(everywhere)
+            continue
+        choice = _choice(one, able, runtimes, choose)
+        choices.append(choice)
+        plan = everywhere
+        if choice.hardware is not None:
+            taken = (choice.runtime,) if choice.runtime else request.runtimes
+            chosen = replace(one, hardware=(choice.hardware,), runtimes=taken)
+            plan = plan_for(chosen, found, runtimes)
+        plans.append(Plan(plan.cases, (str(choice), *plan.notes)))
+    return joined(plans), choices
+
+
+def _is_able(planned: Planned) -> bool:
+    """Whether it will be tried, on what is no stand-in."""
+    device = planned.device
+    return planned.refusal is None and device is not None and not device.emulated
+
+
+def _choice(
+    asked: Request, able: Sequence[Planned], runtimes: Mapping[str, Runtime], choose: Choose
+) -> Choice:
+    """Ask about every batch size; the platform that is first for most of them is taken.
+
+    Where two are, it is that of the largest batch: it has the most of the work.
+    """
+    (model,), (mode,), (precision,) = asked.models, asked.modes, asked.precisions
+    there = list(dict.fromkeys(one.case.target.hardware for one in able))
+    batches = sorted({one.case.shapes.batch for one in able})
+    answers = {
+        batch: choose(
+            model_family=model.family.value,
+            model_name=model.id,
+            batch_size=batch,
+            mode=mode.value,
+            precision=precision,
+            available_hardware=there,
+        )
+        for batch in batches
+    }
+    named = {batch: answer.get("primary_recommendation") for batch, answer in answers.items()}
+    votes = Counter(name for name in named.values() if name in there)
+    if not votes:
+        among = f"the selector names none of {_listed(there)}, so all of them are"
+        return Choice(model, mode, precision, None, None, among, answers[batches[-1]])
+    most = max(votes.values())
+    last = max(b for b in batches if votes[named[b]] == most)
+    hardware = str(named[last])
+    scored = (answers[last].get("all_scores") or {}).get(hardware) or {}
+    runtime = None if asked.runtimes else _runtime(scored, hardware, able, runtimes)
+    reason = _reason(hardware, named, there, str(scored.get("basis") or ""))
+    return Choice(model, mode, precision, hardware, runtime, reason, answers[last])
+
+
+def _runtime(
+    scored: Mapping[str, Any],
+    hardware: str,
+    able: Sequence[Planned],
+    runtimes: Mapping[str, Runtime],
+) -> str | None:
+    """What the answer's figures are of, where it is here and another would be taken.
+
+    To measure another engine than the one that won would show something else than the choice.
+    """
+    named = str(scored.get("runtime"))
+    defaults = {o.case.target.runtime for o in able if o.case.target.hardware == hardware}
+    if scored.get("basis") != "measured" or named in defaults or named not in runtimes:
+        return None
+    return named if hardware in runtimes[named].info.hardware else None
+
+
+def _reason(hardware: str, named: Mapping[int, Any], there: Sequence[str], basis: str) -> str:
+    """In words: what it was chosen among, for which batches, and what that rests on."""
+    if len(there) == 1:
+        return "nothing else here could take it"
+    others = [name for name in there if name != hardware]
+    said = f"chosen before {_listed(others)}"
+    won = [batch for batch, name in named.items() if name == hardware]
+    if len(won) < len(named):
+        lost = sorted({str(n) for n in named.values() if n is not None and n != hardware})
+        said += f" for batch {_listed(won)}, though {_listed(lost)} is first for others"
+    return f"{said}, by {_BASES.get(basis, basis)}" if basis else said
+
+
+def _listed(names: Sequence[object]) -> str:
+    *most, last = map(str, names)
+    return f"{', '.join(most)} and {last}" if most else last
