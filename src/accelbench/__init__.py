@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accelbench.api.config import BenchmarkConfig
+    from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
     from accelbench.api.logger import BenchmarkLogger
     from accelbench.api.memory import reset_memory_stats
     from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BenchmarkConfig",
     "BenchmarkLogger",
+    "EnhancedHardwareBenchmarkRunner",
     "__version__",
     "create_dataloader",
     "reset_memory_stats",
@@ -30,6 +32,7 @@ __all__ = [
 _HOMES = {
     "BenchmarkConfig": "accelbench.api.config",
     "BenchmarkLogger": "accelbench.api.logger",
+    "EnhancedHardwareBenchmarkRunner": "accelbench.api.enhanced",
     "create_dataloader": "accelbench.catalog.data",
     "reset_memory_stats": "accelbench.api.memory",
     "run_benchmark_suite": "accelbench.api.running",

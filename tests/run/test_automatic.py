@@ -12,8 +12,8 @@ from scripted_runs import models
 from accelbench.core.case import Case
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.words import Mode
-from accelbench.run.automatic import AUTO, Choice, is_automatic, plan_chosen
-from accelbench.run.plan import Plan, Request
+from accelbench.run.automatic import Choice, is_automatic, plan_chosen
+from accelbench.run.plan import AUTO, Plan, Request
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 FOUND: Mapping[str, Sequence[Device | Absent]] = {
@@ -81,13 +81,13 @@ def test_the_selectors_answer_is_measured_and_said_in_the_plan() -> None:
 def test_only_what_is_here_and_no_stand_in_is_asked_about() -> None:
     selector = Selector("cpu")
     chosen(selector)
-    assert selector.asked[0]["available_hardware"] == ["cpu", "cuda", "webgpu"]
-    assert selector.asked[0] == selector.asked[0] | {
+    assert selector.asked[0] == {
         "model_family": "embedding",
         "model_name": "bert-tiny",
         "batch_size": 1,
         "mode": "inference",
         "precision": "fp32",
+        "available_hardware": ["cpu", "cuda", "webgpu"],
     }
 
 
@@ -169,3 +169,11 @@ def test_what_is_refused_everywhere_is_not_asked_about_and_says_why() -> None:
 def test_where_only_one_can_the_reason_says_so() -> None:
     _, (choice,) = chosen(Selector("cpu"), runtimes=("other",))
     assert choice.reason == "nothing else here could take it"
+
+
+def test_a_size_that_one_model_takes_up_is_of_use() -> None:
+    names = ("bert-tiny", "resnet-tiny")
+    plan, _ = chosen(Selector("cpu"), *names, sequence_lengths=(64,))
+    assert not [note for note in plan.notes if "changes nothing" in note]
+    plan, _ = chosen(Selector("cpu"), *names, audio_seconds=(2,))
+    assert len([note for note in plan.notes if "--audio-seconds changes nothing" in note]) == 1

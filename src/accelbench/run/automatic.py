@@ -18,10 +18,8 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Runtime
 from accelbench.core.words import Mode
 from accelbench.run.journey import Found, plan_for
-from accelbench.run.plan import Plan, Planned, Request, joined
-
-#: What stands in a request's place of hardware.
-AUTO = "auto"
+from accelbench.run.plan import AUTO, Plan, Planned, Request, joined
+from accelbench.run.unused import unused
 
 #: What an answer may rest on, in words.
 _BASES = {
@@ -67,20 +65,23 @@ def plan_chosen(
     plans, choices = [], []
     for model, mode, precision in product(request.models, request.modes, request.precisions):
         one = replace(request, models=(model,), modes=(mode,), precisions=(precision,), hardware=())
-        everywhere = plan_for(one, found, runtimes)
-        able = [planned for planned in everywhere.cases if _is_able(planned)]
-        if not able:  # refused everywhere: the reasons are the answer
-            plans.append(everywhere)
-            continue
-        choice = _choice(one, able, runtimes, choose)
-        choices.append(choice)
-        plan = everywhere
-        if choice.hardware is not None:
-            taken = (choice.runtime,) if choice.runtime else request.runtimes
-            chosen = replace(one, hardware=(choice.hardware,), runtimes=taken)
-            plan = plan_for(chosen, found, runtimes)
-        plans.append(Plan(plan.cases, (str(choice), *plan.notes)))
-    return joined(plans), choices
+        plan, heading = plan_for(one, found, runtimes), list[str]()
+        able = [planned for planned in plan.cases if _is_able(planned)]
+        if able:  # else it is refused everywhere, and the reasons are the answer
+            choice = _choice(one, able, runtimes, choose)
+            choices.append(choice)
+            heading = [str(choice)]
+            if choice.hardware is not None:
+                taken = (choice.runtime,) if choice.runtime else request.runtimes
+                one = replace(one, hardware=(choice.hardware,), runtimes=taken)
+                plan = plan_for(one, found, runtimes)
+        # What one question has no use for, another may have.
+        said = set(unused(one, [planned.case for planned in plan.cases]))
+        notes = (note for note in plan.notes if note not in said)
+        plans.append(Plan(plan.cases, (*heading, *notes)))
+    whole = joined(plans)
+    idle = unused(request, [planned.case for planned in whole.cases])
+    return Plan(whole.cases, (*whole.notes, *idle)), choices
 
 
 def _is_able(planned: Planned) -> bool:

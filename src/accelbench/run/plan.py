@@ -13,6 +13,8 @@ from accelbench.core.words import Mode, Status
 from accelbench.hardware.rooflines import Roofline
 
 DEFAULT_BATCH_SIZES = (1, 8, 32, 128)
+#: In place of a platform's name: a selector names one, for each question of the request.
+AUTO = "auto"
 
 #: Estimated bytes of a case, None where nobody knows.
 Estimate = Callable[[Case], int | None]
