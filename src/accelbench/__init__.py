@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from accelbench.api.logger import BenchmarkLogger
     from accelbench.api.memory import reset_memory_stats
     from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
+    from accelbench.api.selector import HardwareSelector
     from accelbench.catalog.data import create_dataloader
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ __all__ = [
     "BenchmarkConfig",
     "BenchmarkLogger",
     "EnhancedHardwareBenchmarkRunner",
+    "HardwareSelector",
     "__version__",
     "create_dataloader",
     "reset_memory_stats",
@@ -33,6 +35,7 @@ _HOMES = {
     "BenchmarkConfig": "accelbench.api.config",
     "BenchmarkLogger": "accelbench.api.logger",
     "EnhancedHardwareBenchmarkRunner": "accelbench.api.enhanced",
+    "HardwareSelector": "accelbench.api.selector",
     "create_dataloader": "accelbench.catalog.data",
     "reset_memory_stats": "accelbench.api.memory",
     "run_benchmark_suite": "accelbench.api.running",

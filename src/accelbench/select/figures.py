@@ -1,0 +1,225 @@
+"""What is known of a candidate for a question: a ladder from measured to nothing. Pure.
+
+Each rung is named in the answer. A rung is asked only where all above it know nothing, and an
+estimate carries the bounds between which it takes the truth to be: docs/choosing.md says how.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+from typing import Any
+
+from accelbench.select.evidence import SINGLE, Cell, Known, best
+
+MEASURED, BETWEEN, ROOFLINE, NEIGHBOUR, RULE = (
+    *("measured", "between batches", "roofline", "neighbour", "rule"),
+)
+#: An efficiency wants so many figures, and a neighbourhood so many neighbours.
+_FEWEST_FITTED, _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 5, 3
+#: Figures at up to so many times the batch, or that part of it, are of the same kind of work.
+_NEAR_BATCH = 4.0
+#: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling, and
+#: no more than so many times as much.
+_BEYOND, _NO_WORSE = 0.2, 2.0
+#: How far bounds are stretched by how much a family's batch, or size, matters.
+STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to run, as far as figures are concerned."""
+
+    model: str
+    family: str
+    batch: int
+    mode: str
+    precision: str | None = None
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    batch_importance: str = "medium"
+    size_importance: str = "medium"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a step takes on a candidate, or is thought to.
+
+    Attributes:
+        basis: the rung it is from.
+        latency: milliseconds of a step.
+        low: with high, where the latency lies.
+        cell: the figure that it is, or the way that it is an estimate of.
+        note: how it came about, for people.
+    """
+
+    basis: str
+    latency: float
+    throughput: float
+    low: float
+    high: float
+    cell: Cell
+    note: str = ""
+
+    @property
+    def measured(self) -> bool:
+        return self.basis == MEASURED
+
+    def told(self) -> dict[str, Any]:
+        """As the answer's `predictions`."""
+        row = self.cell.row
+        found: dict[str, Any] = {
+            "latency": self.latency,
+            "throughput": self.throughput,
+            "latency_low": self.low,
+            "latency_high": self.high,
+        }
+        if self.measured:
+            more = ("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts")
+            found |= {name: row[name] for name in more if row.get(name) is not None}
+            found["launches"] = len(self.cell.latencies)
+        return found
+
+
+def figure(
+    question: Question, own: Sequence[Cell], peers: Sequence[Cell], known: Known
+) -> Figure | None:
+    """The figure of a candidate by the first rung that has one.
+
+    Args:
+        question: what is asked.
+        own: the candidate's cells of the model, in one context and mode.
+        peers: its cells of other models in that mode, of the same family first.
+        known: of the model, whatever it was measured on.
+    """
+    here = [cell for cell in own if cell.batch == question.batch]
+    if here:
+        return _measured(best(here))
+    return (
+        between_batches(question, own)
+        or roofline(question, peers, known)
+        or neighbour(question, peers, known)
+    )
+
+
+def _measured(cell: Cell) -> Figure:
+    low, high = cell.bounds
+    return Figure(MEASURED, cell.latency, cell.throughput, low, high, cell)
+
+
+def between_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
+    """From the same model at other batches, way by way; the fastest way counts."""
+    ways: dict[tuple[str, ...], dict[int, Cell]] = {}
+    for cell in own:
+        ways.setdefault(cell.way, {})[cell.batch] = cell
+    found = [_of_batches(question, by_batch) for _, by_batch in sorted(ways.items())]
+    return min(found, key=_time, default=None)
+
+
+def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
+    batch = question.batch
+    below = max((b for b in by_batch if b < batch), default=None)
+    above = min((b for b in by_batch if b > batch), default=None)
+    if below is not None and above is not None:
+        # A larger batch takes no less time, and mostly no more an item: both bound it.
+        first, last = by_batch[below], by_batch[above]
+        share = math.log(batch / below) / math.log(above / below)
+        middle = first.latency ** (1 - share) * last.latency**share
+        low = max(first.latency, last.latency * batch / above)
+        high = min(last.latency, first.latency * batch / below)
+        low, high, cell = min(low, high, middle), max(low, high, middle), first
+        note = f"between batch {below} and {above}"
+    elif below is not None:
+        cell = by_batch[below]
+        middle = cell.latency * batch / below
+        reach = math.exp(_BEYOND * math.log2(batch / below))
+        low, high = max(cell.latency, middle / reach), middle * min(reach, _NO_WORSE)
+        note = f"from batch {below}, the largest that was measured: whether more fits is not known"
+    else:
+        assert above is not None
+        cell = by_batch[above]
+        middle = cell.latency * math.sqrt(batch / above)
+        low, high = cell.latency * batch / above, cell.latency
+        note = f"from batch {above}, the smallest that was measured"
+    low, high = _stretched(middle, low, high, question.batch_importance)
+    return _estimate(question, BETWEEN, middle, low, high, cell, note)
+
+
+def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
+    """From the operations of a step, and how many of them a second this way mostly does."""
+    if not known.flops:
+        return None
+    found = []
+    for cells in _by_way(question, peers):
+        counted = [cell for cell in cells if cell.row.get("flops")]
+        kin = [cell for cell in counted if known.kin and cell.row.get("kin") == known.kin]
+        fitted = kin if len(kin) >= _FEWEST_FITTED else counted
+        if len(fitted) < _FEWEST_FITTED:
+            continue
+        rates = sorted(cell.row["flops"] / cell.latency for cell in fitted)
+        middle, work = median(rates), known.flops * question.batch
+        slow, *_, fast = quantiles(rates, n=10, method="inclusive")
+        low, high = _stretched(work / middle, work / fast, work / slow, question.size_importance)
+        note = f"{work / 1e9:.4g} GFLOP at the rate of {len(fitted)} measured models"
+        found.append(_estimate(question, ROOFLINE, work / middle, low, high, fitted[0], note))
+    return min(found, key=_time, default=None)
+
+
+def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
+    """From the measured models of the family that have about as many weights."""
+    if not known.parameters:
+        return None
+    found = []
+    for cells in _by_way(question, peers):
+        near = sorted(
+            (cell for cell in cells if cell.row.get("parameters")),
+            key=lambda cell: (_apart(cell, known.parameters or 1), cell.order),
+        )
+        nearest = list({cell.model: cell for cell in reversed(near)}.values())[::-1][:_NEIGHBOURS]
+        if len(nearest) < _FEWEST_NEIGHBOURS:
+            continue
+        scaled = [
+            cell.latency * question.batch / cell.batch * known.parameters / cell.row["parameters"]
+            for cell in nearest
+        ]
+        middle = math.exp(sum(map(math.log, scaled)) / len(scaled))
+        importance = question.size_importance
+        low, high = _stretched(middle, min(scaled), max(scaled), importance)
+        note = f"by their weights from {', '.join(cell.model for cell in nearest)}"
+        found.append(_estimate(question, NEIGHBOUR, middle, low, high, nearest[0], note))
+    return min(found, key=_time, default=None)
+
+
+def _by_way(question: Question, peers: Iterable[Cell]) -> list[list[Cell]]:
+    """Cells of about that batch by the way they were run."""
+    ways: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in peers:
+        if cell.model != question.model and _near(cell.batch, question.batch):
+            ways.setdefault(cell.way, []).append(cell)
+    return [sorted(ways[way], key=lambda cell: cell.order) for way in sorted(ways)]
+
+
+def _near(one: int, other: int) -> bool:
+    return max(one, other) <= _NEAR_BATCH * min(one, other)
+
+
+def _apart(cell: Cell, parameters: int) -> float:
+    return abs(math.log(cell.row["parameters"] / parameters))
+
+
+def _stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:
+    """Bounds no nearer than those of a single measured figure."""
+    by = STRETCH[importance]
+    low, high = min(low, middle / (1 + SINGLE)), max(high, middle * (1 + SINGLE))
+    return middle * (low / middle) ** by, middle * (high / middle) ** by
+
+
+def _estimate(
+    question: Question, basis: str, middle: float, low: float, high: float, cell: Cell, note: str
+) -> Figure:
+    return Figure(basis, middle, 1e3 * question.batch / middle, low, high, cell, note)
+
+
+def _time(found: Figure) -> tuple[float, tuple[str, ...]]:
+    return found.latency, found.cell.order
