@@ -35,7 +35,7 @@ class Says:
 
 def runner(selector: Any = None, **more: Any) -> EnhancedHardwareBenchmarkRunner:
     return EnhancedHardwareBenchmarkRunner(
-        selector=selector or Says(), **{"verbose": False, **more}
+        **{"selector": selector or Says(), "verbose": False, **more}
     )
 
 

@@ -72,7 +72,7 @@ class EnhancedHardwareBenchmarkRunner:
         self.no_database = no_database
         self.output_dir = None if output_dir is None else Path(output_dir).expanduser()
         self.verbose = verbose
-        self._about = {"config_path": config_path, "matrix_file": matrix_file}
+        self._config, self._matrix = map(_path, (config_path, matrix_file))
         self._selector = selector
 
     @property
@@ -81,7 +81,7 @@ class EnhancedHardwareBenchmarkRunner:
         if self._selector is None:
             from accelbench.select.selector import HardwareSelector
 
-            self._selector = HardwareSelector(database_path=self.database_path, **self._about)
+            self._selector = HardwareSelector(_path(self.database_path), self._config, self._matrix)
         return self._selector
 
     def run_benchmark(
@@ -227,6 +227,10 @@ class EnhancedHardwareBenchmarkRunner:
             page = (self.output_dir or Path()) / f"report-{ended.run_id}.html"
             files.append(reported(page.absolute(), begun, ended, database))
         return files
+
+
+def _path(named: str | os.PathLike[str] | None) -> str | None:
+    return None if named is None else os.fspath(named)
 
 
 def _allowed(found: Found, names: Sequence[str] | None) -> Found:
