@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.words import Family, Mode
 from accelbench.select.evidence import Cell, Known
 from accelbench.select.sizes import Size
+from accelbench.select.task import task_key, task_named
 
 #: By the store's names, as shapes have them.
 _SIZES = {
@@ -31,6 +32,7 @@ class Asked:
     """What is to be chosen for.
 
     Attributes:
+        stored: the name that the database has it under; "" where it has not.
         shapes: sizes that were named, by the store's columns.
         distributed: how many devices work on it, and what memory each has.
     """
@@ -41,6 +43,7 @@ class Asked:
     mode: str
     size: Size
     spec: ModelSpec | None = None
+    stored: str = ""
     precision: str | None = None
     task: str | None = None
     shapes: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +52,8 @@ class Asked:
     @property
     def names(self) -> tuple[str, ...]:
         """What its results may be stored under."""
-        return tuple(dict.fromkeys((*([self.spec.id] if self.spec else []), self.model)))
+        said = (self.spec.id if self.spec else "", self.model, self.stored)
+        return tuple(dict.fromkeys(name for name in said if name))
 
     def told(self) -> dict[str, Any]:
         """As the answer repeats it."""
@@ -65,6 +69,97 @@ class Asked:
             "model_size_source": self.size.source,
             "parameters": self.size.parameters,
         }
+
+
+@dataclass(frozen=True)
+class Put:
+    """A question in the words of who asks."""
+
+    family: str | None
+    model: str
+    batch: int
+    mode: str
+    task: str | None = None
+    distributed: Mapping[str, Any] | None = None
+    precision: str | None = None
+    shapes: Mapping[str, int] | None = None
+    parameters: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its results may be stored under."""
+        spec = spec_of(self.model) if self.model else None
+        return tuple(dict.fromkeys((*([spec.id] if spec else []), self.model)))
+
+    def understood(self, name: str, stored: Mapping[str, Any], size: Callable[..., Size]) -> Asked:
+        """The same with every word looked up.
+
+        Args:
+            name: under which the database has the model; "" where it has not.
+            stored: what it says of the model.
+            size: how large a model is, by name, the catalogue's model, and number of weights.
+
+        Raises:
+            UsageError: a word is none of those that are known.
+        """
+        if isinstance(self.batch, bool) or self.batch != int(self.batch) or self.batch < 1:
+            raise UsageError(f"A batch of {self.batch!r} holds no item.", "Use 1 or more.")
+        spec = spec_of(self.model) if self.model else None
+        family = self.family or (spec.family.value if spec else "") or stored.get("family")
+        if not family:
+            raise UsageError(
+                f"The family of {self.model or 'no model'} is not known.",
+                f"Say it: one of {', '.join(Family)}.",
+            )
+        task = None if self.task is None else task_key(self.task)
+        return Asked(
+            model=self.model,
+            family=family_named(family),
+            batch=int(self.batch),
+            mode=task_named(task).mode if task else mode_named(self.mode),
+            size=size(self.model, spec, self.parameters or stored.get("parameters")),
+            spec=spec,
+            stored=name,
+            precision=precision_named(self.precision),
+            task=task,
+            shapes=shapes_named(self.shapes),
+            distributed=checked(self.distributed),
+        )
+
+
+def stored_name(names: Sequence[str], models: Iterable[str]) -> str:
+    """Which stored model is meant by names: one of them, or one that is spelled a little apart."""
+    known = {_plain(model): model for model in sorted(models, reverse=True)}
+    there = set(known.values())
+    return next((one for one in names if one in there), "") or next(
+        (known[_plain(one)] for one in names if _plain(one) in known), ""
+    )
+
+
+def _plain(name: str) -> str:
+    """A name without its owner, and without what people spell in several ways."""
+    return "".join(c for c in name.rpartition("/")[2].lower() if c.isalnum())
+
+
+def checked(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A distributed configuration as the documents have it: gpu_count, and max_memory_gb of each.
+
+    Raises:
+        UsageError: it has another key, or what is no amount.
+    """
+    if given is None:
+        return None
+    for name, value in given.items():
+        if name not in ("gpu_count", "max_memory_gb"):
+            raise UsageError(
+                f"A distributed configuration has no {name!r}.", "Known: gpu_count, max_memory_gb."
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+            raise UsageError(f"{name} of a distributed configuration is {value!r}, not above 0.")
+    count = given.get("gpu_count", 1)
+    if count != int(count):
+        raise UsageError(f"gpu_count is {count!r}, and devices are whole.")
+    return {"gpu_count": int(count), "max_memory_gb": given.get("max_memory_gb")}
 
 
 def spec_of(name: str) -> ModelSpec | None:

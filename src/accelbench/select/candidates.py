@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from accelbench.core.errors import UsageError
 from accelbench.core.words import HARDWARE
 from accelbench.select.evidence import Cell
+from accelbench.select.rules import DEPLOYMENTS
 
 #: Shown only where there is something to say of them, as in the matrix.
 _RARE = ("wasm", "tpu")
@@ -41,7 +42,8 @@ def candidates(
     """Those that are asked for, each once; without a word of them every platform.
 
     Args:
-        asked: platforms, "platform:device", or a part of the name of one device.
+        asked: platforms, "platform:device", "platform:=its whole name", or a part of the name of
+            one device.
         measured: of each platform, the devices that have results.
         others: platforms that the configuration or a matrix brings.
 
@@ -56,6 +58,27 @@ def candidates(
     if not found:
         raise UsageError("No hardware is named.", f"Name some of {', '.join(known)}.")
     return list(dict.fromkeys(found))
+
+
+def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list[Candidate]:
+    """Those that can be chosen where a model is to run.
+
+    Args:
+        found: what is asked about.
+        where: one of `DEPLOYMENTS`.
+        all_asked: nobody named any: what there may be is there.
+
+    Raises:
+        UsageError: there is no such deployment.
+    """
+    if where not in DEPLOYMENTS:
+        raise UsageError(
+            f"There is no deployment {where!r}.", f"There are: {', '.join(DEPLOYMENTS)}."
+        )
+    there = DEPLOYMENTS[where]
+    if all_asked:
+        return [Candidate(name) for name in there]
+    return [one for one in found if one.platform in there]
 
 
 def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:
@@ -89,7 +112,13 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
 
 
 def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -> Candidate:
-    """A device of a platform: by its whole name, by a part that only one has, or as it is said."""
+    """A device of a platform: by its whole name, by a part that only one has, or as it is said.
+
+    After "=" stands its whole name, whether or not it has results: what is here must not be taken
+    for a card that others have measured.
+    """
+    if device.startswith("="):
+        return Candidate(platform, device[1:])
     names = [one for one in measured.get(platform, ()) if device.lower() in one.lower()]
     exact = [one for one in names if one.lower() == device.lower()]
     if len(exact or names) == 1:

@@ -27,7 +27,9 @@ Prices = Callable[[Mapping[str, Any]], float | None]
 class Evidence(Protocol):
     """Where cells are from: a store, or anything that answers like one."""
 
-    def cells(self, **wanted: Any) -> list[Cell]: ...
+    def cells(self, models: Sequence[str]) -> list[Cell]: ...
+
+    def peers(self, family: str, mode: str, hardware: str, batch: int) -> list[Cell]: ...
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,7 @@ def choose(
     known: Known | None = None,
 ) -> Chosen:
     """The candidates in order for a question."""
-    found = [cell for name in asked.names for cell in evidence.cells(model=name)]
-    everywhere = [cell for cell in found if cell.mode == asked.mode]
-    fitting = [c for c in everywhere if asked.precision in (None, c.precision)]
-    own = meant(fitting, asked.batch, asked.shapes, asked.spec)
+    own = own_cells(asked, evidence.cells(asked.names))
     about = known or known_of(asked, own)
     importance = ground.config["model_families"].get(asked.family, {})
     question = Question(
@@ -107,6 +106,16 @@ def choose(
     )
 
 
+def own_cells(asked: Asked, found: Sequence[Cell], *, any_batch: bool = False) -> list[Cell]:
+    """Of a model's cells those that answer what is asked, perhaps at another batch."""
+    fitting = [
+        cell
+        for cell in found
+        if cell.mode == asked.mode and asked.precision in (None, cell.precision)
+    ]
+    return meant(fitting, None if any_batch else asked.batch, asked.shapes, asked.spec)
+
+
 def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
     """The criteria and their weights: of the mode, and as the task has it."""
     task = TASKS.get(asked.task or "")
@@ -125,7 +134,8 @@ class _Peers:
 
     def of(self, candidate: Candidate) -> list[Cell]:
         """Those of a candidate that were measured in the same way of asking."""
-        cells = self._evidence.cells(family=self._asked.family, mode=self._asked.mode)
+        asked = self._asked
+        cells = self._evidence.peers(asked.family, asked.mode, candidate.platform, asked.batch)
         sizes = shapes_told(self._own[0]) if self._own else self._asked.shapes
         scenario = self._own[0].row.get("scenario") if self._own else None
         return [

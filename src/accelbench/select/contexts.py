@@ -14,7 +14,7 @@ _NAMES = (*SHAPES, *CIRCUMSTANCES)
 
 
 def meant(
-    cells: Sequence[Cell], batch: int, shapes: Mapping[str, int], spec: ModelSpec | None
+    cells: Sequence[Cell], batch: int | None, shapes: Mapping[str, int], spec: ModelSpec | None
 ) -> list[Cell]:
     """The cells of one context: what was measured at several places there can be held together.
 
@@ -33,7 +33,7 @@ def meant(
     def merit(context: tuple[Any, ...]) -> tuple[Any, ...]:
         said = dict(zip(_NAMES, context, strict=True))
         found = by_context[context]
-        here = {(c.hardware, c.device) for c in found if c.batch == batch}
+        here = {(c.hardware, c.device) for c in found if batch in (None, c.batch)}
         return (
             -sum(said[name] == value for name, value in own.items()),
             said["scenario"] not in (None, SINGLE_STREAM),

@@ -6,12 +6,12 @@ How much faster several devices are depends on what connects them, which nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Shapes
-from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.errors import AccelbenchError
 from accelbench.core.words import MIB, Mode
 from accelbench.select.asking import Asked
 
@@ -20,27 +20,6 @@ DISTRIBUTES = ("cuda", "rocm", "tpu", "cpu")
 #: Weight, gradient and two moments of AdamW in fp32; a forward pass keeps weights alone.
 _TRAINING_BYTES, _INFERENCE_BYTES = 16, 4
 _GIB = 2**30
-
-
-def checked(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A configuration as the documents have it: gpu_count, and max_memory_gb of each.
-
-    Raises:
-        UsageError: it has another key, or what is no amount.
-    """
-    if given is None:
-        return None
-    for name, value in given.items():
-        if name not in ("gpu_count", "max_memory_gb"):
-            raise UsageError(
-                f"A distributed configuration has no {name!r}.", "Known: gpu_count, max_memory_gb."
-            )
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
-            raise UsageError(f"{name} of a distributed configuration is {value!r}, not above 0.")
-    count = given.get("gpu_count", 1)
-    if count != int(count):
-        raise UsageError(f"gpu_count is {count!r}, and devices are whole.")
-    return {"gpu_count": int(count), "max_memory_gb": given.get("max_memory_gb")}
 
 
 def advised(asked: Asked, ranked: Iterable[str]) -> dict[str, Any] | None:

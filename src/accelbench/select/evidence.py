@@ -22,6 +22,8 @@ CIRCUMSTANCES = ("scenario", "world_size", "weights", "data_source", "optimizer"
 #: A launch of one and the same thing differs by so much from the next: what a single figure, which
 #: cannot say it itself, is taken to be uncertain by.
 SINGLE = 0.03
+#: Figures at up to so many times the batch, or that part of it, are of the same kind of work.
+NEAR_BATCH = 4.0
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ MEASURED, BETWEEN, ROOFLINE, NEIGHBOUR, RULE = (
 )
 #: An efficiency wants so many figures, and a neighbourhood so many neighbours.
 _FEWEST_FITTED, _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 5, 3
-#: Figures at up to so many times the batch, or that part of it, are of the same kind of work.
-_NEAR_BATCH = 4.0
+#: An efficiency is that of models with about as much work: the nearest so many of a way.
+_MOST_FITTED = 100
 #: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling, and
 #: no more than so many times as much.
 _BEYOND, _NO_WORSE = 0.2, 2.0
@@ -90,7 +90,7 @@ def figure(
     Args:
         question: what is asked.
         own: the candidate's cells of the model, in one context and mode.
-        peers: its cells of other models in that mode, of the same family first.
+        peers: its cells of the family's other models, at about that batch.
         known: of the model, whatever it was measured on.
     """
     here = [cell for cell in own if cell.batch == question.batch]
@@ -154,7 +154,10 @@ def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure 
     for cells in _by_way(question, peers):
         counted = [cell for cell in cells if cell.row.get("flops")]
         kin = [cell for cell in counted if known.kin and cell.row.get("kin") == known.kin]
-        fitted = kin if len(kin) >= _FEWEST_FITTED else counted
+        near = sorted(
+            counted, key=lambda c: (_apart(c.row["flops"] / c.batch, known.flops), c.order)
+        )
+        fitted = kin if len(kin) >= _FEWEST_FITTED else near[:_MOST_FITTED]
         if len(fitted) < _FEWEST_FITTED:
             continue
         rates = sorted(cell.row["flops"] / cell.latency for cell in fitted)
@@ -174,7 +177,7 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
     for cells in _by_way(question, peers):
         near = sorted(
             (cell for cell in cells if cell.row.get("parameters")),
-            key=lambda cell: (_apart(cell, known.parameters or 1), cell.order),
+            key=lambda cell: (_apart(cell.row["parameters"], known.parameters), cell.order),
         )
         nearest = list({cell.model: cell for cell in reversed(near)}.values())[::-1][:_NEIGHBOURS]
         if len(nearest) < _FEWEST_NEIGHBOURS:
@@ -192,20 +195,17 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
 
 
 def _by_way(question: Question, peers: Iterable[Cell]) -> list[list[Cell]]:
-    """Cells of about that batch by the way they were run."""
+    """Cells by the way they were run."""
     ways: dict[tuple[str, ...], list[Cell]] = {}
     for cell in peers:
-        if cell.model != question.model and _near(cell.batch, question.batch):
+        if cell.model != question.model:
             ways.setdefault(cell.way, []).append(cell)
     return [sorted(ways[way], key=lambda cell: cell.order) for way in sorted(ways)]
 
 
-def _near(one: int, other: int) -> bool:
-    return max(one, other) <= _NEAR_BATCH * min(one, other)
-
-
-def _apart(cell: Cell, parameters: int) -> float:
-    return abs(math.log(cell.row["parameters"] / parameters))
+def _apart(one: float, other: float | None) -> float:
+    """How unlike two amounts are, whichever is the larger."""
+    return abs(math.log(one / (other or one)))
 
 
 def _stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.judging import METRICS
@@ -16,8 +17,7 @@ from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
-from accelbench.select.evidence import SHAPES, Cell, Tried
-from accelbench.store.schema import columns_of
+from accelbench.select.evidence import NEAR_BATCH, SHAPES, Cell, Tried
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hardware_selector")
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
 _LAUNCHES = ("latencies", "rates")
+#: Results of which all cells may be held in memory at once.
+_MOST_HELD = 1_000_000
 #: What is the middle of a cell's launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
@@ -96,18 +98,85 @@ FROM benchmark_results WHERE {where} GROUP BY model ORDER BY model
 
 
 class Store:
-    """A database or a lake's mirror, asked for what choosing needs."""
+    """A database or a lake's mirror, asked for what choosing needs.
+
+    The first model that is asked about is read alone, which is all that a command line wants.
+    Whoever asks about a second one will ask about more: everything is read then, once. Both give
+    the same.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._seen: Any = None
         self._kept: dict[Any, Any] = {}
+        self._asked: set[tuple[str, ...]] = set()
+        self._answering: ExitStack | None = None
 
-    def cells(self, **wanted: Any) -> list[Cell]:
-        """The cells with these values in these columns, the same order every time."""
-        key = ("cells", *sorted(wanted.items()))
-        found: list[Cell] = self._once(key, lambda: self._cells(wanted))
-        return found
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Open the store once for all that an answer has to read, and not at all for nothing."""
+        with ExitStack() as stack:
+            self._answering = stack
+            try:
+                yield
+            finally:
+                self._answering = None
+
+    def _query(
+        self, sql: str, values: Sequence[Any] = ()
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        if self._answering is not None:  # opened again it is the same connection
+            self._answering.enter_context(self.database.asking())
+        return self.database.query(sql, values)
+
+    def cells(self, models: Sequence[str]) -> list[Cell]:
+        """The cells of a model by its names, the same order every time."""
+        self._asked.add(tuple(models))
+        if len(self._asked) > 1 and self._few():
+            by_model = self._by_model()
+            found = [cell for name in models for cell in by_model.get(name, ())]
+            return sorted(found, key=lambda one: one.order)
+        return self._read(f"model IN ({_marks(models)})", models)
+
+    def peers(self, family: str, mode: str, hardware: str, batch: int) -> list[Cell]:
+        """The cells of a family's models on a platform, at about that batch."""
+        least, most = batch / NEAR_BATCH, batch * NEAR_BATCH
+        if len(self._asked) > 1 and self._few():
+            there: list[Cell] = self._once("by place", self._by_place).get(
+                (family, mode, hardware), []
+            )
+            return [cell for cell in there if least <= cell.batch <= most]
+        return self._read(
+            "family = ? AND mode = ? AND hardware = ? AND coalesce(batch_size, 1) BETWEEN ? AND ?",
+            (family, mode, hardware, least, most),
+        )
+
+    def _few(self) -> bool:
+        """Whether all of it may be held in memory."""
+
+        def counted() -> int:
+            _, ((count,),) = self._query("SELECT count(*) FROM benchmark_results")
+            return int(count)
+
+        return bool(self._once("count", counted) <= _MOST_HELD)
+
+    def _by_model(self) -> dict[str, list[Cell]]:
+        def made() -> dict[str, list[Cell]]:
+            found: dict[str, list[Cell]] = {}
+            for cell in self._cells("true", ()):
+                found.setdefault(cell.model, []).append(cell)
+            return found
+
+        by_model: dict[str, list[Cell]] = self._once("by model", made)
+        return by_model
+
+    def _by_place(self) -> dict[tuple[str, str, str], list[Cell]]:
+        found: dict[tuple[str, str, str], list[Cell]] = {}
+        for cells in self._by_model().values():
+            for cell in cells:
+                key = (str(cell.row["family"]), cell.mode, cell.hardware)
+                found.setdefault(key, []).append(cell)
+        return {key: sorted(cells, key=lambda one: one.order) for key, cells in found.items()}
 
     def tried(self) -> list[Tried]:
         """What became of each family on each platform, in each mode."""
@@ -141,16 +210,18 @@ class Store:
         return [(one.st_size, one.st_mtime_ns) for one in stats]
 
     def _there(self) -> set[str]:
-        from accelbench.store.duck import connect
-
         def read() -> set[str]:
-            with connect(self.database.path, retry_seconds=self.database.retry_seconds) as con:
-                return set(columns_of(con, "benchmark_results"))
+            _, rows = self._query("DESCRIBE benchmark_results")
+            return {str(row[0]) for row in rows}
 
         found: set[str] = self._once("columns", read)
         return found
 
-    def _cells(self, wanted: Mapping[str, Any]) -> list[Cell]:
+    def _read(self, where: str, values: Sequence[Any]) -> list[Cell]:
+        found: list[Cell] = self._once((where, *values), lambda: self._cells(where, values))
+        return found
+
+    def _cells(self, where: str, values: Sequence[Any]) -> list[Cell]:
         there = self._there()
         sql = _CELLS.format(
             columns=", ".join(
@@ -160,13 +231,13 @@ class Store:
             rate=_FIGURES["throughput"],
             asked=", ".join(f"coalesce({name}::VARCHAR, '')" for name in ASKED if name in there),
             counts=COMPARABLE_SQL,
-            where=" AND ".join(f"{name} = ?" for name in wanted),
+            where=where,
             said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
             middles=", ".join(f'median("{name}") AS "{name}"' for name in _MIDDLES),
         )
-        names, rows = self.database.query(sql, list(wanted.values()))
+        names, rows = self._query(sql, list(values))
         found = [_cell(dict(zip(names, row, strict=True))) for row in rows]
-        _log.debug("%d cells of %s", len(found), wanted)
+        _log.debug("%d cells where %s: %s", len(found), where, list(values))
         return sorted(found, key=lambda one: one.order)
 
     def _tried(self) -> list[Tried]:
@@ -178,17 +249,17 @@ class Store:
             ),
             counts=COMPARABLE_SQL,
         )
-        names, rows = self.database.query(sql)
+        names, rows = self._query(sql)
         return [_tried(dict(zip(names, row, strict=True))) for row in rows]
 
     def _models(self) -> dict[str, dict[str, Any]]:
         where = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'"
-        _, rows = self.database.query(_FACTS.format(where=where))
+        _, rows = self._query(_FACTS.format(where=where))
         names = ("family", "parameters", "flops", "kin")
         return {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
 
     def _devices(self) -> dict[str, list[str]]:
-        _, rows = self.database.query(
+        _, rows = self._query(
             "SELECT DISTINCT hardware, device_name FROM benchmark_results"  # noqa: S608 — our words
             f" WHERE {COMPARABLE_SQL} AND status = 'ok' AND hardware IS NOT NULL"
             " AND device_name IS NOT NULL AND NOT coalesce(emulated, false) ORDER BY ALL"
@@ -197,6 +268,10 @@ class Store:
         for hardware, device in rows:
             found.setdefault(str(hardware), []).append(str(device))
         return found
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _cell(row: dict[str, Any]) -> Cell:

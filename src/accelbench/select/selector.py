@@ -7,55 +7,28 @@ Three methods are there to be overridden, and every answer goes through them:
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from os import PathLike
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
-from accelbench.core.words import HARDWARE, Family
-from accelbench.select.asking import (
-    Asked,
-    family_named,
-    known_of,
-    mode_named,
-    precision_named,
-    shapes_named,
-    spec_of,
-)
-from accelbench.select.candidates import Candidate, candidates
-from accelbench.select.choosing import Chosen, Ground, Prices, choose, told
-from accelbench.select.config import defaults, over_defaults, read
-from accelbench.select.distributed import advised, checked
-from accelbench.select.evidence import Cell, Known, Tried
+from accelbench.core.model import ModelSpec
+from accelbench.core.words import HARDWARE
+from accelbench.select.asking import Asked, Put, stored_name
+from accelbench.select.candidates import Candidate, candidates, deployed
+from accelbench.select.choosing import Ground, Prices, choose, own_cells, told
+from accelbench.select.constraints import Limits, limits_named, under
+from accelbench.select.distributed import advised
+from accelbench.select.evidence import Known
 from accelbench.select.mapping import selection_map
-from accelbench.select.matrices import Layer, Matrices, of_config, of_markdown, of_results
+from accelbench.select.matrices import Matrices, of_config, of_results
 from accelbench.select.places import opened
+from accelbench.select.ranking import does, ranked
 from accelbench.select.reading import Store
-from accelbench.select.rules import DEPLOYMENTS
 from accelbench.select.sizes import Size, estimated_size, from_name, known_size
-from accelbench.select.task import TASKS, task_named
+from accelbench.select.sources import Nothing, StrPath, configured, pages
+from accelbench.select.task import task_key, task_named
 
 _log = logging.getLogger("hardware_selector")
-CLAUDE_FILE = "CLAUDE.md"
-StrPath = str | PathLike[str]
-
-
-class Nothing:
-    """What is known where nothing was measured."""
-
-    def cells(self, **wanted: Any) -> list[Cell]:
-        return []
-
-    def tried(self) -> list[Tried]:
-        return []
-
-    def models(self) -> dict[str, dict[str, Any]]:
-        return {}
-
-    def devices(self) -> dict[str, list[str]]:
-        return {}
 
 
 class HardwareSelector:
@@ -81,12 +54,12 @@ class HardwareSelector:
     ) -> None:
         if debug:
             _log.setLevel(logging.DEBUG)
-        self.config = _configured(config_path)
+        self.config = configured(config_path)
         self.prices = prices
         database = opened(database_path)
         self.database = database
         self._store: Store | Nothing = Nothing() if database is None else Store(database)
-        self._pages = _pages(matrix_file)
+        self._pages = pages(matrix_file)
         _log.debug("evidence: %s", database.name if database else "none")
 
     # -- to be overridden
@@ -145,21 +118,18 @@ class HardwareSelector:
         Raises:
             UsageError: a word is none of those that are known.
         """
-        chosen = self._chosen(
-            model_family,
-            model_name,
-            batch_size,
-            mode,
-            self._candidates(available_hardware, deployment),
-            task_type,
-            distributed_config,
-            precision=precision,
-            shapes=shapes,
-            parameters=parameters,
-            flops=flops,
-        )
+        put = Put(
+            model_family, model_name, batch_size, mode, task_type, distributed_config,
+            precision, shapes, parameters,
+        )  # fmt: skip
+        with self._store.answering():
+            asked = self._asked(put)
+            known = None if flops is None else Known(asked.size.parameters, flops)
+            among = self._candidates(available_hardware, deployment)
+            ground = Ground(self.config, self._matrices(), self._encode_hardware_type, self.prices)
+            chosen = choose(asked, among, self._store, ground, known)
         answer = told(chosen)
-        spread = advised(chosen.asked, [one.candidate.platform for one in chosen.ranked])
+        spread = advised(asked, [one.candidate.platform for one in chosen.ranked])
         if spread is not None:
             answer["distributed"] = spread
         _log.debug("%s", answer["explanation"])
@@ -210,94 +180,89 @@ class HardwareSelector:
         self, batch_size: int = 1, mode: str = "inference", **more: Any
     ) -> dict[str, dict[str, Any]]:
         """An answer for each stored model, by its name."""
-        return {
-            name: self.select_hardware(
-                model_family=said["family"] or None,
-                model_name=name,
-                batch_size=batch_size,
-                mode=mode,
-                **more,
-            )
-            for name, said in self._store.models().items()
-        }
+        return self._answers(lambda *_: True, batch_size=batch_size, mode=mode, **more)
+
+    def rank_models(
+        self,
+        task_type: str,
+        available_hardware: Sequence[str] | None = None,
+        batch_size: int = 1,
+        **more: Any,
+    ) -> list[dict[str, Any]]:
+        """The stored models that are for a task, by what they do in a second on that hardware."""
+        task = task_key(task_type)
+        answers = self._answers(
+            lambda name, family: does(task, name, family),
+            batch_size=batch_size,
+            mode=task_named(task).mode,
+            task_type=task,
+            available_hardware=available_hardware,
+            **more,
+        )
+        return ranked(answers)
+
+    def best_under(
+        self,
+        limits: Limits | Mapping[str, float | None],
+        model_family: str | None = None,
+        model_name: str = "",
+        mode: str = "inference",
+        available_hardware: Sequence[str] | None = None,
+        *,
+        batch_sizes: Iterable[int] = (),
+        precision: str | None = None,
+        shapes: Mapping[str, int] | None = None,
+    ) -> dict[str, Any]:
+        """The best batch size, precision and way under limits, and the Pareto front.
+
+        Args:
+            limits: `Limits`, or the same as a mapping: memory_mb, max_latency_ms, min_throughput,
+                max_error, max_cost, max_power.
+            model_family: as `select_hardware` has it, and all that follows.
+            model_name: the model.
+            mode: inference or training.
+            available_hardware: what counts; everything without it.
+            batch_sizes: estimated where they were not measured.
+            precision: only this one.
+            shapes: sizes of a step.
+
+        Returns:
+            Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (words of cases
+            worth measuring), explanation.
+        """
+        put = Put(model_family, model_name, 1, mode, None, None, precision, shapes)
+        bounds = limits if isinstance(limits, Limits) else limits_named(limits)
+        with self._store.answering():
+            asked = self._asked(put)
+            own = own_cells(asked, self._store.cells(asked.names), any_batch=True)
+            among = self._candidates(available_hardware)
+        return under(asked, bounds, own, among, batch_sizes, self.prices)
 
     @property
     def compatibility_matrix(self) -> dict[str, Any]:
         """What each platform is worth for each family, and which source says so."""
-        matrices = self._matrices()
         names = [one.platform for one in self._candidates(None)]
-        return matrices.document(list(dict.fromkeys(names)), utc_now())
+        return self._matrices().document(list(dict.fromkeys(names)), utc_now())
 
     # -- how it is come to
 
-    def _chosen(
-        self,
-        model_family: str | None,
-        model_name: str,
-        batch_size: int,
-        mode: str,
-        among: Sequence[Candidate],
-        task_type: str | None = None,
-        distributed_config: Mapping[str, Any] | None = None,
-        *,
-        precision: str | None = None,
-        shapes: Mapping[str, int] | None = None,
-        parameters: int | None = None,
-        flops: float | None = None,
-    ) -> Chosen:
-        asked = self._asked(
-            model_family, model_name, batch_size, mode, task_type, distributed_config,
-            precision, shapes, parameters,
-        )  # fmt: skip
-        ground = Ground(self.config, self._matrices(), self._encode_hardware_type, self.prices)
-        known = None
-        if flops is not None:
-            known = Known(asked.size.parameters, flops, known_of(asked, []).kin)
-        return choose(asked, among, self._store, ground, known)
-
-    def _asked(
-        self,
-        family: str | None,
-        name: str,
-        batch: int,
-        mode: str,
-        task: str | None,
-        distributed: Mapping[str, Any] | None,
-        precision: str | None,
-        shapes: Mapping[str, int] | None,
-        parameters: int | None,
-    ) -> Asked:
-        if isinstance(batch, bool) or batch != int(batch) or batch < 1:
-            raise UsageError(f"A batch of {batch!r} holds no item.", "Use 1 or more.")
-        spec = spec_of(name) if name else None
-        stored = self._stored(name, spec.id if spec else "")
-        if task is not None:
-            wanted, task = task_named(task), task.strip().lower().replace("-", "_")
-            mode = wanted.mode if task in TASKS else mode
-        said = family or (spec.family.value if spec else "") or stored.get("family")
-        if not said:
-            raise UsageError(
-                f"The family of {name or 'no model'} is not known.",
-                f"Say it: one of {', '.join(Family)}.",
+    def _answers(
+        self, wanted: Callable[[str, str | None], bool], **question: Any
+    ) -> dict[str, dict[str, Any]]:
+        return {
+            name: self.select_hardware(
+                model_family=said["family"] or None, model_name=name, **question
             )
-        return Asked(
-            model=name,
-            family=family_named(said),
-            batch=int(batch),
-            mode=mode_named(mode),
-            size=self._size(name, spec, parameters or stored.get("parameters")),
-            spec=spec,
-            precision=precision_named(precision),
-            task=task,
-            shapes=shapes_named(shapes),
-            distributed=checked(distributed),
-        )
+            for name, said in self._store.models().items()
+            if wanted(name, said["family"])
+        }
 
-    def _stored(self, *names: str) -> Mapping[str, Any]:
+    def _asked(self, put: Put) -> Asked:
         models = self._store.models()
-        return next((models[name] for name in names if name in models), {})
+        stored = stored_name(put.names, models)
+        return put.understood(stored, models.get(stored, {}), self._size)
 
-    def _size(self, name: str, spec: Any, parameters: int | None) -> Size:
+    def _size(self, name: str, spec: ModelSpec | None, parameters: int | None) -> Size:
         categories = self.config["model_size_categories"]
         known = known_size(spec, parameters, categories)
         return known or estimated_size(self._estimate_model_size(name), categories)
@@ -305,52 +270,14 @@ class HardwareSelector:
     def _candidates(
         self, asked: Sequence[str] | None, deployment: str | None = None
     ) -> list[Candidate]:
-        known = set(HARDWARE)
-        own = [name for name in self.config["hardware_preferences"] if name not in known]
+        own = [name for name in self.config["hardware_preferences"] if name not in HARDWARE]
         others = [*own, *(name for name in self._matrices().platforms() if name not in own)]
         found = candidates(asked, self._store.devices(), others)
         if deployment is None:
             return found
-        if deployment not in DEPLOYMENTS:
-            raise UsageError(
-                f"There is no deployment {deployment!r}.", f"There are: {', '.join(DEPLOYMENTS)}."
-            )
-        there = DEPLOYMENTS[deployment]
-        if asked is None:
-            return [Candidate(name) for name in there]
-        return [one for one in found if one.platform in there]
+        return deployed(found, deployment, all_asked=asked is None)
 
     def _matrices(self) -> Matrices:
-        results = of_results(self._store.tried())
+        first, last = self._pages
         config = of_config(self.config["compatibility"])
-        named = [layer for layer, first in self._pages if first]
-        beside = [layer for layer, first in self._pages if not first]
-        return Matrices((config, *named, results, *beside))
-
-
-def _configured(given: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
-    if given is None:
-        return defaults()
-    return over_defaults(dict(given)) if isinstance(given, Mapping) else read(given)
-
-
-def _pages(named: StrPath | None) -> list[tuple[Layer, bool]]:
-    """The pages with a matrix, each with whether it is believed before the database."""
-    if named is not None:
-        path = Path(named).expanduser()
-        try:
-            layer = of_markdown(path.read_text(encoding="utf-8"), str(named))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"The matrix file {named} cannot be read ({error}).") from error
-        if not layer.entries:
-            raise UsageError(
-                f"There is no compatibility matrix in {named}.",
-                "A table is expected with families down, platforms across, levels in its cells.",
-            )
-        return [(layer, True)]
-    path = Path(CLAUDE_FILE)
-    try:
-        layer = of_markdown(path.read_text(encoding="utf-8"), f"./{CLAUDE_FILE}")
-    except (OSError, UnicodeDecodeError):
-        return []
-    return [(layer, False)]
+        return Matrices((config, *first, of_results(self._store.tried()), *last))

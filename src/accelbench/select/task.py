@@ -42,7 +42,16 @@ def task_named(name: str) -> Task:
     Raises:
         UsageError: there is none.
     """
-    found = TASKS.get(name.strip().lower().replace("-", "_").replace(" ", "_"))
-    if found is None:
+    return TASKS[task_key(name)]
+
+
+def task_key(name: str) -> str:
+    """A task's name as it stands in the table.
+
+    Raises:
+        UsageError: there is none.
+    """
+    key = name.strip().lower().replace("-", "_").replace(" ", "_")
+    if key not in TASKS:
         raise UsageError(f"There is no task {name!r}.", f"Tasks: {', '.join(TASKS)}.")
-    return found
+    return key
