@@ -201,8 +201,11 @@ class EnhancedHardwareBenchmarkRunner:
         found, runtimes = detect_all(), journey.installed_runtimes()
         if not wanted.chosen:
             return journey.plan_for(request, found, runtimes), []
+        from accelbench.select.here import Here
+
         allowed = _allowed(found, wanted.available_hardware)
-        return plan_chosen(request, allowed, runtimes, self.selector.select_hardware)
+        here = Here(self.selector, allowed, getattr(self.selector, "database", None))
+        return plan_chosen(request, here.found, runtimes, here.select_hardware)
 
     def _journals(self, database: Database | None) -> Path:
         """Where a crash leaves what was measured."""

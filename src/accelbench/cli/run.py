@@ -275,7 +275,7 @@ def run(
             limit=limit,
             label=asked.label(label),
             names=called(names, chosen),
-            choose=running.chooser(places),
+            selector=running.selector_of(places),
         )
         if dry_run:
             from accelbench.cli.planned import show_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,7 +23,7 @@ from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run import estimates, journey
-from accelbench.run.automatic import Choose, is_automatic, plan_chosen
+from accelbench.run.automatic import is_automatic, plan_chosen
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
 from accelbench.run.plan import Plan, Request
@@ -97,7 +97,7 @@ class How:
     verify: str = "auto"
     fix: bool = True
     profile: bool = False
-    choose: Choose | None = None  # who names the hardware, where nobody else does
+    selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -119,10 +119,10 @@ class How:
         )
 
 
-def chooser(places: Places) -> Choose:
-    """Who names the hardware of --hardware auto: by what the run's database knows.
+def selector_of(places: Places) -> Callable[[], HardwareSelector]:
+    """Who names the hardware of --hardware auto, by what the run's database knows.
 
-    Nothing is read before it is asked.
+    Nothing is read before it is asked for.
     """
 
     @cache
@@ -134,15 +134,18 @@ def chooser(places: Places) -> Choose:
         there = database is not None and (database.there or places.database is not None)
         return HardwareSelector(database_path=database.name if database and there else None)
 
-    return lambda **question: selector().select_hardware(**question)
+    return selector
 
 
 def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[Device | Absent]]]:
     """Detect and plan: everything decided before the first case."""
     found = detect_all()
     runtimes = journey.installed_runtimes()
-    if how.choose is not None and is_automatic(request):
-        plan, _ = plan_chosen(request, found, runtimes, how.choose)
+    if how.selector is not None and is_automatic(request):
+        from accelbench.select.here import Here
+
+        here = Here(how.selector(), found, how.selector().database)
+        plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
     else:
         plan = journey.plan_for(request, found, runtimes)
     if how.limit is not None and len(plan.cases) > how.limit:

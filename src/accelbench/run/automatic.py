@@ -30,6 +30,16 @@ _BASES = {
     "rule": "rule alone, nothing like it being measured",
 }
 
+#: A request's sizes, by the store's columns.
+_SIZES = {
+    "sequence_lengths": "sequence_length",
+    "image_sizes": "image_size",
+    "prompt_tokens": "prompt_tokens",
+    "new_tokens": "new_tokens",
+    "audio_seconds": "audio_seconds",
+    "denoising_steps": "denoising_steps",
+}
+
 #: Names what to take: `HardwareSelector.select_hardware`.
 Choose = Callable[..., Mapping[str, Any]]
 
@@ -108,21 +118,31 @@ def _choice(
             mode=mode.value,
             precision=precision,
             available_hardware=there,
+            **_sizes(asked),
         )
         for batch in batches
     }
-    named = {batch: answer.get("primary_recommendation") for batch, answer in answers.items()}
+    firsts = {b: str(answer.get("primary_recommendation")) for b, answer in answers.items()}
+    # A device may be named, as in "cuda:NVIDIA H200": here there is one of each platform.
+    named = {batch: first.partition(":")[0] for batch, first in firsts.items()}
     votes = Counter(name for name in named.values() if name in there)
     if not votes:
         among = f"the selector names none of {_listed(there)}, so all of them are"
         return Choice(model, mode, precision, None, None, among, answers[batches[-1]])
     most = max(votes.values())
     last = max(b for b in batches if votes[named[b]] == most)
-    hardware = str(named[last])
-    scored = (answers[last].get("all_scores") or {}).get(hardware) or {}
+    hardware = named[last]
+    scored = (answers[last].get("all_scores") or {}).get(firsts[last]) or {}
     runtime = None if asked.runtimes else _runtime(scored, hardware, able, runtimes)
     reason = _reason(hardware, named, there, str(scored.get("basis") or ""))
     return Choice(model, mode, precision, hardware, runtime, reason, answers[last])
+
+
+def _sizes(asked: Request) -> dict[str, Any]:
+    """The sizes that were asked for, where there is one of a kind."""
+    given = {name: set(getattr(asked, field)) for field, name in _SIZES.items()}
+    sizes = {name: value for name, values in given.items() if len(values) == 1 for value in values}
+    return {"shapes": sizes} if any(sizes.values()) else {}
 
 
 def _runtime(
@@ -142,7 +162,7 @@ def _runtime(
     return named if hardware in runtimes[named].info.hardware else None
 
 
-def _reason(hardware: str, named: Mapping[int, Any], there: Sequence[str], basis: str) -> str:
+def _reason(hardware: str, named: Mapping[int, str], there: Sequence[str], basis: str) -> str:
     """In words: what it was chosen among, for which batches, and what that rests on."""
     if len(there) == 1:
         return "nothing else here could take it"
@@ -150,7 +170,7 @@ def _reason(hardware: str, named: Mapping[int, Any], there: Sequence[str], basis
     said = f"chosen before {_listed(others)}"
     won = [batch for batch, name in named.items() if name == hardware]
     if len(won) < len(named):
-        lost = sorted({str(n) for n in named.values() if n is not None and n != hardware})
+        lost = sorted({name for name in named.values() if name in others})
         said += f" for batch {_listed(won)}, though {_listed(lost)} is first for others"
     return f"{said}, by {_BASES.get(basis, basis)}" if basis else said
 
