@@ -31,7 +31,7 @@ _BASES = {
 }
 
 #: A request's sizes, by the store's columns.
-_SIZES = {
+SIZES = {
     "sequence_lengths": "sequence_length",
     "image_sizes": "image_size",
     "prompt_tokens": "prompt_tokens",
@@ -140,7 +140,7 @@ def _choice(
 
 def _sizes(asked: Request) -> dict[str, Any]:
     """The sizes that were asked for, where there is one of a kind."""
-    given = {name: set(getattr(asked, field)) for field, name in _SIZES.items()}
+    given = {name: set(getattr(asked, field)) for field, name in SIZES.items()}
     sizes = {name: value for name, values in given.items() if len(values) == 1 for value in values}
     return {"shapes": sizes} if any(sizes.values()) else {}
 
