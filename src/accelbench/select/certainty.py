@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import quantiles
 
 from accelbench.measure.launches import LEAST_EFFECT, unpaired_interval
-from accelbench.select.figures import Figure
+from accelbench.select.figures import FEWEST_FITTED, Figure
 from accelbench.select.scoring import Contender, Encode, scored
 
 
@@ -59,6 +60,9 @@ def _least_ratio(mine: Figure, first: Figure) -> float:
         known = unpaired_interval(first.cell.latencies, mine.cell.latencies)
         least = known.low if known else ratio
         return min(least, ratio / (1 + LEAST_EFFECT))
+    shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
+    if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
+        return min(ratio, quantiles(shared, n=20, method="inclusive")[0])
     # Bounds of two estimates are not reached at once.
     down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
     return ratio / math.exp(math.hypot(down, up))

@@ -12,8 +12,16 @@ from accelbench.select.certainty import no_clear_winner_between
 from accelbench.select.config import size_of
 from accelbench.select.contexts import meant
 from accelbench.select.contexts import told as shapes_told
-from accelbench.select.evidence import SHAPES, Cell, Known
-from accelbench.select.figures import Figure, Question, figure
+from accelbench.select.evidence import Cell, Known
+from accelbench.select.figures import (
+    FEWEST_FITTED,
+    Figure,
+    Key,
+    Question,
+    best_of_each,
+    figure,
+    has_sizes,
+)
 from accelbench.select.matrices import Matrices
 from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
@@ -29,7 +37,7 @@ class Evidence(Protocol):
 
     def cells(self, models: Sequence[str]) -> list[Cell]: ...
 
-    def peers(self, family: str, mode: str, hardware: str, batch: int) -> list[Cell]: ...
+    def peers(self, family: str, mode: str, hardware: str, batch: int | None) -> list[Cell]: ...
 
 
 @dataclass(frozen=True)
@@ -81,14 +89,14 @@ def choose(
         asked.batch,
         asked.mode,
         asked.precision,
-        asked.shapes,
+        shapes_told(own[0]) if own else asked.shapes,
         importance.get("batch_size_importance", "medium"),
         importance.get("model_size_importance", "medium"),
     )
-    peers = _Peers(asked, own, evidence)
+    figures = _figures(question, candidates, own, evidence, about)
     contenders = [
-        _contender(asked, one, _figure(question, one, own, peers, about), ground)
-        for one in candidates
+        _contender(asked, one, found, ground)
+        for one, found in zip(candidates, figures, strict=True)
     ]
     weights = weights_of(asked, ground.config)
     order = scored(contenders, weights, ground.order)
@@ -126,35 +134,58 @@ def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-class _Peers:
-    """Figures of other models, read only when somebody asks for them."""
+def _figures(
+    question: Question,
+    candidates: Sequence[Candidate],
+    own: Sequence[Cell],
+    evidence: Evidence,
+    known: Known,
+) -> list[Figure | None]:
+    """The figure of each candidate.
 
-    def __init__(self, asked: Asked, own: Sequence[Cell], evidence: Evidence) -> None:
-        self._asked, self._own, self._evidence = asked, own, evidence
+    Estimates from other models are from the same ones wherever enough were measured on all that are
+    estimated: else it would be the models that are compared.
+    """
+    mine = [[cell for cell in own if one.has(cell)] for one in candidates]
+    others = [
+        {} if cells else _peers(question, one, own, evidence)
+        for one, cells in zip(candidates, mine, strict=True)
+    ]
+    known_somewhere = [set(found) for found in others if found]
+    if len(known_somewhere) > 1:
+        shared = set.intersection(*known_somewhere)
+        if len(shared) >= FEWEST_FITTED:
+            others = [{key: found[key] for key in found if key in shared} for found in others]
+    return [
+        figure(question, cells, list(found.values()), known)
+        for cells, found in zip(mine, others, strict=True)
+    ]
 
-    def of(self, candidate: Candidate) -> list[Cell]:
-        """Those of a candidate that were measured in the same way of asking."""
-        asked = self._asked
-        cells = self._evidence.peers(asked.family, asked.mode, candidate.platform, asked.batch)
-        sizes = shapes_told(self._own[0]) if self._own else self._asked.shapes
-        scenario = self._own[0].row.get("scenario") if self._own else None
-        return [
+
+def _peers(
+    question: Question, candidate: Candidate, own: Sequence[Cell], evidence: Evidence
+) -> dict[Key, Cell]:
+    """What other models of the family came to on a candidate, asked the same way.
+
+    At about the batch and these sizes, where there is enough of it, else at any.
+    """
+    scenario = own[0].row.get("scenario") if own else None
+    found: dict[Key, Cell] = {}
+    for batch, sizes in ((question.batch, question.shapes), (question.batch, {}), (None, {})):
+        cells = evidence.peers(question.family, question.mode, candidate.platform, batch)
+        alike = (
             cell
             for cell in cells
             if candidate.has(cell)
-            and self._asked.precision in (None, cell.precision)
+            and question.precision in (None, cell.precision)
             and cell.row.get("world_size") in (None, 1)
             and scenario in (None, cell.row.get("scenario"))
-            and all(cell.row.get(n) in (None, sizes[n]) for n in SHAPES if n in sizes)
-        ]
-
-
-def _figure(
-    question: Question, candidate: Candidate, own: Sequence[Cell], peers: _Peers, known: Known
-) -> Figure | None:
-    mine = [cell for cell in own if candidate.has(cell)]
-    others = [] if mine else peers.of(candidate)
-    return figure(question, mine, others, known)
+            and has_sizes(cell, sizes)
+        )
+        found = best_of_each(question, alike)
+        if len(found) >= FEWEST_FITTED:
+            break
+    return found
 
 
 def _contender(

@@ -7,8 +7,9 @@ estimate carries the bounds between which it takes the truth to be: docs/choosin
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import Any
 
@@ -17,9 +18,12 @@ from accelbench.select.evidence import SINGLE, Cell, Known, best
 MEASURED, BETWEEN, ROOFLINE, NEIGHBOUR, RULE = (
     *("measured", "between batches", "roofline", "neighbour", "rule"),
 )
+#: What tells questions of other models apart.
+Key = tuple[Any, ...]
+
 #: An efficiency wants so many figures, and a neighbourhood so many neighbours.
-_FEWEST_FITTED, _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 5, 3
-#: An efficiency is that of models with about as much work: the nearest so many of a way.
+FEWEST_FITTED, _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 5, 3
+#: An efficiency is that of models with about as much work: the nearest so many.
 _MOST_FITTED = 100
 #: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling, and
 #: no more than so many times as much.
@@ -52,6 +56,7 @@ class Figure:
         low: with high, where the latency lies.
         cell: the figure that it is, or the way that it is an estimate of.
         note: how it came about, for people.
+        scaled: of an estimate from other models, what each of their figures alone comes to.
     """
 
     basis: str
@@ -61,6 +66,7 @@ class Figure:
     high: float
     cell: Cell
     note: str = ""
+    scaled: Mapping[Key, float] = field(default_factory=dict, repr=False)
 
     @property
     def measured(self) -> bool:
@@ -90,7 +96,7 @@ def figure(
     Args:
         question: what is asked.
         own: the candidate's cells of the model, in one context and mode.
-        peers: its cells of the family's other models, at about that batch.
+        peers: its cells of the family's other models, one a question.
         known: of the model, whatever it was measured on.
     """
     here = [cell for cell in own if cell.batch == question.batch]
@@ -147,60 +153,89 @@ def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
 
 
 def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
-    """From the operations of a step, and how many of them a second this way mostly does."""
+    """From the operations of a step, and how many of them a second the place mostly does.
+
+    It is that of models with about as much work; of the same kind, where there are enough of them.
+    """
     if not known.flops:
         return None
-    found = []
-    for cells in _by_way(question, peers):
-        counted = [cell for cell in cells if cell.row.get("flops")]
-        kin = [cell for cell in counted if known.kin and cell.row.get("kin") == known.kin]
-        near = sorted(
-            counted, key=lambda c: (_apart(c.row["flops"] / c.batch, known.flops), c.order)
-        )
-        fitted = kin if len(kin) >= _FEWEST_FITTED else near[:_MOST_FITTED]
-        if len(fitted) < _FEWEST_FITTED:
-            continue
-        rates = sorted(cell.row["flops"] / cell.latency for cell in fitted)
-        middle, work = median(rates), known.flops * question.batch
-        slow, *_, fast = quantiles(rates, n=10, method="inclusive")
-        low, high = _stretched(work / middle, work / fast, work / slow, question.size_importance)
-        note = f"{work / 1e9:.4g} GFLOP at the rate of {len(fitted)} measured models"
-        found.append(_estimate(question, ROOFLINE, work / middle, low, high, fitted[0], note))
-    return min(found, key=_time, default=None)
+    counted = [cell for cell in peers if cell.row.get("flops")]
+    counted.sort(key=lambda c: (_apart(c.row["flops"] / c.batch, known.flops), c.order))
+    kin = [cell for cell in counted if known.kin and cell.row.get("kin") == known.kin]
+    fitted = (kin if len(kin) >= FEWEST_FITTED else counted)[:_MOST_FITTED]
+    if len(fitted) < FEWEST_FITTED:
+        return None
+    work = known.flops * question.batch
+    scaled = {_key(cell): work * cell.latency / cell.row["flops"] for cell in fitted}
+    fast, *_, slow = quantiles(scaled.values(), n=10, method="inclusive")
+    note = f"{work / 1e9:.4g} GFLOP at the rate of {len(fitted)} figures"
+    return _from_others(
+        question, ROOFLINE, median(scaled.values()), fast, slow, fitted, note, scaled
+    )
 
 
 def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
     """From the measured models of the family that have about as many weights."""
     if not known.parameters:
         return None
-    found = []
-    for cells in _by_way(question, peers):
-        near = sorted(
-            (cell for cell in cells if cell.row.get("parameters")),
-            key=lambda cell: (_apart(cell.row["parameters"], known.parameters), cell.order),
-        )
-        nearest = list({cell.model: cell for cell in reversed(near)}.values())[::-1][:_NEIGHBOURS]
-        if len(nearest) < _FEWEST_NEIGHBOURS:
-            continue
-        scaled = [
-            cell.latency * question.batch / cell.batch * known.parameters / cell.row["parameters"]
-            for cell in nearest
-        ]
-        middle = math.exp(sum(map(math.log, scaled)) / len(scaled))
-        importance = question.size_importance
-        low, high = _stretched(middle, min(scaled), max(scaled), importance)
-        note = f"by their weights from {', '.join(cell.model for cell in nearest)}"
-        found.append(_estimate(question, NEIGHBOUR, middle, low, high, nearest[0], note))
-    return min(found, key=_time, default=None)
+    # Weights say nothing of what another size of input costs; operations do.
+    alike = (cell for cell in peers if has_sizes(cell, question.shapes))
+    near = [cell for cell in alike if cell.row.get("parameters")]
+    near.sort(key=lambda cell: (_apart(cell.row["parameters"], known.parameters), cell.order))
+    nearest = list({cell.model: cell for cell in reversed(near)}.values())[::-1][:_NEIGHBOURS]
+    if len(nearest) < _FEWEST_NEIGHBOURS:
+        return None
+    scaled = {
+        _key(cell): cell.latency * question.batch / cell.batch
+        * known.parameters / cell.row["parameters"]
+        for cell in nearest
+    }  # fmt: skip
+    note = f"by their weights from {', '.join(cell.model for cell in nearest)}"
+    low, high = min(scaled.values()), max(scaled.values())
+    middle = math.exp(math.fsum(map(math.log, scaled.values())) / len(scaled))
+    return _from_others(question, NEIGHBOUR, middle, low, high, nearest, note, scaled)
 
 
-def _by_way(question: Question, peers: Iterable[Cell]) -> list[list[Cell]]:
-    """Cells by the way they were run."""
-    ways: dict[tuple[str, ...], list[Cell]] = {}
+def best_of_each(question: Question, peers: Iterable[Cell]) -> dict[Key, Cell]:
+    """Of each question that other models were asked at a place, the best answer there."""
+    found: dict[Key, Cell] = {}
     for cell in peers:
         if cell.model != question.model:
-            ways.setdefault(cell.way, []).append(cell)
-    return [sorted(ways[way], key=lambda cell: cell.order) for way in sorted(ways)]
+            known = found.get(_key(cell))
+            if known is None or _better(cell, known):
+                found[_key(cell)] = cell
+    return found
+
+
+def has_sizes(cell: Cell, sizes: Mapping[str, int]) -> bool:
+    """Whether a figure is of these sizes, as far as it says them."""
+    return all(cell.row.get(name) in (None, value) for name, value in sizes.items())
+
+
+def _key(cell: Cell) -> Key:
+    return cell.model, cell.batch, cell.context
+
+
+def _better(one: Cell, other: Cell) -> bool:
+    return (one.latency, one.order) < (other.latency, other.order)
+
+
+def _from_others(
+    question: Question,
+    basis: str,
+    middle: float,
+    low: float,
+    high: float,
+    cells: Sequence[Cell],
+    note: str,
+    scaled: Mapping[Key, float],
+) -> Figure:
+    """An estimate, said to be of the way that most of the figures are of."""
+    ways = Counter(cell.way for cell in cells)
+    way = min(ways, key=lambda one: (-ways[one], one))
+    cell = next(cell for cell in cells if cell.way == way)
+    low, high = _stretched(middle, low, high, question.size_importance)
+    return replace(_estimate(question, basis, middle, low, high, cell, note), scaled=scaled)
 
 
 def _apart(one: float, other: float | None) -> float:

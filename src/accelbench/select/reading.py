@@ -27,6 +27,7 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 _LAUNCHES = ("latencies", "rates")
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
+_ANY_BATCH = 2**62
 #: What is the middle of a cell's launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
@@ -138,13 +139,12 @@ class Store:
             return sorted(found, key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
 
-    def peers(self, family: str, mode: str, hardware: str, batch: int) -> list[Cell]:
-        """The cells of a family's models on a platform, at about that batch."""
-        least, most = batch / NEAR_BATCH, batch * NEAR_BATCH
+    def peers(self, family: str, mode: str, hardware: str, batch: int | None) -> list[Cell]:
+        """The cells of a family's models on a platform, at about that batch or at any."""
+        least, most = (0, _ANY_BATCH) if batch is None else (batch / NEAR_BATCH, batch * NEAR_BATCH)
         if len(self._asked) > 1 and self._few():
-            there: list[Cell] = self._once("by place", self._by_place).get(
-                (family, mode, hardware), []
-            )
+            by_place: dict[tuple[str, str, str], list[Cell]] = self._once("place", self._by_place)
+            there = by_place.get((family, mode, hardware), ())
             return [cell for cell in there if least <= cell.batch <= most]
         return self._read(
             "family = ? AND mode = ? AND hardware = ? AND coalesce(batch_size, 1) BETWEEN ? AND ?",

@@ -27,7 +27,7 @@ class Nothing:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return []
 
-    def peers(self, family: str, mode: str, hardware: str, batch: int) -> list[Cell]:
+    def peers(self, family: str, mode: str, hardware: str, batch: int | None) -> list[Cell]:
         return []
 
     def tried(self) -> list[Tried]:
