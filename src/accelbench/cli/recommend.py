@@ -129,7 +129,7 @@ def recommend(
         "model_family": model_family,
         "mode": mode,
         "task_type": task,
-        "available_hardware": words(hardware),
+        "available_hardware": _names(hardware),
         "precision": precision,
         "deployment": deployment,
         "shapes": {name: value for name, value in sizes.items() if value is not None},
@@ -141,11 +141,11 @@ def recommend(
     )
     if create_map:
         _refuse_beside_map(bool(named), task, limits is not None, verify)
-        _deliver(recommender.selection_map(), output, as_json=True)
+        _deliver(recommender.selection_map(), output)
         return
     found = _found(recommender, named, task, limits, verify)
     if as_json or output is not None:
-        _deliver(found.document, output, as_json)
+        _deliver(found.document, output)
     else:
         found.show(explain)
     raise typer.Exit(found.exit_code)
@@ -166,6 +166,21 @@ def _found(
             raise UsageError("--verify needs a MODEL.", "Name what is to be measured.")
         return recommender.ranking(task)
     return recommender.answers(named, verify)
+
+
+def _names(values: list[str]) -> tuple[str, ...]:
+    """Platforms and devices: a device's name may well have spaces in it."""
+    from accelbench.hardware.detect import known
+
+    plain = {*known(), "all", "here"}
+    parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    if values and not parts:
+        words(values)  # refuses it
+    found: list[str] = []
+    for part in parts:
+        several = part.split()
+        found += several if plain.issuperset(one.lower() for one in several) else [part]
+    return tuple(dict.fromkeys(found))
 
 
 def _limits(*given: float | None) -> Limits | None:
@@ -191,7 +206,8 @@ def _refuse_beside_map(named: bool, task: str | None, limited: bool, verify: boo
         raise UsageError(f"--create-map is of all models and modes, so {said} means nothing there.")
 
 
-def _deliver(document: dict[str, Any], output: Path | None, as_json: bool) -> None:
+def _deliver(document: dict[str, Any], output: Path | None) -> None:
+    """On standard output, or into a file that is new."""
     import json
     import sys
 
@@ -203,7 +219,7 @@ def _deliver(document: dict[str, Any], output: Path | None, as_json: bool) -> No
 
     path = output.expanduser()
     write_exactly(path, lambda place: _write(place, text))
-    (sys.stderr if as_json else sys.stdout).write(f"Wrote {path}\n")
+    sys.stderr.write(f"Wrote {path}\n")
 
 
 def _write(place: Path, text: str) -> None:

@@ -151,13 +151,15 @@ class Recommender:
         """
         from accelbench.store.lake import store_at
 
+        named = store_at(self._db)
+        folder = self._db.expanduser() if self._db is not None else None
+        if folder is None or not folder.is_dir() or named.there or not any(folder.iterdir()):
+            return named
         known = self.selector.database
-        if self._db is None or known is None or known.name == store_at(self._db).name:
-            return store_at(self._db)
-        if known.path.parent == self._db.expanduser().resolve():
+        if known is not None and known.path.parent == folder.resolve():
             return known
         raise UsageError(
-            f"What is measured cannot be stored in {self._db}, a folder of result files.",
+            f"What is measured cannot be stored in {self._db}, a folder of other files.",
             "Name a database with --db.",
         )
 

@@ -98,7 +98,8 @@ def _heading(answer: Answer) -> str:
     model = question["model"] or f"any model of the family {question['family']}"
     what = [f"{model} at batch {question['batch_size']}"]
     what += [question[n] for n in ("precision", "mode") if question[n] not in (None, _USUAL.get(n))]
-    what += [f"for {question['task']}"] if question["task"] else []
+    told = question["task"] not in (None, question["mode"])
+    what += [f"for {question['task']}"] if told else []
     said = ", ".join(what)
     unclear = answer["no_clear_winner_between"]
     if answer["primary_recommendation"] is None:
