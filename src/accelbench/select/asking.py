@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,20 +125,6 @@ class Put:
             shapes=shapes_named(self.shapes),
             distributed=checked(self.distributed),
         )
-
-
-def stored_name(names: Sequence[str], models: Iterable[str]) -> str:
-    """Which stored model is meant by names: one of them, or one that is spelled a little apart."""
-    known = {_plain(model): model for model in sorted(models, reverse=True)}
-    there = set(known.values())
-    return next((one for one in names if one in there), "") or next(
-        (known[_plain(one)] for one in names if _plain(one) in known), ""
-    )
-
-
-def _plain(name: str) -> str:
-    """A name without its owner, and without what people spell in several ways."""
-    return "".join(c for c in name.rpartition("/")[2].lower() if c.isalnum())
 
 
 def checked(given: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.errors import UsageError
 from accelbench.core.words import HARDWARE
-from accelbench.select.evidence import Cell
+from accelbench.select.evidence import Cell, is_on
 from accelbench.select.rules import DEPLOYMENTS
 
 #: Shown only where there is something to say of them, as in the matrix.
@@ -28,10 +28,7 @@ class Candidate:
 
     def has(self, cell: Cell) -> bool:
         """Whether a figure was measured there."""
-        if cell.hardware != self.platform:
-            return False
-        unit = str(cell.row.get("device") or "").rpartition(":")[2]
-        return self.device in ("", cell.device, unit)
+        return cell.hardware == self.platform and is_on(cell, self.device)
 
 
 def candidates(
@@ -79,6 +76,12 @@ def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list
     if all_asked:
         return [Candidate(name) for name in there]
     return [one for one in found if one.platform in there]
+
+
+def order_in(where: str) -> Callable[[str], float]:
+    """Where a platform stands among equals in a deployment."""
+    there = DEPLOYMENTS[where]
+    return lambda name: float(there.index(name))
 
 
 def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:

@@ -12,13 +12,11 @@ from accelbench.select.certainty import no_clear_winner_between
 from accelbench.select.config import size_of
 from accelbench.select.contexts import meant
 from accelbench.select.contexts import told as shapes_told
-from accelbench.select.evidence import Cell, Known
+from accelbench.select.evidence import Cell, Known, Place
 from accelbench.select.figures import (
     FEWEST_FITTED,
     Figure,
-    Key,
     Question,
-    best_of_each,
     figure,
     has_sizes,
 )
@@ -37,7 +35,7 @@ class Evidence(Protocol):
 
     def cells(self, models: Sequence[str]) -> list[Cell]: ...
 
-    def peers(self, family: str, mode: str, hardware: str, batch: int | None) -> list[Cell]: ...
+    def peers(self, place: Place, batch: int | None) -> list[Cell]: ...
 
 
 @dataclass(frozen=True)
@@ -148,41 +146,40 @@ def _figures(
     """
     mine = [[cell for cell in own if one.has(cell)] for one in candidates]
     others = [
-        {} if cells else _peers(question, one, own, evidence)
+        [] if cells else _peers(question, one, own, evidence)
         for one, cells in zip(candidates, mine, strict=True)
     ]
-    known_somewhere = [set(found) for found in others if found]
-    if len(known_somewhere) > 1:
-        shared = set.intersection(*known_somewhere)
+    somewhere = [{cell.question for cell in found} for found in others if found]
+    if len(somewhere) > 1:
+        shared = set.intersection(*somewhere)
         if len(shared) >= FEWEST_FITTED:
-            others = [{key: found[key] for key in found if key in shared} for found in others]
+            others = [[cell for cell in found if cell.question in shared] for found in others]
     return [
-        figure(question, cells, list(found.values()), known)
-        for cells, found in zip(mine, others, strict=True)
+        figure(question, cells, found, known) for cells, found in zip(mine, others, strict=True)
     ]
 
 
 def _peers(
     question: Question, candidate: Candidate, own: Sequence[Cell], evidence: Evidence
-) -> dict[Key, Cell]:
+) -> list[Cell]:
     """What other models of the family came to on a candidate, asked the same way.
 
     At about the batch and these sizes, where there is enough of it, else at any.
     """
-    scenario = own[0].row.get("scenario") if own else None
-    found: dict[Key, Cell] = {}
+    place = Place(
+        question.family,
+        question.mode,
+        candidate.platform,
+        candidate.device,
+        question.precision,
+        own[0].row.get("scenario") if own else None,
+    )
+    found: list[Cell] = []
     for batch, sizes in ((question.batch, question.shapes), (question.batch, {}), (None, {})):
-        cells = evidence.peers(question.family, question.mode, candidate.platform, batch)
-        alike = (
-            cell
-            for cell in cells
-            if candidate.has(cell)
-            and question.precision in (None, cell.precision)
-            and cell.row.get("world_size") in (None, 1)
-            and scenario in (None, cell.row.get("scenario"))
-            and has_sizes(cell, sizes)
-        )
-        found = best_of_each(question, alike)
+        cells = evidence.peers(place, batch)
+        found = [cell for cell in cells if cell.model != question.model]
+        if sizes:
+            found = [cell for cell in found if has_sizes(cell, sizes)]
         if len(found) >= FEWEST_FITTED:
             break
     return found

@@ -5,7 +5,8 @@ Plain values, whatever they were read from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -55,11 +56,11 @@ class Cell:
         low, high = known or (self.latency, self.latency)
         return min(low, self.latency / (1 + SINGLE)), max(high, self.latency * (1 + SINGLE))
 
-    @property
+    @cached_property
     def model(self) -> str:
         return str(self.row["model"])
 
-    @property
+    @cached_property
     def hardware(self) -> str:
         return str(self.row["hardware"])
 
@@ -71,11 +72,11 @@ class Cell:
     def precision(self) -> str:
         return str(self.row.get("precision") or "")
 
-    @property
+    @cached_property
     def mode(self) -> str:
         return str(self.row.get("mode") or "")
 
-    @property
+    @cached_property
     def batch(self) -> int:
         return int(self.row.get("batch_size") or 1)
 
@@ -83,6 +84,23 @@ class Cell:
     def context(self) -> tuple[Any, ...]:
         """What has to be alike beside model, mode and batch."""
         return tuple(self.row.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
+
+    @cached_property
+    def question(self) -> tuple[Any, ...]:
+        """What was asked, wherever and however it was answered."""
+        return self.model, self.batch, self.context
+
+    @cached_property
+    def work(self) -> float | None:
+        """The logarithm of an item's operations, where they were counted."""
+        flops = self.row.get("flops")
+        return math.log(flops / self.batch) if flops else None
+
+    @cached_property
+    def weights(self) -> float | None:
+        """The logarithm of the model's number of weights, where it is known."""
+        parameters = self.row.get("parameters")
+        return math.log(parameters) if parameters else None
 
     @cached_property
     def way(self) -> tuple[str, ...]:
@@ -125,6 +143,50 @@ class Known:
     parameters: int | None = None
     flops: float | None = None
     kin: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where, and in which way of asking, other models' figures are of use.
+
+    Attributes:
+        device: its name; "" stands for any of the platform.
+        precision: None stands for any.
+        scenario: how requests came; None stands for any.
+    """
+
+    family: str
+    mode: str
+    hardware: str
+    device: str = ""
+    precision: str | None = None
+    scenario: str | None = None
+
+    def counts(self, cell: Cell) -> bool:
+        """Whether a figure of this family, mode and platform is of use."""
+        row = cell.row
+        return (
+            is_on(cell, self.device)
+            and self.precision in (None, cell.precision)
+            and row.get("world_size") in (None, 1)
+            and self.scenario in (None, row.get("scenario"))
+        )
+
+    def best_of_each(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Of each question that was asked there the best answer, by batch."""
+        found: dict[tuple[Any, ...], Cell] = {}
+        for cell in cells:
+            if self.counts(cell):
+                known = found.get(cell.question)
+                if known is None or (cell.latency, cell.order) < (known.latency, known.order):
+                    found[cell.question] = cell
+        return sorted(found.values(), key=lambda cell: (cell.batch, cell.order))
+
+
+def is_on(cell: Cell, device: str) -> bool:
+    """Whether a figure is of a device, by its name or by the kind of unit that it is."""
+    unit = str(cell.row.get("device") or "").rpartition(":")[2]
+    return device in ("", cell.device, unit)
 
 
 def best(cells: Sequence[Cell]) -> Cell:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from statistics import median, quantiles
 from typing import Any
 
@@ -159,16 +160,16 @@ def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure 
     """
     if not known.flops:
         return None
-    counted = [cell for cell in peers if cell.row.get("flops")]
-    counted.sort(key=lambda c: (_apart(c.row["flops"] / c.batch, known.flops), c.order))
-    kin = [cell for cell in counted if known.kin and cell.row.get("kin") == known.kin]
-    fitted = (kin if len(kin) >= FEWEST_FITTED else counted)[:_MOST_FITTED]
+    work = math.log(known.flops)
+    counted = [(abs(cell.work - work), cell) for cell in peers if cell.work is not None]
+    kin = [one for one in counted if one[1].row.get("kin") == known.kin] if known.kin else []
+    fitted = _nearest(kin if len(kin) >= FEWEST_FITTED else counted, _MOST_FITTED)
     if len(fitted) < FEWEST_FITTED:
         return None
-    work = known.flops * question.batch
-    scaled = {_key(cell): work * cell.latency / cell.row["flops"] for cell in fitted}
+    step = known.flops * question.batch
+    scaled = {cell.question: step * cell.latency / cell.row["flops"] for cell in fitted}
     fast, *_, slow = quantiles(scaled.values(), n=10, method="inclusive")
-    note = f"{work / 1e9:.4g} GFLOP at the rate of {len(fitted)} figures"
+    note = f"{step / 1e9:.4g} GFLOP at the rate of {len(fitted)} figures"
     return _from_others(
         question, ROOFLINE, median(scaled.values()), fast, slow, fitted, note, scaled
     )
@@ -178,15 +179,19 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
     """From the measured models of the family that have about as many weights."""
     if not known.parameters:
         return None
+    weights = math.log(known.parameters)
     # Weights say nothing of what another size of input costs; operations do.
-    alike = (cell for cell in peers if has_sizes(cell, question.shapes))
-    near = [cell for cell in alike if cell.row.get("parameters")]
-    near.sort(key=lambda cell: (_apart(cell.row["parameters"], known.parameters), cell.order))
-    nearest = list({cell.model: cell for cell in reversed(near)}.values())[::-1][:_NEIGHBOURS]
+    near = [
+        (abs(cell.weights - weights), cell)
+        for cell in peers
+        if cell.weights is not None and has_sizes(cell, question.shapes)
+    ]
+    near.sort(key=_place)
+    nearest = list({cell.model: cell for _, cell in reversed(near)}.values())[::-1][:_NEIGHBOURS]
     if len(nearest) < _FEWEST_NEIGHBOURS:
         return None
     scaled = {
-        _key(cell): cell.latency * question.batch / cell.batch
+        cell.question: cell.latency * question.batch / cell.batch
         * known.parameters / cell.row["parameters"]
         for cell in nearest
     }  # fmt: skip
@@ -196,28 +201,20 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
     return _from_others(question, NEIGHBOUR, middle, low, high, nearest, note, scaled)
 
 
-def best_of_each(question: Question, peers: Iterable[Cell]) -> dict[Key, Cell]:
-    """Of each question that other models were asked at a place, the best answer there."""
-    found: dict[Key, Cell] = {}
-    for cell in peers:
-        if cell.model != question.model:
-            known = found.get(_key(cell))
-            if known is None or _better(cell, known):
-                found[_key(cell)] = cell
-    return found
+def _nearest(counted: Sequence[tuple[float, Cell]], most: int) -> list[Cell]:
+    if len(counted) > most:  # so that of many few are ordered
+        farthest = nsmallest(most, (apart for apart, _ in counted))[-1]
+        counted = [one for one in counted if one[0] <= farthest]
+    return [cell for _, cell in sorted(counted, key=_place)[:most]]
+
+
+def _place(one: tuple[float, Cell]) -> tuple[float, tuple[str, ...]]:
+    return one[0], one[1].order
 
 
 def has_sizes(cell: Cell, sizes: Mapping[str, int]) -> bool:
     """Whether a figure is of these sizes, as far as it says them."""
     return all(cell.row.get(name) in (None, value) for name, value in sizes.items())
-
-
-def _key(cell: Cell) -> Key:
-    return cell.model, cell.batch, cell.context
-
-
-def _better(one: Cell, other: Cell) -> bool:
-    return (one.latency, one.order) < (other.latency, other.order)
 
 
 def _from_others(
@@ -236,11 +233,6 @@ def _from_others(
     cell = next(cell for cell in cells if cell.way == way)
     low, high = _stretched(middle, low, high, question.size_importance)
     return replace(_estimate(question, basis, middle, low, high, cell, note), scaled=scaled)
-
-
-def _apart(one: float, other: float | None) -> float:
-    """How unlike two amounts are, whichever is the larger."""
-    return abs(math.log(one / (other or one)))
 
 
 def _stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:

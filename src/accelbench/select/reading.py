@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
-from accelbench.select.evidence import NEAR_BATCH, SHAPES, Cell, Tried
+from accelbench.select.evidence import NEAR_BATCH, SHAPES, Cell, Place, Tried
+from accelbench.select.names import plain_name
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -139,16 +141,24 @@ class Store:
             return sorted(found, key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
 
-    def peers(self, family: str, mode: str, hardware: str, batch: int | None) -> list[Cell]:
-        """The cells of a family's models on a platform, at about that batch or at any."""
+    def peers(self, place: Place, batch: int | None) -> list[Cell]:
+        """The best answers of a family's models at a place, at about that batch or at any."""
         least, most = (0, _ANY_BATCH) if batch is None else (batch / NEAR_BATCH, batch * NEAR_BATCH)
         if len(self._asked) > 1 and self._few():
-            by_place: dict[tuple[str, str, str], list[Cell]] = self._once("place", self._by_place)
-            there = by_place.get((family, mode, hardware), ())
-            return [cell for cell in there if least <= cell.batch <= most]
-        return self._read(
+            there: list[Cell] = self._once(place, lambda: self._best_of_each(place))
+            first = bisect_left(there, least, key=lambda cell: cell.batch)
+            return there[first : bisect_right(there, most, key=lambda cell: cell.batch)]
+        found = self._read(
             "family = ? AND mode = ? AND hardware = ? AND coalesce(batch_size, 1) BETWEEN ? AND ?",
-            (family, mode, hardware, least, most),
+            (place.family, place.mode, place.hardware, least, most),
+        )
+        return place.best_of_each(found)
+
+    def _best_of_each(self, place: Place) -> list[Cell]:
+        wanted = (place.family, place.mode, place.hardware)
+        cells = (cell for cells in self._by_model().values() for cell in cells)
+        return place.best_of_each(
+            cell for cell in cells if (cell.row["family"], cell.mode, cell.hardware) == wanted
         )
 
     def _few(self) -> bool:
@@ -170,14 +180,6 @@ class Store:
         by_model: dict[str, list[Cell]] = self._once("by model", made)
         return by_model
 
-    def _by_place(self) -> dict[tuple[str, str, str], list[Cell]]:
-        found: dict[tuple[str, str, str], list[Cell]] = {}
-        for cells in self._by_model().values():
-            for cell in cells:
-                key = (str(cell.row["family"]), cell.mode, cell.hardware)
-                found.setdefault(key, []).append(cell)
-        return {key: sorted(cells, key=lambda one: one.order) for key, cells in found.items()}
-
     def tried(self) -> list[Tried]:
         """What became of each family on each platform, in each mode."""
         found: list[Tried] = self._once("tried", self._tried)
@@ -186,6 +188,15 @@ class Store:
     def models(self) -> dict[str, dict[str, Any]]:
         """Every stored model with its family, weights, operations an item, and kind."""
         found: dict[str, dict[str, Any]] = self._once("models", self._models)
+        return found
+
+    def named(self) -> dict[str, str]:
+        """The stored models by their names as `plain_name` leaves them."""
+
+        def made() -> dict[str, str]:
+            return {plain_name(model): model for model in sorted(self.models(), reverse=True)}
+
+        found: dict[str, str] = self._once("named", made)
         return found
 
     def devices(self) -> dict[str, list[str]]:

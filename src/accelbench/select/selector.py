@@ -13,14 +13,15 @@ from typing import Any
 from accelbench.core.facts import utc_now
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import HARDWARE
-from accelbench.select.asking import Asked, Put, stored_name
-from accelbench.select.candidates import Candidate, candidates, deployed
+from accelbench.select.asking import Asked, Put
+from accelbench.select.candidates import Candidate, candidates, deployed, order_in
 from accelbench.select.choosing import Ground, Prices, choose, own_cells, told
 from accelbench.select.constraints import Limits, limits_named, under
 from accelbench.select.distributed import advised
 from accelbench.select.evidence import Known
 from accelbench.select.mapping import selection_map
 from accelbench.select.matrices import Matrices, of_config, of_results
+from accelbench.select.names import stored_name
 from accelbench.select.places import opened
 from accelbench.select.ranking import does, ranked
 from accelbench.select.reading import Store
@@ -126,7 +127,8 @@ class HardwareSelector:
             asked = self._asked(put)
             known = None if flops is None else Known(asked.size.parameters, flops)
             among = self._candidates(available_hardware, deployment)
-            ground = Ground(self.config, self._matrices(), self._encode_hardware_type, self.prices)
+            order = self._encode_hardware_type if deployment is None else order_in(deployment)
+            ground = Ground(self.config, self._matrices(), order, self.prices)
             chosen = choose(asked, among, self._store, ground, known)
         answer = told(chosen)
         spread = advised(asked, [one.candidate.platform for one in chosen.ranked])
@@ -259,7 +261,7 @@ class HardwareSelector:
 
     def _asked(self, put: Put) -> Asked:
         models = self._store.models()
-        stored = stored_name(put.names, models)
+        stored = stored_name(put.names, models, self._store.named())
         return put.understood(stored, models.get(stored, {}), self._size)
 
     def _size(self, name: str, spec: ModelSpec | None, parameters: int | None) -> Size:

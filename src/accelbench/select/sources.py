@@ -10,7 +10,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.select.config import defaults, over_defaults, read
-from accelbench.select.evidence import Cell, Tried
+from accelbench.select.evidence import Cell, Place, Tried
 from accelbench.select.matrices import Layer, of_markdown
 
 CLAUDE_FILE = "CLAUDE.md"
@@ -27,13 +27,16 @@ class Nothing:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return []
 
-    def peers(self, family: str, mode: str, hardware: str, batch: int | None) -> list[Cell]:
+    def peers(self, place: Place, batch: int | None) -> list[Cell]:
         return []
 
     def tried(self) -> list[Tried]:
         return []
 
     def models(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def named(self) -> dict[str, str]:
         return {}
 
     def devices(self) -> dict[str, list[str]]:
