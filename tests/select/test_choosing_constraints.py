@@ -32,8 +32,8 @@ def grid(folder: Path, **more: Any) -> Any:
     return selector(folder, *results, **more)
 
 
-def best(chosen: Any, batches: tuple[int, ...] = (), **limits: float) -> Any:
-    answer = chosen.best_under(limits, "embedding", "bert-tiny", batch_sizes=batches)
+def best(chosen: Any, at: tuple[int, ...] = (), /, **limits: float) -> Any:
+    answer = chosen.best_under(limits, "embedding", "bert-tiny", batch_sizes=at)
     json.dumps(answer, allow_nan=False)
     return answer
 
@@ -99,7 +99,7 @@ def test_cost_by_a_price(tmp_path: Path) -> None:
 
 
 def test_other_batches_are_estimated_and_win_only_by_their_slow_end(tmp_path: Path) -> None:
-    answer = best(grid(tmp_path), batches=(16,), max_latency_ms=17.0)
+    answer = best(grid(tmp_path), (16,), max_latency_ms=17.0)
     estimated = [one for one in answer["fits"] if one["batch_size"] == 16]
     assert {one["basis"] for one in estimated} == {"between batches"}
     assert {one["memory_basis"] for one in estimated} == {"estimated"}

@@ -195,6 +195,16 @@ def test_within_the_uncertainty_there_is_no_clear_winner(
     assert answer["all_scores"]["cpu"]["predictions"]["launches"] == len(cpu)
 
 
+def test_what_was_compared_with_nothing_is_no_clear_winner(tmp_path: Path) -> None:
+    chosen = selector(tmp_path, result())
+    answer = ask(chosen, 1, "cpu", "cuda")
+    assert (answer["primary_recommendation"], answer["clear_winner"]) == ("cpu", False)
+    assert answer["compared"] == ["cpu"]
+    assert "No other has a figure" in answer["explanation"]
+    assert ask(chosen, 1, "cpu")["clear_winner"]  # nothing else was asked about
+    assert answer["data_date"] == "2026-01-02T03:04:05.000000Z"
+
+
 def test_memory_is_left_out_where_it_is_not_known_of_all(tmp_path: Path) -> None:
     chosen = selector(tmp_path, result(), result(hardware="cuda", memory_peak_mb=None))
     answer = ask(chosen)

@@ -215,8 +215,14 @@ def test_custom_selection_logic_is_used_by_everything_else() -> None:
 
     class Mine(base):  # type: ignore[misc]
         def select_hardware(
-            self, model_family, model_name, batch_size, mode, available_hardware=None, **more
-        ):  # type: ignore[no-untyped-def]
+            self,
+            model_family: str,
+            model_name: str,
+            batch_size: int,
+            mode: str,
+            available_hardware: Any = None,
+            **more: Any,
+        ) -> dict[str, Any]:
             answer = super().select_hardware(
                 model_family, model_name, batch_size, mode, available_hardware, **more
             )

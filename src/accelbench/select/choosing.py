@@ -26,6 +26,8 @@ from accelbench.select.scoring import Contender, Encode, Scored, scored
 from accelbench.select.task import TASKS
 from accelbench.select.words import command, explained
 
+#: So many figures of other models at the same batch and sizes, and no others are looked for.
+_ENOUGH_PEERS = 20
 #: Dollars per million items of a result, or None where no price is known.
 Prices = Callable[[Mapping[str, Any]], float | None]
 
@@ -66,8 +68,14 @@ class Chosen:
 
     @property
     def clear(self) -> bool:
-        """Whether the first is shown to be the first: a rule shows nothing."""
-        return bool(self.ranked) and self.ranked[0].figure is not None and not self.unclear
+        """Whether the first is shown to be the first: a rule shows nothing, nor does one alone."""
+        alone = len(self.ranked) > 1 and len(self.compared) < 2
+        return bool(self.compared) and not alone and not self.unclear
+
+    @property
+    def compared(self) -> Sequence[str]:
+        """Those that have a figure."""
+        return [one.name for one in self.ranked if one.figure is not None]
 
 
 def choose(
@@ -180,7 +188,7 @@ def _peers(
         found = [cell for cell in cells if cell.model != question.model]
         if sizes:
             found = [cell for cell in found if has_sizes(cell, sizes)]
-        if len(found) >= FEWEST_FITTED:
+        if len(found) >= _ENOUGH_PEERS:
             break
     return found
 
@@ -228,6 +236,7 @@ def told(chosen: Chosen) -> dict[str, Any]:
         "all_scores": scores,
         "clear_winner": chosen.clear,
         "no_clear_winner_between": list(chosen.unclear),
+        "compared": list(chosen.compared),
         "explanation": explained(chosen),
         "question": {**chosen.asked.told(), "shapes": dict(chosen.shapes)},
         "weights": dict(chosen.scored.weights),

@@ -20,6 +20,7 @@ from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.select.evidence import NEAR_BATCH, SHAPES, Cell, Place, Tried
 from accelbench.select.names import plain_name
+from accelbench.store.fit import spell_time
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -60,7 +61,7 @@ WITH tried AS (
     FROM tried GROUP BY ALL
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, max(run_id) AS run_id, max(started_at)::VARCHAR AS moment,
+    any_value(kin) AS kin, max(run_id) AS run_id, max(started_at) AS moment,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(rate ORDER BY started_at, launch, result_id) AS rates
 FROM tried JOIN newest USING (series, versions, run)
@@ -287,6 +288,7 @@ def _marks(values: Sequence[Any]) -> str:
 
 def _cell(row: dict[str, Any]) -> Cell:
     latencies, rates = (tuple(v for v in row.pop(name) if v) for name in _LAUNCHES)
+    row["moment"] = spell_time(row["moment"]) if row["moment"] else None
     return Cell(row, latencies, rates)
 
 

@@ -40,6 +40,8 @@ def _sentences(chosen: Chosen) -> Iterator[str]:
         yield f"Nothing that was asked about runs {what}."
     else:
         yield _first(chosen, what)
+        if len(chosen.compared) == 1 and len(chosen.ranked) > 1:
+            yield "No other has a figure, so nothing shows that it is the best of them."
         yield from _alternatives(chosen)
     for one in chosen.contenders:
         if not one.compatible:
