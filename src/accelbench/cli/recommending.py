@@ -98,7 +98,7 @@ class Recommender:
         def show(explain: bool) -> None:
             from accelbench.cli.display.recommend import show_answer, show_answers
 
-            if len(found) == 1 or (explain and named):
+            if len(found) == 1 or explain:
                 for one in found:
                     show_answer(one, explain)
             else:

@@ -16,6 +16,8 @@ Answer = Mapping[str, Any]
 
 #: What each figure rests on, as a column has it.
 _BASES = {"between batches": "other batches"}
+#: Models of a ranking that are shown.
+_MOST_RANKED = 20
 _ORDER = (
     "Each on the hardware that is first for it: measured before estimated, and among them the most"
     " items a second. What only a rule speaks for comes last."
@@ -41,18 +43,21 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
 def show_answers(answers: Sequence[Answer], console: Console | None = None) -> None:
     """Answers side by side: a line each."""
     console = console or Console(highlight=False)
+    batches = {one["question"]["batch_size"] for one in answers}
     rows = [
         (
             _model_of(one),
-            str(one["question"]["batch_size"]),
+            str(one["question"]["batch_size"]) if len(batches) > 1 else "",
             _first(one),
             *_figures(_best(one)),
-            _basis(_best(one)),
+            _in_a_word(_best(one)),
             ", ".join(one["fallback_options"][:2]),
         )
         for one in answers
     ]
     heads = ("model", "batch", "take", "ms", "items/s", "by", "else")
+    if len(batches) == 1:
+        console.print(text(f"At batch {batches.pop()}"), style="bold")
     console.print(table(heads, rows, right=(1, 3, 4)))
     if any(one["no_clear_winner_between"] for one in answers):
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
@@ -64,7 +69,7 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         console.print(text(f"To measure: {missing[0]['missing'][0]['command']}"))
     moments = [str(one["data_date"]) for one in answers if one["data_date"]]
     if moments:
-        console.print(text(f"Data up to {max(moments)[:16]}."))
+        console.print(text(f"Data up to {_moment(max(moments))}."))
 
 
 def show_ranking(
@@ -75,20 +80,21 @@ def show_ranking(
     if not ranked:
         console.print(text(f"No model with results is for {task}."))
         return
-    console.print(text(f"For {task} at batch {batch}, the most items a second first"), style="bold")
+    console.print(text(f"For {task} at batch {batch}"), style="bold")
+    shown = ranked if explain else ranked[:_MOST_RANKED]
     rows = [
         (
             str(place),
             one["model"],
-            where(one["hardware"], one),
-            _way(one),
+            str(one.get("device") or one["hardware"] or "none"),
             *_figures({"predictions": one}),
-            _basis(one),
+            _in_a_word(one),
         )
-        for place, one in enumerate(ranked, 1)
+        for place, one in enumerate(shown, 1)
     ]
-    heads = ("", "model", "on", "engine", "ms", "items/s", "by")
-    console.print(table(heads, rows, right=(0, 4, 5)))
+    console.print(table(("", "model", "on", "ms", "items/s", "by"), rows, right=(0, 3, 4)))
+    if len(shown) < len(ranked):
+        console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
     if explain:
         console.print(text(_ORDER))
 
@@ -172,6 +178,12 @@ def _basis(one: Answer) -> str:
     return f"{_BASES.get(basis, basis)}{rating}"
 
 
+def _in_a_word(one: Answer) -> str:
+    """Measured, estimated or ruled, where there is no room for more."""
+    basis = str(one.get("basis") or "")
+    return basis if basis in ("measured", "rule", "") else "estimated"
+
+
 def _is_measured(one: Answer) -> bool:
     return bool(one.get("basis") == "measured")
 
@@ -207,9 +219,14 @@ def _briefly(answer: Answer) -> Iterator[str]:
         yield f"Not measured: {names}."
         yield f"To measure: {missing[0]['command']}"
     if answer["data_date"]:
-        yield f"Data of {answer['data_date'][:16]}; compatibility by {answer['matrix_source']}."
+        yield f"Data of {_moment(answer['data_date'])}; compatibility by {answer['matrix_source']}."
     else:
         yield f"Compatibility by {answer['matrix_source']}."
+
+
+def _moment(moment: str) -> str:
+    """Date and time to the minute."""
+    return moment[:16].replace("T", " ")
 
 
 def _together(answer: Answer) -> Iterator[str]:
