@@ -181,13 +181,15 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
         return None
     weights = math.log(known.parameters)
     # Weights say nothing of what another size of input costs; operations do.
-    near = [
-        (abs(cell.weights - weights), cell)
-        for cell in peers
-        if cell.weights is not None and has_sizes(cell, question.shapes)
+    alike = [
+        cell for cell in peers if cell.weights is not None and has_sizes(cell, question.shapes)
     ]
-    near.sort(key=_place)
-    nearest = list({cell.model: cell for _, cell in reversed(near)}.values())[::-1][:_NEIGHBOURS]
+    apart = {cell.model: abs((cell.weights or 0.0) - weights) for cell in alike}
+    models = sorted(apart, key=lambda model: (apart[model], model))[:_NEIGHBOURS]
+    nearest = [
+        min((cell for cell in alike if cell.model == model), key=lambda cell: cell.order)
+        for model in models
+    ]
     if len(nearest) < _FEWEST_NEIGHBOURS:
         return None
     scaled = {

@@ -144,6 +144,8 @@ class Store:
 
     def peers(self, place: Place, batch: int | None) -> list[Cell]:
         """The best answers of a family's models at a place, at about that batch or at any."""
+        if place.hardware not in self.devices():  # of most platforms there is nothing to look for
+            return []
         least, most = (0, _ANY_BATCH) if batch is None else (batch / NEAR_BATCH, batch * NEAR_BATCH)
         if len(self._asked) > 1 and self._few():
             there: list[Cell] = self._once(place, lambda: self._best_of_each(place))
@@ -274,11 +276,13 @@ class Store:
         _, rows = self._query(
             "SELECT DISTINCT hardware, device_name FROM benchmark_results"  # noqa: S608 — our words
             f" WHERE {COMPARABLE_SQL} AND status = 'ok' AND hardware IS NOT NULL"
-            " AND device_name IS NOT NULL AND NOT coalesce(emulated, false) ORDER BY ALL"
+            " AND NOT coalesce(emulated, false) ORDER BY ALL"
         )
         found: dict[str, list[str]] = {}
         for hardware, device in rows:
-            found.setdefault(str(hardware), []).append(str(device))
+            names = found.setdefault(str(hardware), [])
+            if device is not None:
+                names.append(str(device))
         return found
 
 
