@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -369,7 +369,7 @@ def has_logger(name: str) -> bool:
     return name in logging.root.manager.loggerDict
 
 
-CHECKS = {
+CHECKS: Mapping[str, Callable[[str], bool]] = {
     "asks": lambda name: name in options("recommend"),
     "method": has_method,
     "answer": lambda name: name in answered(),
