@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accelbench.api.config import BenchmarkConfig
+    from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
     from accelbench.api.logger import BenchmarkLogger
     from accelbench.api.memory import reset_memory_stats
     from accelbench.api.running import run_benchmark_suite, run_inference_benchmark
+    from accelbench.api.selector import HardwareSelector
     from accelbench.catalog.data import create_dataloader
 
 __version__ = "0.1.0"
@@ -18,6 +20,8 @@ __version__ = "0.1.0"
 __all__ = [
     "BenchmarkConfig",
     "BenchmarkLogger",
+    "EnhancedHardwareBenchmarkRunner",
+    "HardwareSelector",
     "__version__",
     "create_dataloader",
     "reset_memory_stats",
@@ -30,6 +34,8 @@ __all__ = [
 _HOMES = {
     "BenchmarkConfig": "accelbench.api.config",
     "BenchmarkLogger": "accelbench.api.logger",
+    "EnhancedHardwareBenchmarkRunner": "accelbench.api.enhanced",
+    "HardwareSelector": "accelbench.api.selector",
     "create_dataloader": "accelbench.catalog.data",
     "reset_memory_stats": "accelbench.api.memory",
     "run_benchmark_suite": "accelbench.api.running",

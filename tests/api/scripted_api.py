@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.run import estimates, journey
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.database import ENVIRONMENT
@@ -43,7 +43,15 @@ class Machine:
             for name in ("cpu", "cuda", "rocm", "mps", "tpu")
         }
         found |= {one.hardware: [one] for one in devices}
-        self.patch.setattr("accelbench.api.running.detect_all", lambda: found)
+        for module in ("running", "enhanced"):
+            self.patch.setattr(f"accelbench.api.{module}.detect_all", lambda: found)
+
+
+def _scripted() -> Runtime:
+    """In the place of the engine that serves a platform where nobody names one."""
+    made: Runtime = ScriptedRuntime()
+    made.info = replace(made.info, default_for=("cpu", "cuda", "mps"))
+    return made
 
 
 @contextlib.contextmanager
@@ -55,12 +63,12 @@ def scripted_machine(folder: Path) -> Iterator[Machine]:
         patch.chdir(work)
         patch.delenv(ENVIRONMENT, raising=False)
         patch.setenv(SCRIPT_VARIABLE, str(folder / "script.json"))
-        patch.setattr(journey, "installed_runtimes", lambda: {"pytorch": ScriptedRuntime()})
+        patch.setattr(journey, "installed_runtimes", lambda: {"pytorch": _scripted()})
         # What else happens on the machine must not decide whether batch 128 is tried.
         patch.setattr(estimates, "memory", lambda case: None)
-        patch.setattr(
-            "accelbench.api.running.environment", lambda: {"git": {"commit": COMMIT, "branch": "b"}}
-        )
+        git = {"git": {"commit": COMMIT, "branch": "b"}}
+        for module in ("running", "enhanced"):
+            patch.setattr(f"accelbench.api.{module}.environment", lambda: git)
         machine = Machine(folder, patch)
         machine.script()
         machine.has(CPU)

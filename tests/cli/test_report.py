@@ -13,6 +13,7 @@ from shells import QUICK, Command, Shell
 from stored_rows import store
 
 from accelbench.cli import run_report
+from accelbench.report.charts import draw
 
 DB = "accelbench.duckdb"
 
@@ -164,7 +165,7 @@ def test_a_run_without_a_database_has_one_too(shell: Shell) -> None:
 def test_what_cannot_be_drawn_is_refused_before_it_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run_report, "find_spec", lambda name: None)
+    monkeypatch.setattr(draw, "find_spec", lambda name: None)
     with pytest.raises(Exception, match="--create-report needs the package vl-convert-python"):
         run_report.refuse_undrawable()
     assert importlib.util.find_spec("vl_convert") is not None  # here it is

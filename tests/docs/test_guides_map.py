@@ -8,6 +8,7 @@ and whatever else it names in backticks must be there.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shlex
@@ -16,16 +17,19 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from urllib.request import urlopen
 
 import pytest
+
+from accelbench.store.database import Database
 
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / "docs" / "from-the-guides.md"
@@ -77,7 +81,7 @@ _LOOKED_AT = (
     "accelbench db merge accelbench.duckdb --db benchmark_db.duckdb",
 )
 BEFORE = {
-    **dict.fromkeys(("plot", "report", "dashboard"), _LOOKED_AT),
+    **dict.fromkeys(("plot", "report", "dashboard", "recommend"), _LOOKED_AT),
     "matrix": ("accelbench run bert --hardware cpu",),
     "compare": ("accelbench run bert --hardware cpu,openvino:cpu --mode inference,training",),
     "check": (
@@ -150,7 +154,7 @@ def accelbench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def quickened(command: str) -> list[str]:
     """The words of a map's command; a `run` is made small and short."""
     words = shlex.split(command)[1:]
-    if words[0] in ("run", "compare", "plot"):
+    if words[0] in ("run", "compare", "plot", "recommend"):
         words = [SMALL.get(word, FEW.get(word, word)) for word in words]
     if words[0] != "run":
         return words
@@ -163,11 +167,12 @@ def quickened(command: str) -> list[str]:
             words[words.index(option) + 1] = value
     if "--set" in words and words[words.index("--set") + 1] != "custom":
         words[words.index("--set") + 1] = "small"
-    elif "--category" in words or "--all" in words:
+    elif {"--category", "--model-families", "--all"} & set(words):
         words += ["--set", "small"]
     # What such a command shows is that it chooses and runs; that every small model runs is
     # shown once, in tests/run/test_small_set.py.
-    if {"--set", "--category", "--all"} & set(words) and "--limit" not in words:
+    several = {"--set", "--category", "--model-families", "--all"} & set(words)
+    if several and "--limit" not in words:
         words += ["--limit", "2"]
     return words
 
@@ -190,10 +195,46 @@ MODELS_FILE = """{
 """
 
 
+#: A result with a figure.
+FIGURE = {
+    "result_id": "x",
+    "model": "bert-tiny",
+    "family": "embedding",
+    "mode": "inference",
+    "hardware": "cpu",
+    "device_name": "A processor",
+    "runtime": "pytorch",
+    "precision": "fp32",
+    "batch_size": 1,
+    "status": "ok",
+    "provenance": "imported",
+    "options": {},
+    "latency_p50_ms": 8.0,
+    "throughput": 125.0,
+    "started_at": "2026-01-01T00:00:00Z",
+}
+#: In the documents' own shapes.
+CONFIG = """{
+  "selection_criteria": {"inference": {"latency_weight": 0.4, "throughput_weight": 0.3}},
+  "hardware_preferences": {
+    "cpu": {"cost_factor": 1.0, "availability_factor": 1.0, "power_factor": 0.8}
+  },
+  "batch_size_thresholds": {"small": 1, "medium": 8, "large": 32}  // as the guide has them
+}
+"""
+MATRIX = """| Model Family | CUDA | CPU | OpenVINO |
+| --- | --- | --- | --- |
+| Embedding (BERT) | ✅ High | ✅ Medium | ⚠️ Low |
+"""
+
+
 def furnish(folder: Path) -> None:
-    """The files that the documents' commands name: a models file, a few images in classes."""
+    """The files that the documents' commands name: models, images in classes, what chooses."""
     from PIL import Image
 
+    (folder / "my_config.json").write_text(CONFIG, encoding="utf-8")
+    (folder / "CLAUDE.md").write_text(MATRIX, encoding="utf-8")
+    (folder / "lake").mkdir()
     (folder / "path" / "to").mkdir(parents=True)
     (folder / "path" / "to" / "models.json").write_text(MODELS_FILE)
     for number, name in enumerate(("cat", "dog")):
@@ -230,12 +271,12 @@ def test_every_state_is_works_or_due_with_a_named_piece() -> None:
 
 
 @cache
-def run_options() -> frozenset[str]:
-    """Every spelling that `accelbench run` takes, hidden ones included."""
+def options(command: str) -> frozenset[str]:
+    """Every spelling that a command takes, hidden ones included."""
     import typer
 
-    command = typer.main.get_command(import_module("accelbench.cli.run").app)
-    return frozenset(s for p in command.params for s in (*p.opts, *p.secondary_opts))
+    found = typer.main.get_command(import_module(f"accelbench.cli.{command}").app)
+    return frozenset(s for p in found.params for s in (*p.opts, *p.secondary_opts))
 
 
 def has_column(name: str) -> bool:
@@ -273,12 +314,75 @@ def has_entry(name: str) -> bool:
     return name in KEYS
 
 
-CHECKS = {
+def keys_in(whole: object) -> frozenset[str]:
+    """Every key in nested objects."""
+    if not isinstance(whole, Mapping):
+        return frozenset()
+    return frozenset(whole).union(*(keys_in(value) for value in whole.values()))
+
+
+def has_method(name: str) -> bool:
+    from accelbench import EnhancedHardwareBenchmarkRunner, HardwareSelector
+
+    return hasattr(HardwareSelector, name) or hasattr(EnhancedHardwareBenchmarkRunner, name)
+
+
+@cache
+def answered() -> frozenset[str]:
+    """Every key of an answer that rests on a figure."""
+    from accelbench import HardwareSelector
+
+    with TemporaryDirectory() as folder:
+        database = Database(Path(folder) / "some.duckdb")
+        database.bring_in("r", [], [FIGURE])
+        answer = HardwareSelector(database.path).select_hardware("embedding", "bert-tiny")
+    return keys_in(answer)
+
+
+@cache
+def mapped() -> frozenset[str]:
+    from accelbench import HardwareSelector
+
+    return keys_in(HardwareSelector("nothing.duckdb").create_hardware_selection_map())
+
+
+def has_setting(name: str) -> bool:
+    from accelbench.select.config import DEFAULTS
+
+    return name in keys_in(DEFAULTS)
+
+
+def has_task(name: str) -> bool:
+    from accelbench.select.task import TASKS
+
+    return name in TASKS
+
+
+def has_rule(name: str) -> bool:
+    from accelbench.select.rules import RULES
+
+    return any(rule.hardware == name for rule in RULES)
+
+
+def has_logger(name: str) -> bool:
+    import_module("accelbench.select.selector")
+    return name in logging.root.manager.loggerDict
+
+
+CHECKS: Mapping[str, Callable[[str], bool]] = {
+    "asks": lambda name: name in options("recommend"),
+    "method": has_method,
+    "answer": lambda name: name in answered(),
+    "mapped": lambda name: name in mapped(),
+    "setting": has_setting,
+    "task": has_task,
+    "rule": has_rule,
+    "logger": has_logger,
     "parameter": has_parameter,
     "key": has_key,
     "entry": has_entry,
     "column": has_column,
-    "option": lambda name: name in run_options(),
+    "option": lambda name: name in options("run"),
     "extra": has_extra,
     "make": has_target,
     "file": lambda name: (ROOT / name).exists(),

@@ -83,9 +83,9 @@ class BenchmarkConfig:
                     f"There is no device named {self.device_prefer!r}.",
                     f"Known: {', '.join(known())}; None takes the best one present.",
                 )
-        _check_counts("batch_sizes", self.batch_sizes, least=1)
-        _check_count("warmup_iterations", self.warmup_iterations, least=0)
-        _check_count("measurement_iterations", self.measurement_iterations, least=1)
+        check_counts("batch_sizes", self.batch_sizes, least=1)
+        check_count("warmup_iterations", self.warmup_iterations, least=0)
+        check_count("measurement_iterations", self.measurement_iterations, least=1)
         parse_precision(_text("dtype", self.dtype))
         _text("data_source", self.data_source)
         _text("csv_output_dir", self.csv_output_dir)
@@ -127,25 +127,27 @@ def _text(name: str, value: Any) -> str:
     return str(value)
 
 
-def _check_count(name: str, value: Any, least: int) -> None:
+def check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number, or a smaller one."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise UsageError(f"{name} takes a whole number of at least {least}, not {value!r}.")
 
 
-def _check_counts(name: str, values: Any, least: int) -> None:
+def check_counts(name: str, values: Any, least: int) -> None:
+    """Refuse what is no list of such numbers."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise UsageError(f"{name} takes a list of whole numbers, not {values!r}.")
     if not list(values):
         raise UsageError(f"{name} is empty.", "Name at least one.")
     for value in values:
-        _check_count(name, value, least)
+        check_count(name, value, least)
 
 
 def _shapes(spec: ModelSpec, wanted: Sequence[int] | None, batches: Sequence[int]) -> Shapes:
     """What a shape means for a model: an image's side, or a sequence's length."""
     if wanted is None:
         return Shapes(batch=1)
-    _check_counts("input_shape", wanted, least=1)
+    check_counts("input_shape", wanted, least=1)
     *before, last = sizes = tuple(wanted)
     if len(sizes) in (3, 4):
         channels, height = before[-2:]

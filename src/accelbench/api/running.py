@@ -11,8 +11,6 @@ happens to run would surprise.
 from __future__ import annotations
 
 import os
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +18,11 @@ from typing import Any
 
 from accelbench.api.config import FEWEST_ITERATIONS, BenchmarkConfig
 from accelbench.api.logger import BenchmarkLogger
-from accelbench.api.progress import Printed
+from accelbench.api.starting import carried_out, database_at, ended_lines, observer_of, try_writing
 from accelbench.core.case import Case, Target
-from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.errors import UsageError
 from accelbench.core.facts import new_run_id
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Device, Runtime
 from accelbench.core.words import Mode, Status
 from accelbench.exchange.guide_csv import guide_result
 from accelbench.hardware.detect import detect_all
@@ -33,10 +31,8 @@ from accelbench.run import journey
 from accelbench.run.axes import shapes_of
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Found, Journey
-from accelbench.run.observer import Observer, Silence
-from accelbench.run.plan import Plan, Planned, Refusal, Request
+from accelbench.run.plan import Plan, Planned, Refusal, Request, joined
 from accelbench.store.database import ENVIRONMENT, Database
-from accelbench.store.lake import store_at
 
 #: The guide's order, with those in between that it does not know.
 BEST_FIRST = ("cuda", "rocm", "tpu", "mps", "cpu")
@@ -111,36 +107,30 @@ def _run(
     first = configs[0]
     settings = _settings(first)
     folder = Path(first.csv_output_dir)
-    _try_writing(folder)
+    try_writing(folder, "csv_output_dir")
     database = _database(db)
     found, runtimes = detect_all(), journey.installed_runtimes()
     asked: dict[str, BenchmarkConfig] = {}
-    planned: dict[str, Planned] = {}
-    notes: list[str] = []
-    for config in configs:
-        plan = _plan(config, found, runtimes)
-        notes += plan.notes
+    plans = [_plan(config, found, runtimes) for config in configs]
+    for config, plan in zip(configs, plans, strict=True):
         for one in plan.cases:
-            planned.setdefault(one.case.case_id, one)
             asked.setdefault(one.case.case_id, config)
-    plan = Plan(tuple(planned.values()), tuple(notes))
+    plan = joined(plans)
     surroundings = environment()
-    observer = _observer(first, asked, planned, notes)
-    ended = journey.start(
+    names = {case_id: config.model_name for case_id, config in asked.items()}
+    observer = observer_of(plan, names, first.verbose)
+    ended = carried_out(
         Journey(plan, settings, runtimes, {"command": _said(configs)}),
         database.journals if database else folder / JOURNALS,
         observer,
         surroundings,
+        database,
     )
-    if database is not None:
-        for problem in database.fill().problems:
-            observer.note(problem)
     commit = (surroundings.get("git") or {}).get("commit")
     results = _results(ended.rows, configs, asked, commit)
     logger = BenchmarkLogger(folder)
     logger.log_results(results)
-    if isinstance(observer, Printed):
-        observer.ended(len(results), str(logger.path), ended.interrupted)
+    ended_lines(observer, results, str(logger.path), ended.interrupted)
     if ended.interrupted:
         raise KeyboardInterrupt
     return results
@@ -203,35 +193,6 @@ def _best(found: Found, runtime: Runtime | None) -> str:
     return "cpu"
 
 
-def _observer(
-    config: BenchmarkConfig,
-    asked: Mapping[str, BenchmarkConfig],
-    planned: Mapping[str, Planned],
-    notes: Sequence[str],
-) -> Observer:
-    if not config.verbose:
-        return Silence()
-    printed = Printed(
-        sys.stdout,
-        names={case_id: one.model_name for case_id, one in asked.items()},
-        places={case_id: _place(one) for case_id, one in planned.items()},
-    )
-    for note in notes:
-        printed.note(note)
-    return printed
-
-
-def _place(planned: Planned) -> Device | Absent:
-    """The device; of a case that will not be tried for want of one, the reason."""
-    if planned.device is not None:
-        return planned.device
-    refusal = planned.refusal
-    hardware = planned.case.target.place
-    return (
-        Absent(hardware, refusal.message, refusal.advice) if refusal else Absent(hardware, "", "")
-    )
-
-
 def _results(
     rows: Sequence[Mapping[str, Any]],
     configs: Sequence[BenchmarkConfig],
@@ -270,21 +231,5 @@ def _said(configs: Sequence[BenchmarkConfig]) -> str:
 
 
 def _database(asked: str | os.PathLike[str] | None) -> Database | None:
-    if asked is None and not os.environ.get(ENVIRONMENT):
-        return None
-    database = store_at(os.fspath(asked) if asked is not None else None)
-    database.ensure()
-    return database
-
-
-def _try_writing(folder: Path) -> None:
-    """See that a file can be made in a folder, before anything is measured."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise SurroundingsError(
-            f"Results cannot be written to {folder}: {error.strerror}.",
-            "Set csv_output_dir to a folder that can be written.",
-        ) from error
+    wanted = asked is not None or os.environ.get(ENVIRONMENT)
+    return database_at(asked) if wanted else None

@@ -17,6 +17,7 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.words import Mode
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.detect import known
+from accelbench.run.plan import AUTO
 
 
 def models_for(
@@ -59,10 +60,18 @@ def _inside(program: Path) -> Path:
 
 def platforms(names: Sequence[str]) -> tuple[str, ...]:
     """Platform names as asked for, checked; an ordinal may follow a colon."""
-    if [name.lower() for name in names] == ["all"]:
-        return ()
-    valid = known()
     names = [name.lower() for name in names]
+    if names == ["all"]:
+        return ()
+    if AUTO in names:
+        if len(names) > 1:
+            raise UsageError(
+                f"--hardware {AUTO} and {', '.join(n for n in names if n != AUTO)} contradict each"
+                " other.",
+                "Name platforms, or let one be chosen.",
+            )
+        return (AUTO,)
+    valid = known()
     for name in names:
         if name.partition(":")[0] not in valid:
             raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")

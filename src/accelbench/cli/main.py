@@ -34,6 +34,7 @@ COMMANDS = {
     "hardware": ("accelbench.cli.hardware", "Show every platform, present or absent, and why."),
     "matrix": ("accelbench.cli.matrix", "Show what each platform is worth for each model."),
     "compare": ("accelbench.cli.compare", "Compare results along any axis."),
+    "recommend": ("accelbench.cli.recommend", "Say which hardware to take for a model, and why."),
     "check": ("accelbench.cli.check", "Say whether anything became worse than a baseline."),
     "history": ("accelbench.cli.history", "Show what changed over time, and since when."),
     "report": ("accelbench.cli.report", "Write all that is known of results into one file."),

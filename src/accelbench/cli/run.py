@@ -44,7 +44,10 @@ def run(
     every: bool = typer.Option(False, "--all", help="Every model of the catalogue."),
     limit: int | None = typer.Option(None, "--limit", min=1, help="At most so many measurements."),
     hardware: list[str] | None = typer.Option(
-        None, "--hardware", help="Platforms, such as cpu, cuda or cuda:1; all present by default."
+        None,
+        "--hardware",
+        help="Platforms, such as cpu, cuda or cuda:1; all present by default; auto takes, for each"
+        " model, what accelbench recommend names.",
     ),
     simulate: bool = typer.Option(
         False,
@@ -197,6 +200,10 @@ def run(
     batch_size: list[str] | None = typer.Option(None, "--batch-size", hidden=True),
     device: list[str] | None = typer.Option(None, "--device", hidden=True),
     model_id: list[str] | None = typer.Option(None, "--model-id", "--model", hidden=True),
+    model_families: list[str] | None = typer.Option(
+        None, "--model-families", "--model-family", hidden=True
+    ),
+    multiple_models: bool = typer.Option(False, "--multiple-models", hidden=True),
     training: bool = typer.Option(False, "--training", "--training-mode", hidden=True),
     small_models: bool = typer.Option(False, "--small-models", hidden=True),
     db_path: Path | None = typer.Option(None, "--db-path", "--database-path", hidden=True),
@@ -207,7 +214,7 @@ def run(
     Results go into the database as they come, and a run that is cut off goes on
     with --resume. Lists take commas, spaces or repetition.
     """
-    del save  # storing is what happens anyway
+    del save, multiple_models  # storing is what happens anyway, and any number may be named
     from accelbench.catalog.find import called
     from accelbench.cli import asked, running
     from accelbench.run.plan import Request
@@ -232,7 +239,7 @@ def run(
         chosen = asked.models_for(
             names=names,
             set_name="small" if small_models else set_name,
-            categories=words(category),
+            categories=[*words(category), *words(model_families)],
             specific=words(specific),
             every=every,
             hardware_named=bool(hardware or device),
@@ -273,6 +280,7 @@ def run(
             limit=limit,
             label=asked.label(label),
             names=called(names, chosen),
+            selector=running.selector_of(places),
         )
         if dry_run:
             from accelbench.cli.planned import show_plan
@@ -328,7 +336,7 @@ def _refuse_unlike_simulating(ctx: typer.Context, given: Mapping[str, str]) -> N
             "Leave one out.",
         )
     named = [*(ctx.params.get("hardware") or ()), *(ctx.params.get("device") or ())]
-    if not named or [name.lower() for name in named] == ["all"]:
+    if not named or [name.lower() for name in named] in (["all"], ["auto"]):
         raise UsageError(
             "--simulate needs --hardware: only what is named, and is not here, is simulated.",
             "Name it, such as --hardware cuda:a100-80gb.",

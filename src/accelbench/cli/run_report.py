@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from accelbench.core.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
@@ -21,8 +18,9 @@ VISUALIZATIONS = "visualizations"
 
 def refuse_undrawable() -> None:
     """Say before hours of measuring what would be missing after them."""
-    if find_spec("vl_convert") is None:
-        raise MissingExtraError("vl-convert-python", "charts", "--create-report")
+    from accelbench.report.charts import draw
+
+    draw.refuse_undrawable("--create-report")
 
 
 def report_of_run(

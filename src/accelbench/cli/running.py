@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.cli.display.watch import PlainWatch, watch_for
 from accelbench.cli.profiles import ProfileFiles
@@ -24,16 +24,16 @@ from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run import estimates, journey
+from accelbench.run.automatic import is_automatic, plan_chosen
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
 from accelbench.run.plan import Plan, Request
-from accelbench.run.simulating import measured_of
 from accelbench.store.database import Database
-from accelbench.store.journal import SUFFIX, journal_path, read
+from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
 from accelbench.store.lake import store_at
 
-#: Where journals are kept when no database is wanted.
-BARE_JOURNALS = Path("accelbench.journal")
+if TYPE_CHECKING:
+    from accelbench.select.selector import HardwareSelector
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ class How:
     verify: str = "auto"
     fix: bool = True
     profile: bool = False
+    selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -120,11 +121,35 @@ class How:
         )
 
 
+def selector_of(places: Places) -> Callable[[], HardwareSelector]:
+    """Who names the hardware of --hardware auto, by what the run's database knows.
+
+    Nothing is read before it is asked for.
+    """
+
+    @cache
+    def selector() -> HardwareSelector:
+        from accelbench.select.selector import HardwareSelector
+
+        database = places.open_database()
+        # The usual one may well be missing, and nobody has named it.
+        there = database is not None and (database.there or places.database is not None)
+        return HardwareSelector(database_path=database.name if database and there else None)
+
+    return selector
+
+
 def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[Device | Absent]]]:
     """Detect and plan: everything decided before the first case."""
     found = detect_all()
     runtimes = journey.installed_runtimes()
-    plan = journey.plan_for(request, found, runtimes)
+    if how.selector is not None and is_automatic(request):
+        from accelbench.select.here import Here
+
+        here = Here(how.selector(), found, how.selector().database)
+        plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
+    else:
+        plan = journey.plan_for(request, found, runtimes)
     if how.limit is not None and len(plan.cases) > how.limit:
         left_out = len(plan.cases) - how.limit
         note = f"{left_out} cases are left out by --limit {how.limit}."
@@ -289,8 +314,7 @@ def _print_comparisons(found: Mapping[str, Any], prices: Prices | None, stream: 
 
 def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:
     """Write what a run leaves in --output-dir, in --output-ci and as its report."""
-    from accelbench.exchange import aggregate, guide_csv, result_file
-    from accelbench.exchange.writing import write_new
+    from accelbench.exchange import result_file, tree
 
     if places.output_dir is None and places.output_ci is None and not places.report:
         return []
@@ -298,18 +322,7 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
     written: list[tuple[str, Path]] = []
     folder = places.output_dir
     if folder is not None:
-        paths = result_file.write(folder / "raw_results", started, ended.rows)
-        written += [("Result file", path) for path in paths]
-        commit = started.get("git_commit")
-        names = started.get("names") or {}
-        lines = [
-            guide_csv.guide_result(row, names.get(row["model"], row["model"]), commit)
-            for row in measured_of(ended.rows)  # it has no column to tell others apart by
-        ]
-        table = guide_csv.encode(lines, header=True)
-        name = guide_csv.csv_name(datetime.now(UTC))
-        written.append(("Results saved to", write_new(folder, name, table)))
-        written.append(("Aggregated", aggregate.refresh(folder)))
+        written += tree.leave_in(folder, started, ended.rows)
     if places.output_ci is not None:
         result_file.write_one(places.output_ci, started, ended.rows)
         written.append(("CI file", places.output_ci))

@@ -46,7 +46,7 @@ def expand(
     # What is only calculated must not change what is measured beside it.
     imagined, others = _as_all_can(request, away, runtimes)
     notes += [*more, *(f"Of what is simulated: {note}" for note in others)]
-    cases: dict[tuple[str, ...], Planned] = {}
+    cases: dict[tuple[str, str], Planned] = {}
     for model, place, precision, mode in product(
         request.models, where, request.precisions, request.modes
     ):
@@ -59,9 +59,7 @@ def expand(
                 notes += shortened
             for case in kept:
                 planned = _judge(case, place, runtimes)
-                # "cuda" and "cuda:0" may be one device: a case is measured once.
-                device = str(planned.device) if planned.device else case.target.place
-                cases.setdefault((case.case_id, device), planned)
+                cases.setdefault(planned.key, planned)
     notes += unused(request, [planned.case for planned in cases.values()])
     if request.simulate and not away:
         notes.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -13,6 +13,8 @@ from accelbench.core.words import Mode, Status
 from accelbench.hardware.rooflines import Roofline
 
 DEFAULT_BATCH_SIZES = (1, 8, 32, 128)
+#: In place of a platform's name: a selector names one, for each question of the request.
+AUTO = "auto"
 
 #: Estimated bytes of a case, None where nobody knows.
 Estimate = Callable[[Case], int | None]
@@ -65,6 +67,12 @@ class Planned:
     refusal: Refusal | None = None
     roofline: Roofline | None = None
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What a case is told apart by: "cuda" and "cuda:0" may be one device, asked for twice."""
+        device = str(self.device) if self.device else self.case.target.place
+        return self.case.case_id, device
+
     def launches(self, wanted: int) -> int:
         """How many of the launches it is in: what is calculated comes out the same each time."""
         return wanted if self.roofline is None else min(wanted, 1)
@@ -101,3 +109,13 @@ class Plan:
 
         for _, group in groupby(self.cases, key):
             yield list(group)
+
+
+def joined(plans: Iterable[Plan]) -> Plan:
+    """Plans one after the other: what is in several of them is measured, and said, once."""
+    several = list(plans)
+    cases: dict[tuple[str, str], Planned] = {}
+    for planned in (one for plan in several for one in plan.cases):
+        cases.setdefault(planned.key, planned)
+    notes = dict.fromkeys(note for plan in several for note in plan.notes)
+    return Plan(tuple(cases.values()), tuple(notes))

@@ -36,6 +36,8 @@ from accelbench.store.files import (
 )
 
 SUFFIX = ".jsonl"
+#: Where journals are kept when no database is wanted.
+BARE_JOURNALS = Path("accelbench.journal")
 _CRC_LENGTH = 8
 _FACT = re.compile(rb'\{"body":\{.*\},"id":".*","kind":".*","version":\d+\}')
 _log = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ import json
 import re
 from functools import cache
 from html import escape
+from importlib.util import find_spec
 from typing import Any
 
 from accelbench.core.errors import MissingExtraError
@@ -25,6 +26,12 @@ _NOTHING_ELSE = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 )
 _HATCH = re.compile(r"url\(#hatch-([0-9a-f]{6})\)")
+
+
+def refuse_undrawable(needed_for: str) -> None:
+    """Say before hours of measuring what would be missing after them."""
+    if find_spec("vl_convert") is None:
+        raise MissingExtraError("vl-convert-python", "charts", needed_for)
 
 
 def svg(spec: Spec) -> str:

@@ -1,0 +1,273 @@
+"""`EnhancedHardwareBenchmarkRunner`: models measured on the hardware that suits them, stored.
+
+Real runs, as `accelbench run --hardware auto` makes them: what is chosen is said with its reason,
+every sample is kept, and what is returned is what was measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.api.aggregated import outcome_of
+from accelbench.api.reporting import reported
+from accelbench.api.starting import (
+    carried_out,
+    database_at,
+    ended_lines,
+    observer_of,
+    try_writing,
+)
+from accelbench.api.wanted import Wanted, model_named
+from accelbench.catalog.find import called, choose
+from accelbench.core.errors import UsageError
+from accelbench.core.facts import RUN_STARTED, new_run_id
+from accelbench.core.model import ModelSpec
+from accelbench.exchange import tree
+from accelbench.hardware.detect import detect_all
+from accelbench.hardware.environment import environment
+from accelbench.run import journey
+from accelbench.run.automatic import Choice, plan_chosen
+from accelbench.run.journey import Ended, Found, Journey
+from accelbench.run.plan import Plan
+from accelbench.store.database import Database
+from accelbench.store.journal import BARE_JOURNALS, journal_path, read
+
+if TYPE_CHECKING:
+    from accelbench.select.selector import HardwareSelector
+
+
+class EnhancedHardwareBenchmarkRunner:
+    """Measures models, by default on the hardware that the selector names.
+
+    Args:
+        database_path: The database or lake that results go into, and that choices rest on;
+            None: ACCELBENCH_DB, or accelbench.duckdb here.
+        no_database: Store nothing but the journal, which a crash leaves too.
+        config_path: The selector's configuration.
+        matrix_file: The selector's compatibility matrix.
+        output_dir: A folder for result files, as `accelbench run --output-dir` leaves them.
+        selector: One of your own, such as of a class derived from HardwareSelector.
+        verbose: Whether progress is printed.
+    """
+
+    def __init__(
+        self,
+        database_path: str | os.PathLike[str] | None = None,
+        *,
+        no_database: bool = False,
+        config_path: str | os.PathLike[str] | None = None,
+        matrix_file: str | os.PathLike[str] | None = None,
+        output_dir: str | os.PathLike[str] | None = None,
+        selector: HardwareSelector | None = None,
+        verbose: bool = True,
+    ) -> None:
+        if no_database and database_path is not None:
+            raise UsageError(
+                "no_database and database_path contradict each other.", "Leave one out."
+            )
+        self.database_path = database_path
+        self.no_database = no_database
+        self.output_dir = None if output_dir is None else Path(output_dir).expanduser()
+        self.verbose = verbose
+        self._config, self._matrix = map(_path, (config_path, matrix_file))
+        self._selector = selector
+
+    @property
+    def selector(self) -> HardwareSelector:
+        """Who names the hardware, by what the database knows; made when it is first asked."""
+        if self._selector is None:
+            from accelbench.select.selector import HardwareSelector
+
+            self._selector = HardwareSelector(_path(self.database_path), self._config, self._matrix)
+        return self._selector
+
+    def run_benchmark(
+        self,
+        model_name: str,
+        model_family: str | None = None,
+        hardware: str | None = None,
+        batch_sizes: Sequence[int] | None = None,
+        mode: str = "inference",
+        **parameters: Any,
+    ) -> dict[str, Any]:
+        """Measure one model.
+
+        Args:
+            model_name: A name, an alias or a hub id of the catalogue.
+            model_family: Known from the model; one that it is not of is refused.
+            hardware: A platform; None: the selector's.
+            batch_sizes: Items in one step; None: 1, 8, 32 and 128, as memory allows.
+            mode: 'inference' or 'training'.
+            parameters: Any other of `accelbench.api.wanted.Wanted`: precision, framework,
+                available_hardware, sequence_length, iterations, warmup, launches, …
+
+        Returns:
+            A dict that json.dumps takes: what was measured and where, whether the hardware was
+            chosen and why, every result, and their aggregate over batch sizes.
+
+        Raises:
+            UsageError, SurroundingsError: nothing can be measured or written; one sentence.
+            KeyboardInterrupt: after Ctrl-C; what was measured until then is stored.
+        """
+        wanted = Wanted(hardware, batch_sizes, mode, **parameters)
+        spec = model_named(model_name, model_family)
+        said = f"run_benchmark({model_name!r}, {wanted})"
+        whole = self._run((spec,), wanted, {spec.id: model_name}, said, create_report=False)
+        (one,) = whole.pop("models").values()
+        return {**one, **whole}
+
+    def run_multiple(
+        self,
+        models: Sequence[str] = (),
+        model_families: Sequence[str] = (),
+        *,
+        models_set: str | None = None,
+        limit: int | None = None,
+        create_report: bool = False,
+        **parameters: Any,
+    ) -> dict[str, Any]:
+        """Measure several models in one run, each on the hardware that is chosen for it.
+
+        Args:
+            models: Names; with families, only those of them that are of one.
+            model_families: Families or modalities, such as 'embedding' or 'vision'; without
+                names or a set, all models of them.
+            models_set: 'key' or 'small'.
+            limit: At most so many models.
+            create_report: Write a report of the run, as HTML: into the output_dir, else here.
+            parameters: As for `run_benchmark`.
+
+        Returns:
+            The run, with what `run_benchmark` says of a model for each, by the model's id.
+        """
+        for what, names in (("models", models), ("model_families", model_families)):
+            if isinstance(names, str):
+                raise UsageError(f"{what} takes a list of names, not {names!r}.")
+        wanted = Wanted(**parameters)
+        chosen = choose(models, models_set, model_families, limit=limit)
+        said = f"run_multiple({[one.id for one in chosen]}, {wanted})"
+        return self._run(chosen, wanted, called(models, chosen), said, create_report)
+
+    def _run(
+        self,
+        models: Sequence[ModelSpec],
+        wanted: Wanted,
+        names: Mapping[str, str],
+        said: str,
+        create_report: bool,
+    ) -> dict[str, Any]:
+        if create_report:
+            from accelbench.report.charts import draw
+
+            draw.refuse_undrawable("create_report")
+        if self.output_dir is not None:
+            try_writing(self.output_dir, "output_dir")
+        database = None if self.no_database else database_at(self.database_path)
+        plan, choices = self._plan(wanted, models)
+        settings = wanted.settings(new_run_id())
+        about = {
+            "command": f"accelbench.EnhancedHardwareBenchmarkRunner.{said}",
+            "label": wanted.label,
+            "names": dict(names),
+        }
+        by_case = {
+            one.case.case_id: names.get(one.case.model.id, one.case.model.id) for one in plan.cases
+        }
+        observer = observer_of(plan, by_case, self.verbose)
+        journals = self._journals(database)
+        surroundings = environment()
+        planned = Journey(plan, settings, journey.installed_runtimes(), about)
+        ended = carried_out(planned, journals, observer, surroundings, database)
+        files = self._files(ended, journals, database, create_report)
+        where = database.name if database else str(journals)
+        ended_lines(observer, ended.rows, where, ended.interrupted)
+        if ended.interrupted:
+            raise KeyboardInterrupt
+        return {
+            "run_id": ended.run_id,
+            "mode": wanted.mode,
+            "models": {spec.id: _told(spec, names, wanted, choices, ended.rows) for spec in models},
+            "notes": list(plan.notes),
+            "database": database.name if database else None,
+            "journal": str(journal_path(journals, ended.run_id)),
+            "files": [str(path) for path in files],
+        }
+
+    def _plan(self, wanted: Wanted, models: Sequence[ModelSpec]) -> tuple[Plan, list[Choice]]:
+        request = wanted.request(models)
+        found, runtimes = detect_all(), journey.installed_runtimes()
+        if not wanted.chosen:
+            return journey.plan_for(request, found, runtimes), []
+        from accelbench.select.here import Here
+
+        allowed = _allowed(found, wanted.available_hardware)
+        here = Here(self.selector, allowed, getattr(self.selector, "database", None))
+        return plan_chosen(request, here.found, runtimes, here.select_hardware)
+
+    def _journals(self, database: Database | None) -> Path:
+        """Where a crash leaves what was measured."""
+        if database is not None:
+            return database.journals
+        if self.output_dir is not None:
+            return self.output_dir / "journals"
+        return BARE_JOURNALS.absolute()
+
+    def _files(
+        self, ended: Ended, journals: Path, database: Database | None, create_report: bool
+    ) -> list[Path]:
+        """What is left beside the store; of a run that was cut off, nothing."""
+        if ended.interrupted:
+            return []
+        facts = read(journal_path(journals, ended.run_id))
+        begun = next(fact.body for fact in facts if fact.kind == RUN_STARTED)
+        files: list[Path] = []
+        if self.output_dir is not None:
+            files += [path for _, path in tree.leave_in(self.output_dir, begun, ended.rows)]
+        if create_report and ended.rows:
+            page = (self.output_dir or Path()) / f"report-{ended.run_id}.html"
+            files.append(reported(page.absolute(), begun, ended, database))
+        return files
+
+
+def _path(named: str | os.PathLike[str] | None) -> str | None:
+    return None if named is None else os.fspath(named)
+
+
+def _allowed(found: Found, names: Sequence[str] | None) -> Found:
+    """Of what is here, the platforms that may be chosen."""
+    if names is None:
+        return found
+    wanted = {str(name).lower().partition(":")[0] for name in names}
+    return {name: entries for name, entries in found.items() if name in wanted}
+
+
+def _told(
+    spec: ModelSpec,
+    names: Mapping[str, str],
+    wanted: Wanted,
+    choices: Sequence[Choice],
+    rows: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What is said of one model of a run."""
+    choice = next((one for one in choices if one.model.id == spec.id), None)
+    outcome = outcome_of([row for row in rows if row["model"] == spec.id])
+    return {
+        "model": spec.id,
+        "model_name": names.get(spec.id, spec.id),
+        "model_family": spec.family.value,
+        "mode": wanted.mode,
+        "precision": wanted.request((spec,)).precisions[0],
+        **outcome,
+        "automatic": wanted.chosen,
+        "reason": choice.reason if choice else _unchosen(wanted),
+        "recommendation": dict(choice.answer) if choice else None,
+    }
+
+
+def _unchosen(wanted: Wanted) -> str:
+    if wanted.chosen:
+        return "nothing here could take it: each result says why"
+    return f"hardware={wanted.hardware!r} was asked for"

@@ -1,0 +1,148 @@
+"""What a call of the benchmark runner asks for: checked before anything is detected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accelbench.api.config import check_count, check_counts
+from accelbench.catalog.find import choose, find
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.precision import parse_precision
+from accelbench.core.words import Family, Mode
+from accelbench.hardware.detect import known
+from accelbench.run.context import Settings
+from accelbench.run.plan import AUTO, Request
+
+_VERIFY = ("auto", "require", "off")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How models are to be measured.
+
+    Attributes:
+        hardware: A platform, such as 'cuda' or 'cuda:1'; None or 'auto' takes the selector's.
+        batch_sizes: Items in one step; None takes 1, 8, 32 and 128, as memory allows.
+        mode: 'inference' or 'training'.
+        precision: 'fp32', 'fp16', 'bf16', 'int8', or as the guides spell them.
+        framework: The runtime, such as 'pytorch'; None takes the platform's own, or what a
+            choice rests on.
+        available_hardware: Platforms that may be chosen; None: all that are here.
+        sequence_length: Tokens in one item; None takes the model's own.
+        iterations: Exactly so many samples; None samples until the figure is known.
+        warmup: Exactly so many steps before; None until they are steady.
+        launches: Fresh processes for each batch size; verdicts need five or more.
+        seed: Of weights and inputs.
+        verify: 'auto', 'require' or 'off': outputs against PyTorch in fp32 on the CPU.
+        budget: Seconds for the whole run.
+        label: A name for the run.
+    """
+
+    hardware: str | None = None
+    batch_sizes: Sequence[int] | None = None
+    mode: str = Mode.INFERENCE.value
+    precision: str = "fp32"
+    framework: str | None = None
+    available_hardware: Sequence[str] | None = None
+    sequence_length: int | None = None
+    iterations: int | None = None
+    warmup: int | None = None
+    launches: int = 1
+    seed: int = 0
+    verify: str = "auto"
+    budget: float | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant.
+
+        Raises:
+            UsageError: one sentence, and what to use instead.
+        """
+        names = [] if self.chosen else [str(self.hardware)]
+        if isinstance(self.available_hardware, str):
+            raise UsageError(
+                f"available_hardware takes a list of names, not {self.available_hardware!r}."
+            )
+        for name in (*names, *(self.available_hardware or ())):
+            if str(name).lower().partition(":")[0] not in known():
+                raise UsageError(
+                    f"There is no hardware named {name!r}.", f"Known: {', '.join(known())}."
+                )
+        if self.mode not in tuple(Mode):
+            raise UsageError(f"There is no mode {self.mode!r}.", f"Modes: {', '.join(Mode)}.")
+        if self.batch_sizes is not None:
+            check_counts("batch_sizes", self.batch_sizes, least=1)
+        parse_precision(self.precision)
+        frameworks = registered(RUNTIMES)
+        if self.framework is not None and self.framework not in frameworks:
+            raise UsageError(
+                f"There is no framework named {self.framework!r}.",
+                f"Known: {', '.join(sorted(set(frameworks) - {'scripted'}))}.",
+            )
+        for parameter, value, least in (
+            ("sequence_length", self.sequence_length, 1),
+            ("iterations", self.iterations, 1),
+            ("warmup", self.warmup, 0),
+            ("launches", self.launches, 1),
+            ("seed", self.seed, 0),
+        ):
+            if value is not None:
+                check_count(parameter, value, least)
+        if self.verify not in _VERIFY:
+            raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {self.verify!r}.")
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the selector names the hardware."""
+        return self.hardware is None or str(self.hardware).lower() == AUTO
+
+    def request(self, models: Sequence[ModelSpec]) -> Request:
+        """The same, as plans are made of it."""
+        return Request(
+            models=tuple(models),
+            hardware=(AUTO if self.chosen else str(self.hardware).lower(),),
+            runtimes=(self.framework,) if self.framework else (),
+            batch_sizes=tuple(self.batch_sizes or ()),
+            sequence_lengths=(self.sequence_length,) if self.sequence_length else (),
+            precisions=(parse_precision(self.precision),),
+            modes=(Mode(self.mode),),
+        )
+
+    def settings(self, run_id: str) -> Settings:
+        """The part that the conductor needs."""
+        return Settings(
+            run_id=run_id,
+            seed=self.seed,
+            launches=self.launches,
+            iterations=self.iterations,
+            warmup=self.warmup,
+            budget=self.budget,
+            verify=self.verify,
+        )
+
+
+def model_named(name: str, family: str | None) -> ModelSpec:
+    """The catalogue's model, seen to be of the family that is said.
+
+    Raises:
+        UsageError: it is not, or there is no such model or family.
+    """
+    spec = find(name)
+    if family is None:
+        return spec
+    if family.replace("-", "_").lower() not in tuple(Family):
+        raise UsageError(
+            f"There is no model family {family!r}.", f"Known families: {', '.join(Family)}."
+        )
+    try:
+        choose([name], categories=[family])
+    except UsageError as error:
+        raise UsageError(
+            f"{name} is not of the family {family}: it is of {spec.family.value}.",
+            "Leave model_family out: it is known from the model.",
+        ) from error
+    return spec

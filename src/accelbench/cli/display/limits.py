@@ -1,0 +1,98 @@
+"""The best under limits in a terminal, within 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from accelbench.cli.display.recommend import table, text, where
+from accelbench.cli.display.words import figure
+
+Option = Mapping[str, Any]
+
+#: Options that do not fit, and that are named; all of them are in the JSON document.
+_NAMED = 6
+
+
+def show_under(found: Mapping[str, Any], explain: bool, console: Console | None = None) -> None:
+    """What to take, what else nothing beats in every respect, and why the rest does not fit."""
+    console = console or Console(highlight=False)
+    console.print(text(_heading(found)), style="bold")
+    best, front = found["best"], found["pareto"]
+    shown = found["fits"] if explain else [o for o in front if o != best]
+    if best:
+        rows = [best, *(one for one in shown if one != best)]
+        console.print(_table(rows, front))
+        console.print(text("* nothing that fits beats it in latency, throughput and memory."))
+    console.print(text(found["explanation"]))
+    misfits = found["does_not_fit"]
+    for one in misfits if explain else misfits[:_NAMED]:
+        console.print(text(f"  {_way(one)}, batch {one['batch_size']}: {'; '.join(one['why'])}"))
+    if len(misfits) > _NAMED and not explain:
+        console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
+    unmeasured = [one for one in found["to_verify"] if not _is_known(one, found)]
+    if unmeasured:
+        console.print(text(f"To measure: {unmeasured[0]['command']}, or add --verify"))
+    console.print()
+
+
+def _heading(found: Mapping[str, Any]) -> str:
+    limits = ", ".join(
+        f"--{name.replace('_', '-')} {value:g}" for name, value in found["limits"].items()
+    )
+    return f"{found['model']} ({found['mode']}) under {limits}"
+
+
+def _table(rows: Sequence[Option], front: Sequence[Option]) -> Table:
+    """The columns of which anything is known."""
+    named = (
+        ("hardware", "", [where(one["hardware"], one) for one in rows]),
+        ("engine", "", [f"{one['runtime']} {one['precision']}" for one in rows]),
+        ("batch", "right", [str(one["batch_size"]) for one in rows]),
+        ("ms", "right", [_figure(one, "latency_ms") for one in rows]),
+        ("items/s", "right", [_figure(one, "throughput") for one in rows]),
+        ("MB", "right", [_memory(one) for one in rows]),
+        ("error", "right", [_figure(one, "error") for one in rows]),
+        ("W", "right", [_figure(one, "power_watts") for one in rows]),
+        ("/million", "right", [_figure(one, "cost_per_million") for one in rows]),
+        ("", "", ["*" if one in front else "" for one in rows]),
+    )
+    heads = [head for head, _, _ in named]
+    right = [number for number, (_, side, _) in enumerate(named) if side]
+    return table(heads, list(zip(*(cells for _, _, cells in named), strict=True)), right)
+
+
+def _figure(one: Option, name: str) -> str:
+    """A figure, marked where it was estimated; empty where nobody knows it."""
+    value = one.get(name)
+    if value is None:
+        return ""
+    timed = name in ("latency_ms", "throughput", "cost_per_million")
+    return f"{'≈' if timed and one['basis'] != 'measured' else ''}{figure(value)}"
+
+
+def _memory(one: Option) -> str:
+    value = one["memory_mb"]
+    if value is None:
+        return ""
+    return f"{'' if one['memory_basis'] == 'measured' else '≈'}{figure(value)}"
+
+
+def _way(one: Option) -> str:
+    return " ".join(
+        str(part)
+        for part in (where(one["hardware"], one), one["runtime"], one["precision"])
+        if part
+    )
+
+
+def _is_known(case: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether what is worth measuring was measured, and would only be confirmed."""
+    same = ("hardware", "runtime", "precision", "batch_size")
+    return any(
+        one["basis"] == "measured" and all(one[name] == case[name] for name in same)
+        for one in (*found["fits"], *found["does_not_fit"])
+    )

@@ -1,0 +1,246 @@
+"""Recommendations in a terminal, within 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from accelbench.cli.display.words import figure, plain
+
+Answer = Mapping[str, Any]
+
+#: What each figure rests on, as a column has it.
+_BASES = {"between batches": "other batches"}
+#: Models of a ranking that are shown.
+_MOST_RANKED = 20
+_ORDER = (
+    "Each on the hardware that is first for it: measured before estimated, and among them the most"
+    " items a second. What only a rule speaks for comes last."
+)
+#: What most questions mean is not said.
+_USUAL = {"mode": "inference"}
+
+
+def show_answer(answer: Answer, explain: bool, console: Console | None = None) -> None:
+    """One answer: what to take, every candidate with what is known of it, and what is missing."""
+    console = console or Console(highlight=False)
+    console.print(text(_heading(answer)), style="bold")
+    scores = answer["all_scores"]
+    able = [name for name, one in scores.items() if one["compatible"]]
+    if able:
+        console.print(_candidates({name: scores[name] for name in able}))
+    lines = answer["explanation"].splitlines() if explain else _briefly(answer)
+    for line in (*lines, *_together(answer)):
+        console.print(text(line))
+    console.print()
+
+
+def show_answers(answers: Sequence[Answer], console: Console | None = None) -> None:
+    """Answers side by side: a line each."""
+    console = console or Console(highlight=False)
+    batches = {one["question"]["batch_size"] for one in answers}
+    rows = [
+        (
+            _model_of(one),
+            str(one["question"]["batch_size"]) if len(batches) > 1 else "",
+            _first(one),
+            *_figures(_best(one)),
+            _in_a_word(_best(one)),
+            ", ".join(one["fallback_options"][:2]),
+        )
+        for one in answers
+    ]
+    heads = ("model", "batch", "take", "ms", "items/s", "by", "else")
+    if len(batches) == 1:
+        console.print(text(f"At batch {batches.pop()}"), style="bold")
+    console.print(table(heads, rows, right=(1, 3, 4)))
+    if any(one["no_clear_winner_between"] for one in answers):
+        console.print(text("~ no clear winner: others may be as good; --explain says which."))
+    missing = [one for one in answers if one["missing"] and not _is_measured(_best(one))]
+    if missing:
+        console.print(
+            text(f"{len(missing)} of {len(answers)} rest on no measurement of what they name.")
+        )
+        console.print(text(f"To measure: {missing[0]['missing'][0]['command']}"))
+    moments = [str(one["data_date"]) for one in answers if one["data_date"]]
+    if moments:
+        console.print(text(f"Data up to {_moment(max(moments))}."))
+
+
+def show_ranking(
+    ranked: Sequence[Answer], task: str, batch: int, explain: bool, console: Console | None = None
+) -> None:
+    """Models in order for a task."""
+    console = console or Console(highlight=False)
+    if not ranked:
+        console.print(text(f"No model with results is for {task}."))
+        return
+    console.print(text(f"For {task} at batch {batch}"), style="bold")
+    shown = ranked if explain else ranked[:_MOST_RANKED]
+    rows = [
+        (
+            str(place),
+            one["model"],
+            str(one.get("device") or one["hardware"] or "none"),
+            *_figures({"predictions": one}),
+            _in_a_word(one),
+        )
+        for place, one in enumerate(shown, 1)
+    ]
+    console.print(table(("", "model", "on", "ms", "items/s", "by"), rows, right=(0, 3, 4)))
+    if len(shown) < len(ranked):
+        console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
+    if explain:
+        console.print(text(_ORDER))
+
+
+def _heading(answer: Answer) -> str:
+    question = answer["question"]
+    model = question["model"] or f"any model of the family {question['family']}"
+    what = [f"{model} at batch {question['batch_size']}"]
+    what += [question[n] for n in ("precision", "mode") if question[n] not in (None, _USUAL.get(n))]
+    told = question["task"] not in (None, question["mode"])
+    what += [f"for {question['task']}"] if told else []
+    said = ", ".join(what)
+    unclear = answer["no_clear_winner_between"]
+    if answer["primary_recommendation"] is None:
+        return f"{said}: nothing suits"
+    if unclear:
+        return f"{said}: no clear winner between {' and '.join(unclear)}"
+    return f"{said}: take {answer['primary_recommendation']}"
+
+
+def _candidates(scores: Mapping[str, Any]) -> Table:
+    rows = [
+        (
+            where(name, one),
+            _way(one),
+            *_figures(one),
+            _memory(one),
+            _basis(one),
+            figure(one["score"]),
+        )
+        for name, one in scores.items()
+    ]
+    heads = ("hardware", "engine", "ms", "items/s", "MB", "by", "score")
+    return table(heads, rows, right=(2, 3, 4, 6))
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> Table:
+    """The columns of which anything is known; names are broken for want of room, figures never."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
+    for number in kept:
+        if number in right:
+            made.add_column(heads[number], justify="right", no_wrap=True)
+        else:
+            made.add_column(heads[number], overflow="fold")
+    for row in rows:
+        made.add_row(*(text(row[number]) for number in kept))
+    return made
+
+
+def where(name: str | None, one: Answer) -> str:
+    """A platform, with the device that its figure is of."""
+    device = one.get("device")
+    if name is None or not device or device in name:
+        return name or "none"
+    return f"{name} ({device})"
+
+
+def _way(one: Answer) -> str:
+    return " ".join(str(one[n]) for n in ("runtime", "precision") if one.get(n))
+
+
+def _figures(one: Answer) -> tuple[str, str]:
+    """Latency and throughput; an estimate is marked as such, and what is ruled has none."""
+    known = one.get("predictions") or {}
+    about = "" if _is_measured(one) or known.get("basis") == "measured" else "≈"
+    return tuple(  # type: ignore[return-value]  # two
+        f"{about}{figure(known[name])}" if known.get(name) is not None else ""
+        for name in ("latency", "throughput")
+    )
+
+
+def _memory(one: Answer) -> str:
+    known = (one.get("predictions") or {}).get("memory_peak_mb")
+    return "" if known is None else figure(known)
+
+
+def _basis(one: Answer) -> str:
+    basis = str(one.get("basis") or "")
+    rating = f": {one['performance_rating']}" if basis == "rule" and "score" in one else ""
+    return f"{_BASES.get(basis, basis)}{rating}"
+
+
+def _in_a_word(one: Answer) -> str:
+    """Measured, estimated or ruled, where there is no room for more."""
+    basis = str(one.get("basis") or "")
+    return basis if basis in ("measured", "rule", "") else "estimated"
+
+
+def _is_measured(one: Answer) -> bool:
+    return bool(one.get("basis") == "measured")
+
+
+def _best(answer: Answer) -> Answer:
+    found: Answer = answer["all_scores"].get(answer["primary_recommendation"], {})
+    return found
+
+
+def _first(answer: Answer) -> str:
+    first = answer["primary_recommendation"] or "nothing"
+    return f"~ {first}" if answer["no_clear_winner_between"] else first
+
+
+def _model_of(answer: Answer) -> str:
+    question = answer["question"]
+    return f"{question['model']}{' train' if question['mode'] == 'training' else ''}"
+
+
+def _briefly(answer: Answer) -> Iterator[str]:
+    """What there is to know below the table; all of it is in the explanation."""
+    scores = answer["all_scores"]
+    for name, one in scores.items():
+        if not one["compatible"]:
+            yield f"{name} is out: {one['reason']}."
+    if answer["no_clear_winner_between"]:
+        yield "They differ by less than is known of them: --verify measures them in turns."
+    if any("≈" in "".join(_figures(one)) for one in scores.values()):
+        yield "≈ estimated, not measured: --explain says from what, and how far it may be off."
+    missing = answer["missing"]
+    if missing:
+        names = ", ".join(one["hardware"] for one in missing)
+        yield f"Not measured: {names}."
+        yield f"To measure: {missing[0]['command']}"
+    if answer["data_date"]:
+        yield f"Data of {_moment(answer['data_date'])}; compatibility by {answer['matrix_source']}."
+    else:
+        yield f"Compatibility by {answer['matrix_source']}."
+
+
+def _moment(moment: str) -> str:
+    """Date and time to the minute."""
+    return moment[:16].replace("T", " ")
+
+
+def _together(answer: Answer) -> Iterator[str]:
+    """What is said of several devices."""
+    spread = answer.get("distributed")
+    if not spread:
+        return
+    fits = {True: "fits", False: "does not fit", None: "may or may not fit"}[spread["fits"]]
+    yield (
+        f"On {spread['gpu_count']} devices: {spread['strategy']}, which {fits}:"
+        f" {spread['reason']}. Speed {spread['speed']}."
+    )
+
+
+def text(said: str) -> Text:
+    """As a terminal may show it."""
+    return Text(plain(said))

@@ -1,0 +1,226 @@
+"""`accelbench recommend`: which hardware for a model, by what was measured, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from accelbench.cli.lists import SpacedLists, numbers, words
+from accelbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from accelbench.cli.recommending import Found, Recommender
+    from accelbench.select.constraints import Limits
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_TASKS = "classification, generation, embedding, speech_recognition, fine_tuning, training"
+
+
+@app.command(cls=SpacedLists)
+def recommend(
+    models: list[str] = typer.Argument(
+        None,
+        metavar="MODEL",
+        help="Names, aliases or hub ids; without any, every model with results.",
+        show_default=False,
+    ),
+    # -- the question
+    model_family: str | None = typer.Option(
+        None, "--model-family", "--family", help="Of a model that is in no catalogue and no result."
+    ),
+    batch_size: list[str] = typer.Option(
+        [], "--batch-size", "--batch-sizes", help="Items in one step; 1 by default."
+    ),
+    mode: str | None = typer.Option(
+        None, "--mode", help="inference or training; inference by default."
+    ),
+    task: str | None = typer.Option(
+        None, "--task", help=f"{_TASKS}. Without MODEL: which models are best at it."
+    ),
+    hardware: list[str] = typer.Option(
+        [],
+        "--hardware",
+        "--available-hardware",
+        help="Choose among these only: platforms, cuda:NAME, a part of a device's name, or here.",
+    ),
+    precision: str | None = typer.Option(
+        None, "--precision", help="Only figures in this one; any by default."
+    ),
+    deployment: str | None = typer.Option(
+        None, "--deployment", help="Where it will run: browser, mobile, edge, intel, mac, …"
+    ),
+    sequence_length: int | None = typer.Option(
+        None, "--sequence-length", min=1, help="Tokens in one item; as measured by default."
+    ),
+    image_size: int | None = typer.Option(
+        None, "--image-size", min=1, help="Side of a square image in pixels."
+    ),
+    gpu_count: int | None = typer.Option(
+        None, "--gpu-count", min=1, help="For so many devices together; with --max-memory-gb each."
+    ),
+    max_memory_gb: float | None = typer.Option(None, "--max-memory-gb", help="Of each device."),
+    # -- limits
+    memory_mb: float | None = typer.Option(
+        None,
+        "--memory-mb",
+        "--memory-constrained",
+        help="With any limit, the best batch size and precision that keep it. At most so much.",
+    ),
+    max_latency_ms: float | None = typer.Option(
+        None, "--max-latency-ms", help="At most so long for a step."
+    ),
+    min_throughput: float | None = typer.Option(
+        None, "--min-throughput", help="At least so many items a second."
+    ),
+    max_error: float | None = typer.Option(
+        None, "--max-error", help="At most so far from the outputs in fp32, as verified."
+    ),
+    max_cost: float | None = typer.Option(
+        None, "--max-cost", help="At most so much for a million items; needs --prices."
+    ),
+    max_power: float | None = typer.Option(
+        None, "--max-power", help="At most so many watts, as measured."
+    ),
+    verify: bool = typer.Option(
+        False, "--verify", help="Measure the answer here, store it, and answer anew."
+    ),
+    # -- what it rests on
+    config: Path | None = typer.Option(
+        None, "--config", help="Weights, preferences and thresholds: JSON, comments allowed."
+    ),
+    matrix_file: Path | None = typer.Option(
+        None, "--matrix-file", help="A Markdown table of what suits what, believed first."
+    ),
+    db: Path | None = typer.Option(
+        None,
+        "--db",
+        help="A database, a lake or a folder of results; else $ACCELBENCH_DB, else"
+        " ./accelbench.duckdb.",
+    ),
+    # -- what is shown
+    create_map: bool = typer.Option(
+        False, "--create-map", help="Instead: a map of all families, sizes, batches and modes."
+    ),
+    explain: bool = typer.Option(
+        False, "--explain", help="Weights, preferences, and what each figure rests on."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", help="Write the JSON document to this file; one that exists is refused."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    # -- the documents' spellings
+    model_name: list[str] = typer.Option([], "--model", "--model-name", hidden=True),
+    db_path: Path | None = typer.Option(None, "--db-path", "--database-path", hidden=True),
+) -> None:
+    """Recommend hardware for models: measured before estimated before ruled, each named.
+
+    Ends with 0 where there is an answer, also where nothing wins clearly; with 1 where nothing
+    suits or keeps the limits; with 4 where it cannot be told, nothing being measured.
+    """
+    from accelbench.cli.recommending import Recommender
+
+    named = [*words(models), *words(model_name)]
+    limits = _limits(memory_mb, max_latency_ms, min_throughput, max_error, max_cost, max_power)
+    sizes = {"sequence_length": sequence_length, "image_size": image_size}
+    question = {
+        "model_family": model_family,
+        "mode": mode,
+        "task_type": task,
+        "available_hardware": _names(hardware),
+        "precision": precision,
+        "deployment": deployment,
+        "shapes": {name: value for name, value in sizes.items() if value is not None},
+        "distributed_config": _distributed(gpu_count, max_memory_gb),
+    }
+    batches = numbers(batch_size, "--batch-size")
+    recommender = Recommender(
+        db or db_path, config, matrix_file, {n: v for n, v in question.items() if v}, batches
+    )
+    if create_map:
+        _refuse_beside_map(bool(named), task, limits is not None, verify)
+        _deliver(recommender.selection_map(), output)
+        return
+    found = _found(recommender, named, task, limits, verify)
+    if as_json or output is not None:
+        _deliver(found.document, output)
+    else:
+        found.show(explain)
+    raise typer.Exit(found.exit_code)
+
+
+def _found(
+    recommender: Recommender,
+    named: list[str],
+    task: str | None,
+    limits: Limits | None,
+    verify: bool,
+) -> Found:
+    """What is asked for: options under limits, models in order, or an answer for each model."""
+    if limits is not None:
+        return recommender.under(named, limits, verify)
+    if task is not None and not named:
+        if verify:
+            raise UsageError("--verify needs a MODEL.", "Name what is to be measured.")
+        return recommender.ranking(task)
+    return recommender.answers(named, verify)
+
+
+def _names(values: list[str]) -> tuple[str, ...]:
+    """Platforms and devices: a device's name may well have spaces in it."""
+    from accelbench.hardware.detect import known
+
+    plain = {*known(), "all", "here"}
+    parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    if values and not parts:
+        words(values)  # refuses it
+    found: list[str] = []
+    for part in parts:
+        several = part.split()
+        found += several if plain.issuperset(one.lower() for one in several) else [part]
+    return tuple(dict.fromkeys(found))
+
+
+def _limits(*given: float | None) -> Limits | None:
+    """What was limited; None where nothing was."""
+    from accelbench.select.constraints import Limits
+
+    return None if all(one is None for one in given) else Limits(*given)
+
+
+def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] | None:
+    if count is None and gigabytes is not None:
+        raise UsageError("--max-memory-gb is of each device.", "Say how many with --gpu-count.")
+    if count is None:
+        return None
+    return {"gpu_count": count, **({"max_memory_gb": gigabytes} if gigabytes else {})}
+
+
+def _refuse_beside_map(named: bool, task: str | None, limited: bool, verify: bool) -> None:
+    """A map is of every family and both modes: what would silently be ignored is refused."""
+    given = {"MODEL": named, "--task": task, "a limit": limited, "--verify": verify}
+    said = ", ".join(name for name, there in given.items() if there)
+    if said:
+        raise UsageError(f"--create-map is of all models and modes, so {said} means nothing there.")
+
+
+def _deliver(document: dict[str, Any], output: Path | None) -> None:
+    """On standard output, or into a file that is new."""
+    import json
+    import sys
+
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from accelbench.exchange.writing import write_exactly
+
+    path = output.expanduser()
+    write_exactly(path, lambda place: _write(place, text))
+    sys.stderr.write(f"Wrote {path}\n")
+
+
+def _write(place: Path, text: str) -> None:
+    place.write_text(text, encoding="utf-8")

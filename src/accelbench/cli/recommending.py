@@ -1,0 +1,274 @@
+"""What `accelbench recommend` asks of the selector, and the answers as it shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.filters import catalogued, in_catalogue
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.select.selector import HardwareSelector
+
+if TYPE_CHECKING:
+    from accelbench.select.constraints import Limits
+    from accelbench.store.database import Database
+
+#: On a command line, what this machine has.
+HERE = "here"
+#: What a search under limits has no use for.
+_NOT_UNDER_LIMITS = {
+    "deployment": "--deployment",
+    "distributed_config": "--gpu-count",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Answers, as a document and as people read them."""
+
+    document: dict[str, Any]
+    exit_code: int
+    show: Callable[[bool], None]  # with all that speaks for it, or in short
+
+
+class Recommender:
+    """Asks the selector.
+
+    Args:
+        db: The database, lake or folder that is named, if one is.
+        config: The selector's configuration.
+        matrix_file: Its compatibility matrix.
+        question: What is asked beside model and batch, by the selector's own words.
+        batches: Batch sizes that are named.
+    """
+
+    def __init__(
+        self,
+        db: Path | None,
+        config: Path | None,
+        matrix_file: Path | None,
+        question: Mapping[str, Any],
+        batches: Sequence[int],
+    ) -> None:
+        self._db, self._batches = db, tuple(batches)
+        self._about = (config, matrix_file)
+        self._question = dict(question)
+        _refuse_other_mode(question)
+
+    @cached_property
+    def selector(self) -> HardwareSelector:
+        """Over what is named; a database that is named and is not there is a slip."""
+        if self._db is not None and not self._db.expanduser().is_dir():
+            from accelbench.cli.stored import filled
+
+            filled(self._db)
+        return HardwareSelector(self._db, *self._about)
+
+    @cached_property
+    def question(self) -> dict[str, Any]:
+        """As the selector takes it."""
+        asked = dict(self._question)
+        hardware = asked.get("available_hardware", ())
+        if [name.lower() for name in hardware] == ["all"]:
+            del asked["available_hardware"]
+        elif HERE in [name.lower() for name in hardware]:
+            others = [name for name in hardware if name.lower() != HERE]
+            asked["available_hardware"] = [*self._here(), *others]
+        return asked
+
+    def selection_map(self) -> dict[str, Any]:
+        """Of all families, sizes, batches and modes."""
+        return self.selector.create_hardware_selection_map(self.question.get("available_hardware"))
+
+    def answers(self, named: Sequence[str], verify: bool) -> Found:
+        """What to take for each model at each batch."""
+        models = self._meant(named)
+        found = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
+        if verify:
+            from accelbench.cli.verifying import measured_again
+
+            if measured_again(self.database, found):
+                found = [self._answer(n, batch) for n in models for batch in self._batches or (1,)]
+        firsts = [one["primary_recommendation"] for one in found]
+
+        def show(explain: bool) -> None:
+            from accelbench.cli.display.recommend import show_answer, show_answers
+
+            if len(found) == 1 or explain:
+                for one in found:
+                    show_answer(one, explain)
+            else:
+                show_answers(found)
+
+        return Found({"recommendations": found}, EXIT_NO if None in firsts else EXIT_OK, show)
+
+    def ranking(self, task: str) -> Found:
+        """Which stored models are best at a task."""
+        self._refuse_empty()
+        more = {k: v for k, v in self.question.items() if k not in ("mode", "task_type")}
+        batch = self._only_batch("a ranking")
+        ranked = self.selector.rank_models(task, batch_size=batch, **more)
+        about = {"task": task, "batch_size": batch, "hardware": more.get("available_hardware")}
+
+        def show(explain: bool) -> None:
+            from accelbench.cli.display.recommend import show_ranking
+
+            show_ranking(ranked, task, batch, explain)
+
+        return Found({**about, "ranking": ranked}, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
+
+    def under(self, named: Sequence[str], limits: Limits, verify: bool) -> Found:
+        """The best of each model under limits, and what is on its Pareto front."""
+        for name, option in _NOT_UNDER_LIMITS.items():
+            if name in self._question:
+                raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
+        models = self._meant(named)
+        found = [self._under(name, limits) for name in models]
+        if verify:
+            from accelbench.cli.verifying import measured_options
+
+            if measured_options(self.database, found, self.question.get("shapes") or {}):
+                found = [self._under(name, limits) for name in models]
+
+        def show(explain: bool) -> None:
+            from accelbench.cli.display.limits import show_under
+
+            for one in found:
+                show_under(one, explain)
+
+        return Found({"recommendations": found}, _said_of(found), show)
+
+    @property
+    def database(self) -> Database:
+        """What results can be stored in: what was read, else the usual one.
+
+        Raises:
+            UsageError: A folder of result files was read.
+        """
+        from accelbench.store.lake import store_at
+
+        named = store_at(self._db)
+        folder = self._db.expanduser() if self._db is not None else None
+        if folder is None or not folder.is_dir() or named.there or not any(folder.iterdir()):
+            return named
+        known = self.selector.database
+        if known is not None and known.path.parent == folder.resolve():
+            return known
+        raise UsageError(
+            f"What is measured cannot be stored in {self._db}, a folder of other files.",
+            "Name a database with --db.",
+        )
+
+    def _answer(self, name: str, batch: int) -> dict[str, Any]:
+        return self.selector.select_hardware(model_name=name, batch_size=batch, **self.question)
+
+    def _under(self, name: str, limits: Limits) -> dict[str, Any]:
+        asked = dict(self.question)
+        task = asked.pop("task_type", None)
+        if task is not None:
+            from accelbench.select.task import task_named
+
+            asked["mode"] = task_named(task).mode
+        return self.selector.best_under(limits, model_name=name, batch_sizes=self._batches, **asked)
+
+    def _meant(self, named: Sequence[str]) -> list[str]:
+        """The models that are named, each seen to be known; else all that have results."""
+        if not named:
+            return self._refuse_empty()
+        names = list(dict.fromkeys(catalogued(name) for name in named))
+        if "model_family" in self._question:
+            return names
+        for name in names:
+            if not in_catalogue(name):
+                self._refuse_unknown(name)
+        return names
+
+    def _refuse_unknown(self, name: str) -> None:
+        """A name that only a stored result may know."""
+        from accelbench.cli.missing import refuse_unknown
+
+        database = self.selector.database
+        try:
+            if database is None:
+                from accelbench.catalog.find import find
+
+                find(name)
+            else:
+                refuse_unknown(database, {"model": (name,)})
+        except UsageError as error:
+            error.advice = f"{error.advice} Of a model of your own say --model-family.".strip()
+            raise
+
+    def _refuse_empty(self) -> list[str]:
+        """The models that have results.
+
+        Raises:
+            NothingMeasuredError: There is none.
+        """
+        from accelbench.cli.missing import none_found, nothing
+        from accelbench.cli.stored import filled
+
+        database = self.selector.database
+        if database is None:
+            if self._db is None:
+                filled(None)  # says that there is none
+            raise nothing(f"{self._db} has no results", {})
+        names = _models_in(database)
+        if not names:
+            raise none_found(database, {})
+        return names
+
+    def _only_batch(self, what: str) -> int:
+        if len(self._batches) > 1:
+            raise UsageError(f"{what.capitalize()} is of one batch size.", "Name one.")
+        return self._batches[0] if self._batches else 1
+
+    def _here(self) -> list[str]:
+        """What can be measured on this machine: no stand-in is."""
+        from accelbench.hardware.detect import detect_all
+        from accelbench.select.here import Here
+
+        return Here(self.selector, detect_all(), self.selector.database).words
+
+
+def _said_of(found: Sequence[Mapping[str, Any]]) -> int:
+    """No where something keeps no limit, can't tell where nobody knows whether it does."""
+    without = [one for one in found if not one["best"]]
+    if not without:
+        return EXIT_OK
+    return EXIT_CANNOT_TELL if all(map(_nobody_knows, without)) else EXIT_NO
+
+
+def _nobody_knows(one: Mapping[str, Any]) -> bool:
+    """Whether nothing is measured, or something may fit for all that is known of it."""
+    options = one["does_not_fit"]
+    return not options or any(all(_is_gap(why) for why in each["why"]) for each in options)
+
+
+def _is_gap(why: str) -> bool:
+    return why.endswith(("was not measured", "no price is known"))
+
+
+def _models_in(database: Database) -> list[str]:
+    """The models that have results which count."""
+    _, rows = database.query(
+        "SELECT DISTINCT model FROM benchmark_results"  # noqa: S608 — our words
+        f" WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok' ORDER BY 1"
+    )
+    return [str(name) for (name,) in rows]
+
+
+def _refuse_other_mode(question: Mapping[str, Any]) -> None:
+    """A task has its mode."""
+    from accelbench.select.task import task_named
+
+    task, mode = question.get("task_type"), question.get("mode")
+    if task is None or mode is None or task_named(task).mode == mode.lower():
+        return
+    raise UsageError(
+        f"--task {task} is {task_named(task).mode}, and --mode {mode} is not.", "Leave one out."
+    )

@@ -1,0 +1,41 @@
+"""The documents' folder of results: what a run leaves in it, beside what others left before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.provenance import simulation_of
+from accelbench.exchange import aggregate, guide_csv, result_file
+from accelbench.exchange.writing import write_new
+
+
+def leave_in(
+    folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, Path]]:
+    """Write a run's results: JSON files, the guide's CSV, and what all results there say together.
+
+    Args:
+        folder: Made where absent.
+        run: The body of run_started.
+        results: Bodies of result facts.
+
+    Returns:
+        What was written, and where.
+    """
+    written = [
+        ("Result file", path) for path in result_file.write(folder / aggregate.RAW, run, results)
+    ]
+    names = run.get("names") or {}
+    lines = [
+        guide_csv.guide_result(row, names.get(row["model"], row["model"]), run.get("git_commit"))
+        for row in results
+        if simulation_of(row) is None  # the table has no column to tell it apart by
+    ]
+    name = guide_csv.csv_name(datetime.now(UTC))
+    table = guide_csv.encode(lines, header=True)
+    written.append(("Results saved to", write_new(folder, name, table)))
+    written.append(("Aggregated", aggregate.refresh(folder)))
+    return written

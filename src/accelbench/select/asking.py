@@ -1,0 +1,237 @@
+"""A question as it was put, with what is known of its model before any figure. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.catalog.find import find
+from accelbench.core.case import Shapes
+from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.precision import parse_precision
+from accelbench.core.words import Family, Mode
+from accelbench.select.evidence import Cell, Known
+from accelbench.select.sizes import Size
+from accelbench.select.task import task_key, task_named
+
+#: By the store's names, as shapes have them.
+_SIZES = {
+    "sequence_length": "sequence",
+    "image_size": "image",
+    "audio_seconds": "audio",
+    "denoising_steps": "steps",
+    "prompt_tokens": "prompt_tokens",
+    "new_tokens": "new_tokens",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be chosen for.
+
+    Attributes:
+        stored: the name that the database has it under; "" where it has not.
+        shapes: sizes that were named, by the store's columns.
+        distributed: how many devices work on it, and what memory each has.
+    """
+
+    model: str
+    family: str
+    batch: int
+    mode: str
+    size: Size
+    spec: ModelSpec | None = None
+    stored: str = ""
+    precision: str | None = None
+    task: str | None = None
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    distributed: Mapping[str, Any] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its results may be stored under."""
+        said = (self.spec.id if self.spec else "", self.model, self.stored)
+        return tuple(dict.fromkeys(name for name in said if name))
+
+    def told(self) -> dict[str, Any]:
+        """As the answer repeats it."""
+        return {
+            "model": self.model,
+            "family": self.family,
+            "batch_size": self.batch,
+            "mode": self.mode,
+            "task": self.task,
+            "precision": self.precision,
+            "shapes": dict(self.shapes),
+            "model_size": self.size.name,
+            "model_size_source": self.size.source,
+            "parameters": self.size.parameters,
+        }
+
+
+@dataclass(frozen=True)
+class Put:
+    """A question in the words of who asks."""
+
+    family: str | None
+    model: str
+    batch: int
+    mode: str
+    task: str | None = None
+    distributed: Mapping[str, Any] | None = None
+    precision: str | None = None
+    shapes: Mapping[str, int] | None = None
+    parameters: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its results may be stored under."""
+        spec = spec_of(self.model) if self.model else None
+        return tuple(dict.fromkeys((*([spec.id] if spec else []), self.model)))
+
+    def understood(self, name: str, stored: Mapping[str, Any], size: Callable[..., Size]) -> Asked:
+        """The same with every word looked up.
+
+        Args:
+            name: under which the database has the model; "" where it has not.
+            stored: what it says of the model.
+            size: how large a model is, by name, the catalogue's model, and number of weights.
+
+        Raises:
+            UsageError: a word is none of those that are known.
+        """
+        if isinstance(self.batch, bool) or self.batch != int(self.batch) or self.batch < 1:
+            raise UsageError(f"A batch of {self.batch!r} holds no item.", "Use 1 or more.")
+        spec = spec_of(self.model) if self.model else None
+        family = self.family or (spec.family.value if spec else "") or stored.get("family")
+        if not family:
+            raise UsageError(
+                f"The family of {self.model or 'no model'} is not known.",
+                f"Say it: one of {', '.join(Family)}.",
+            )
+        task = None if self.task is None else task_key(self.task)
+        return Asked(
+            model=self.model,
+            family=family_named(family),
+            batch=int(self.batch),
+            mode=task_named(task).mode if task else mode_named(self.mode),
+            size=size(self.model, spec, self.parameters or stored.get("parameters")),
+            spec=spec,
+            stored=name,
+            precision=precision_named(self.precision),
+            task=task,
+            shapes=shapes_named(self.shapes),
+            distributed=checked(self.distributed),
+        )
+
+
+def checked(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A distributed configuration as the documents have it: gpu_count, and max_memory_gb of each.
+
+    Raises:
+        UsageError: it has another key, or what is no amount.
+    """
+    if given is None:
+        return None
+    for name, value in given.items():
+        if name not in ("gpu_count", "max_memory_gb"):
+            raise UsageError(
+                f"A distributed configuration has no {name!r}.", "Known: gpu_count, max_memory_gb."
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+            raise UsageError(f"{name} of a distributed configuration is {value!r}, not above 0.")
+    count = given.get("gpu_count", 1)
+    if count != int(count):
+        raise UsageError(f"gpu_count is {count!r}, and devices are whole.")
+    return {"gpu_count": int(count), "max_memory_gb": given.get("max_memory_gb")}
+
+
+def spec_of(name: str) -> ModelSpec | None:
+    """The catalogue's model of that name, if it has one."""
+    try:
+        return find(name)
+    except UsageError:
+        return None
+
+
+def family_named(word: str) -> str:
+    """One of the five families; dashes and case do not matter.
+
+    Raises:
+        UsageError: it is none.
+    """
+    text = word.strip().lower().replace("-", "_").replace(" ", "_")
+    if text not in tuple(Family):
+        raise UsageError(f"There is no model family {word!r}.", f"Families: {', '.join(Family)}.")
+    return text
+
+
+def mode_named(word: str) -> str:
+    """Inference or training.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    text = word.strip().lower()
+    if text not in tuple(Mode):
+        raise UsageError(f"There is no mode {word!r}.", f"Modes: {', '.join(Mode)}.")
+    return text
+
+
+def precision_named(word: str | None) -> str | None:
+    """A precision as it is stored; None stands for any.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    return None if word is None else parse_precision(word)
+
+
+def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
+    """Sizes by the store's columns; the names of a case's shapes are taken too.
+
+    Raises:
+        UsageError: there is no such size.
+    """
+    aliases = {short: long for long, short in _SIZES.items()}
+    found = {}
+    for name, value in (given or {}).items():
+        column = aliases.get(name, name)
+        if column not in _SIZES:
+            raise UsageError(f"There is no size {name!r}.", f"Sizes: {', '.join(_SIZES)}.")
+        found[column] = int(value)
+    return found
+
+
+def known_of(asked: Asked, own: Sequence[Cell], flops: float | None = None, kin: str = "") -> Known:
+    """What is known of the model: by who asks, by the catalogue, by results anywhere."""
+    parameters = asked.size.parameters
+    counted = flops or _counted(asked)
+    for cell in own:
+        parameters = parameters or cell.row.get("parameters")
+        if not counted and cell.row.get("flops"):
+            counted = float(cell.row["flops"]) / cell.batch
+        kin = kin or str(cell.row.get("kin") or "")
+    return Known(None if parameters is None else int(parameters), counted, kin)
+
+
+def _counted(asked: Asked) -> float | None:
+    """Operations of an item, as the catalogue counts them; None where it does not."""
+    if asked.spec is None:
+        return None
+    from accelbench.catalog.cost import flops
+
+    sizes = {_SIZES[name]: value for name, value in asked.shapes.items()}
+    if asked.mode == Mode.TRAINING:
+        sizes = {
+            name: value
+            for name, value in sizes.items()
+            if name not in ("prompt_tokens", "new_tokens")
+        }
+    try:
+        found = flops(asked.spec, Shapes(asked.batch, **sizes), asked.mode)
+    except AccelbenchError:
+        return None
+    return None if found is None else found / asked.batch

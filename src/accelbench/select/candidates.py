@@ -1,0 +1,133 @@
+"""What can be chosen among: platforms, and devices of them by name. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from accelbench.core.errors import UsageError
+from accelbench.core.words import HARDWARE
+from accelbench.select.evidence import Cell, is_on
+from accelbench.select.rules import DEPLOYMENTS
+
+#: Shown only where there is something to say of them, as in the matrix.
+_RARE = ("wasm", "tpu")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A platform, or one device of it."""
+
+    platform: str
+    device: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.platform}:{self.device}" if self.device else self.platform
+
+    def has(self, cell: Cell) -> bool:
+        """Whether a figure was measured there."""
+        return cell.hardware == self.platform and is_on(cell, self.device)
+
+
+def candidates(
+    asked: Sequence[str] | None,
+    measured: Mapping[str, Sequence[str]],
+    others: Iterable[str] = (),
+) -> list[Candidate]:
+    """Those that are asked for, each once; without a word of them every platform.
+
+    Args:
+        asked: platforms, "platform:device", "platform:=its whole name", or a part of the name of
+            one device.
+        measured: of each platform, the devices that have results.
+        others: platforms that the configuration or a matrix brings.
+
+    Raises:
+        UsageError: a word names nothing, or several devices.
+    """
+    known = list(dict.fromkeys((*HARDWARE, *measured, *others)))
+    if asked is None:
+        there = {*measured, *others}
+        return [Candidate(name) for name in known if name not in _RARE or name in there]
+    found = [_named(word, known, measured) for word in asked if word.strip()]
+    if not found:
+        raise UsageError("No hardware is named.", f"Name some of {', '.join(known)}.")
+    return list(dict.fromkeys(found))
+
+
+def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list[Candidate]:
+    """Those that can be chosen where a model is to run.
+
+    Args:
+        found: what is asked about.
+        where: one of `DEPLOYMENTS`.
+        all_asked: nobody named any: what there may be is there.
+
+    Raises:
+        UsageError: there is no such deployment.
+    """
+    if where not in DEPLOYMENTS:
+        raise UsageError(
+            f"There is no deployment {where!r}.", f"There are: {', '.join(DEPLOYMENTS)}."
+        )
+    there = DEPLOYMENTS[where]
+    if all_asked:
+        return [Candidate(name) for name in there]
+    return [one for one in found if one.platform in there]
+
+
+def order_in(where: str) -> Callable[[str], float]:
+    """Where a platform stands among equals in a deployment."""
+    there = DEPLOYMENTS[where]
+    return lambda name: float(there.index(name))
+
+
+def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:
+    text = word.strip()
+    if text.lower() in known:
+        return Candidate(text.lower())
+    if text in known:
+        return Candidate(text)
+    platform, colon, device = text.partition(":")
+    if colon and platform.lower() in known:
+        return _device(platform.lower(), device, measured)
+    holding = [
+        Candidate(name, one)
+        for name, devices in measured.items()
+        for one in devices
+        if text.lower() in one.lower()
+    ]
+    if len(holding) == 1:
+        return holding[0]
+    if holding:
+        raise UsageError(
+            f"{word!r} is a part of {len(holding)} names of devices.",
+            f"There are: {', '.join(sorted(one.name for one in holding))}.",
+        )
+    near = difflib.get_close_matches(text.lower(), known, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+    raise UsageError(
+        f"There is no hardware {word!r}.",
+        f"{hint} The configuration can bring hardware of your own.",
+    )
+
+
+def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -> Candidate:
+    """A device of a platform: by its whole name, by a part that only one has, or as it is said.
+
+    After "=" stands its whole name, whether or not it has results: what is here must not be taken
+    for a card that others have measured.
+    """
+    if device.startswith("="):
+        return Candidate(platform, device[1:])
+    names = [one for one in measured.get(platform, ()) if device.lower() in one.lower()]
+    exact = [one for one in names if one.lower() == device.lower()]
+    if len(exact or names) == 1:
+        return Candidate(platform, (exact or names)[0])
+    if names and not device.isdecimal():
+        raise UsageError(
+            f"{platform}:{device} could be {len(names)} devices.", f"There are: {', '.join(names)}."
+        )
+    return Candidate(platform, device)

@@ -1,0 +1,68 @@
+"""Is the first of the candidates clearly the first? Pure.
+
+The question is put to the scores: with the second's time as short, relative to the first's, as what
+is known of both allows, would it be the first? What two launches and more a side say of their ratio
+counts; a single figure is taken to be uncertain by 3 %, an estimate by its bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import quantiles
+
+from accelbench.measure.launches import LEAST_EFFECT, unpaired_interval
+from accelbench.select.figures import FEWEST_FITTED, Figure
+from accelbench.select.scoring import Contender, Encode, scored
+
+
+def no_clear_winner_between(
+    ranked: Sequence[Contender], weights: dict[str, float], order: Encode
+) -> list[str]:
+    """The names of those that may be first, the first among them; none where it is clear."""
+    figured = [one for one in ranked if one.figure is not None]
+    if not figured:
+        return []
+    first, *rest = figured
+    close = [
+        one.name
+        for one in rest
+        if scored([*_without(figured, one), _at_its_best(one, first)], weights, order)
+        .ranked[0].name == one.name
+    ]  # fmt: skip
+    return [first.name, *close] if close else []
+
+
+def _without(many: Sequence[Contender], one: Contender) -> list[Contender]:
+    return [other for other in many if other is not one]
+
+
+def _at_its_best(one: Contender, first: Contender) -> Contender:
+    """One with the shortest time, as against the first's, that is still believable."""
+    assert one.figure is not None
+    assert first.figure is not None
+    by = _least_ratio(one.figure, first.figure)
+    shorter = one.figure.latency / first.figure.latency / by
+    figure = replace(
+        one.figure,
+        latency=one.figure.latency / shorter,
+        throughput=one.figure.throughput * shorter,
+        high=one.figure.latency / shorter,
+    )
+    return replace(one, figure=figure)
+
+
+def _least_ratio(mine: Figure, first: Figure) -> float:
+    """The smallest share of the first's time that this one may take."""
+    ratio = mine.latency / first.latency
+    if mine.measured and first.measured:
+        known = unpaired_interval(first.cell.latencies, mine.cell.latencies)
+        least = known.low if known else ratio
+        return min(least, ratio / (1 + LEAST_EFFECT))
+    shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
+    if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
+        return min(ratio, quantiles(shared, n=20, method="inclusive")[0])
+    # Bounds of two estimates are not reached at once.
+    down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
+    return ratio / math.exp(math.hypot(down, up))

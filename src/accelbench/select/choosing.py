@@ -1,0 +1,288 @@
+"""From a question and what is known to an answer: plain data, the same for the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from accelbench.select.asking import Asked, known_of
+from accelbench.select.candidates import Candidate
+from accelbench.select.certainty import no_clear_winner_between
+from accelbench.select.config import size_of
+from accelbench.select.contexts import meant
+from accelbench.select.contexts import told as shapes_told
+from accelbench.select.evidence import Cell, Known, Place
+from accelbench.select.figures import (
+    FEWEST_FITTED,
+    Figure,
+    Question,
+    figure,
+    has_sizes,
+)
+from accelbench.select.matrices import Matrices
+from accelbench.select.rules import About, ruled
+from accelbench.select.scoring import Contender, Encode, Scored, scored
+from accelbench.select.task import TASKS
+from accelbench.select.words import command, explained
+
+#: So many figures of other models at the same batch and sizes, and no others are looked for.
+_ENOUGH_PEERS = 20
+#: Dollars per million items of a result, or None where no price is known.
+Prices = Callable[[Mapping[str, Any]], float | None]
+
+
+class Evidence(Protocol):
+    """Where cells are from: a store, or anything that answers like one."""
+
+    def cells(self, models: Sequence[str]) -> list[Cell]: ...
+
+    def peers(self, place: Place, batch: int | None) -> list[Cell]: ...
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What an answer stands on beside the evidence."""
+
+    config: Mapping[str, Any]
+    matrices: Matrices
+    order: Encode
+    prices: Prices | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An answer before it is put in words."""
+
+    asked: Asked
+    scored: Scored
+    contenders: Sequence[Contender]
+    unclear: Sequence[str]
+    data_date: str | None
+    matrix_source: str
+    shapes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ranked(self) -> Sequence[Contender]:
+        return self.scored.ranked
+
+    @property
+    def clear(self) -> bool:
+        """Whether the first is shown to be the first: a rule shows nothing, nor does one alone."""
+        alone = len(self.ranked) > 1 and len(self.compared) < 2
+        return bool(self.compared) and not alone and not self.unclear
+
+    @property
+    def compared(self) -> Sequence[str]:
+        """Those that have a figure."""
+        return [one.name for one in self.ranked if one.figure is not None]
+
+
+def choose(
+    asked: Asked,
+    candidates: Sequence[Candidate],
+    evidence: Evidence,
+    ground: Ground,
+    known: Known | None = None,
+) -> Chosen:
+    """The candidates in order for a question."""
+    own = own_cells(asked, evidence.cells(asked.names))
+    about = known or known_of(asked, own)
+    importance = ground.config["model_families"].get(asked.family, {})
+    question = Question(
+        asked.names[0],
+        asked.family,
+        asked.batch,
+        asked.mode,
+        asked.precision,
+        shapes_told(own[0]) if own else asked.shapes,
+        importance.get("batch_size_importance", "medium"),
+        importance.get("model_size_importance", "medium"),
+    )
+    figures = _figures(question, candidates, own, evidence, about)
+    contenders = [
+        _contender(asked, one, found, ground)
+        for one, found in zip(candidates, figures, strict=True)
+    ]
+    weights = weights_of(asked, ground.config)
+    order = scored(contenders, weights, ground.order)
+    unclear = no_clear_winner_between(order.ranked, weights, ground.order)
+    used = [one.figure.cell for one in order.ranked if one.figure is not None]
+    moments = [str(cell.row["moment"]) for cell in used if cell.row.get("moment")]
+    return Chosen(
+        asked,
+        order,
+        contenders,
+        unclear,
+        max(moments, default=None),
+        ground.matrices.source,
+        shapes_told(own[0]) if own else asked.shapes,
+    )
+
+
+def own_cells(asked: Asked, found: Sequence[Cell], *, any_batch: bool = False) -> list[Cell]:
+    """Of a model's cells those that answer what is asked, perhaps at another batch."""
+    fitting = [
+        cell
+        for cell in found
+        if cell.mode == asked.mode and asked.precision in (None, cell.precision)
+    ]
+    return meant(fitting, None if any_batch else asked.batch, asked.shapes, asked.spec)
+
+
+def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
+    """The criteria and their weights: of the mode, and as the task has it."""
+    task = TASKS.get(asked.task or "")
+    matters = task.matters if task else {}
+    return {
+        (criterion := name.removesuffix("_weight")): weight * matters.get(criterion, 1.0)
+        for name, weight in config["selection_criteria"][asked.mode].items()
+    }
+
+
+def _figures(
+    question: Question,
+    candidates: Sequence[Candidate],
+    own: Sequence[Cell],
+    evidence: Evidence,
+    known: Known,
+) -> list[Figure | None]:
+    """The figure of each candidate.
+
+    Estimates from other models are from the same ones wherever enough were measured on all that are
+    estimated: else it would be the models that are compared.
+    """
+    mine = [[cell for cell in own if one.has(cell)] for one in candidates]
+    others = [
+        [] if cells else _peers(question, one, own, evidence)
+        for one, cells in zip(candidates, mine, strict=True)
+    ]
+    somewhere = [{cell.question for cell in found} for found in others if found]
+    if len(somewhere) > 1:
+        shared = set.intersection(*somewhere)
+        if len(shared) >= FEWEST_FITTED:
+            others = [[cell for cell in found if cell.question in shared] for found in others]
+    return [
+        figure(question, cells, found, known) for cells, found in zip(mine, others, strict=True)
+    ]
+
+
+def _peers(
+    question: Question, candidate: Candidate, own: Sequence[Cell], evidence: Evidence
+) -> list[Cell]:
+    """What other models of the family came to on a candidate, asked the same way.
+
+    At about the batch and these sizes, where there is enough of it, else at any.
+    """
+    place = Place(
+        question.family,
+        question.mode,
+        candidate.platform,
+        candidate.device,
+        question.precision,
+        own[0].row.get("scenario") if own else None,
+    )
+    found: list[Cell] = []
+    for batch, sizes in ((question.batch, question.shapes), (question.batch, {}), (None, {})):
+        cells = evidence.peers(place, batch)
+        found = [cell for cell in cells if cell.model != question.model]
+        if sizes:
+            found = [cell for cell in found if has_sizes(cell, sizes)]
+        if len(found) >= _ENOUGH_PEERS:
+            break
+    return found
+
+
+def _contender(
+    asked: Asked, candidate: Candidate, found: Figure | None, ground: Ground
+) -> Contender:
+    config = ground.config
+    entry = ground.matrices.entry(asked.family, candidate.platform, asked.mode)
+    importance = config["model_families"].get(asked.family, {})
+    about = About(
+        asked.family,
+        asked.size.name,
+        size_of(asked.batch, config["batch_size_thresholds"]),
+        asked.mode,
+        importance.get("model_size_importance", "medium"),
+        importance.get("batch_size_importance", "medium"),
+    )
+    return Contender(
+        candidate,
+        found,
+        entry,
+        ruled(candidate.platform, about, entry.rating),
+        config["hardware_preferences"].get(candidate.platform, {}),
+        _cost(found, ground.prices),
+    )
+
+
+def _cost(found: Figure | None, prices: Prices | None) -> float | None:
+    if found is None or prices is None:
+        return None
+    return prices({**found.cell.row, "throughput": found.throughput})
+
+
+def told(chosen: Chosen) -> dict[str, Any]:
+    """The answer as JSON has it."""
+    ranked = chosen.ranked
+    scores = {one.name: _score_told(one, rank) for rank, one in enumerate(ranked, 1)}
+    for one in chosen.contenders:
+        if one.name not in scores:
+            scores[one.name] = _impossible_told(one)
+    return {
+        "primary_recommendation": ranked[0].name if ranked else None,
+        "fallback_options": [one.name for one in ranked[1:]],
+        "all_scores": scores,
+        "clear_winner": chosen.clear,
+        "no_clear_winner_between": list(chosen.unclear),
+        "compared": list(chosen.compared),
+        "explanation": explained(chosen),
+        "question": {**chosen.asked.told(), "shapes": dict(chosen.shapes)},
+        "weights": dict(chosen.scored.weights),
+        "weights_left_out": dict(chosen.scored.left_out),
+        "data_date": chosen.data_date,
+        "matrix_source": chosen.matrix_source,
+        "missing": [
+            {"hardware": one.name, "command": command(chosen.asked, one.candidate)}
+            for one in ranked
+            if one.figure is None or not one.figure.measured
+        ],
+    }
+
+
+def _score_told(one: Contender, rank: int) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "score": one.score,
+        "rank": rank,
+        "basis": one.figure.basis if one.figure else "rule",
+        "compatible": True,
+        "performance_rating": one.rating,
+        "rating_source": one.entry.source if one.entry.rating else "the rules",
+        "factors": dict(one.factors),
+    }
+    if one.figure is None:
+        return {**found, "reasons": list(one.ruled.why)}
+    row = one.figure.cell.row
+    found |= {
+        "predictions": one.figure.told(),
+        "criteria": dict(one.criteria or {}),
+        "device": row.get("device_name"),
+        "runtime": row.get("runtime"),
+        "precision": row.get("precision"),
+        "measured_at": row.get("moment"),
+        "note": one.figure.note,
+    }
+    if one.cost is not None:
+        found["cost_per_million"] = one.cost
+    return found
+
+
+def _impossible_told(one: Contender) -> dict[str, Any]:
+    reason = one.entry.reason if not one.entry.compatible else "; ".join(one.ruled.why)
+    return {
+        "score": 0.0,
+        "basis": "incompatible",
+        "compatible": False,
+        "reason": reason or f"{one.entry.source or 'a matrix'} says that it does not run there",
+    }

@@ -1,0 +1,194 @@
+"""What is known of a model somewhere: one question at one place, by the launches of its newest run.
+
+Plain values, whatever they were read from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from accelbench.measure.launches import interval_of, typical
+
+#: The sizes of a step's inputs: with the batch, what a figure is of.
+SHAPES = (
+    *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
+    *("prompt_tokens", "new_tokens"),
+)
+#: What else has to be alike for two figures to answer one question.
+CIRCUMSTANCES = ("scenario", "world_size", "weights", "data_source", "optimizer")
+#: A launch of one and the same thing differs by so much from the next: what a single figure, which
+#: cannot say it itself, is taken to be uncertain by.
+SINGLE = 0.03
+#: Figures at up to so many times the batch, or that part of it, are of the same kind of work.
+NEAR_BATCH = 4.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure: a model at a batch and shapes, at one place by one way.
+
+    Attributes:
+        row: what its launches have in common, by the store's column names.
+        latencies: milliseconds of a step, one a launch.
+        rates: items a second, one a launch that says it.
+    """
+
+    row: Mapping[str, Any] = field(hash=False)
+    latencies: tuple[float, ...]
+    rates: tuple[float, ...] = ()
+
+    @cached_property
+    def latency(self) -> float:
+        return typical(self.latencies)
+
+    @cached_property
+    def throughput(self) -> float:
+        return typical(self.rates) if self.rates else 1e3 * self.batch / self.latency
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Between which the latency lies: by its launches, else by what launches mostly differ."""
+        known = interval_of(self.latencies)
+        low, high = known or (self.latency, self.latency)
+        return min(low, self.latency / (1 + SINGLE)), max(high, self.latency * (1 + SINGLE))
+
+    @cached_property
+    def model(self) -> str:
+        return str(self.row["model"])
+
+    @cached_property
+    def hardware(self) -> str:
+        return str(self.row["hardware"])
+
+    @property
+    def device(self) -> str:
+        return str(self.row.get("device_name") or "")
+
+    @property
+    def precision(self) -> str:
+        return str(self.row.get("precision") or "")
+
+    @cached_property
+    def mode(self) -> str:
+        return str(self.row.get("mode") or "")
+
+    @cached_property
+    def batch(self) -> int:
+        return int(self.row.get("batch_size") or 1)
+
+    @cached_property
+    def context(self) -> tuple[Any, ...]:
+        """What has to be alike beside model, mode and batch."""
+        return tuple(self.row.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
+
+    @cached_property
+    def question(self) -> tuple[Any, ...]:
+        """What was asked, wherever and however it was answered."""
+        return self.model, self.batch, self.context
+
+    @cached_property
+    def work(self) -> float | None:
+        """The logarithm of an item's operations, where they were counted."""
+        flops = self.row.get("flops")
+        return math.log(flops / self.batch) if flops else None
+
+    @cached_property
+    def weights(self) -> float | None:
+        """The logarithm of the model's number of weights, where it is known."""
+        parameters = self.row.get("parameters")
+        return math.log(parameters) if parameters else None
+
+    @cached_property
+    def way(self) -> tuple[str, ...]:
+        """How it was run: where, by which engine and version of it, in which precision."""
+        row = self.row
+        names = ("hardware", "device_name", "runtime", "precision", "compiled", "threads")
+        return (*(str(row.get(name)) for name in (*names, "options")), str(row.get("versions")))
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Tells any two cells apart, the same way every time."""
+        return (*self.way, self.model, f"{self.batch:09d}", *map(str, self.context), self.mode)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of a family's models on a platform, over all results that count."""
+
+    family: str
+    hardware: str
+    mode: str
+    models: int  # that were tried
+    through: int  # that went through
+    refused: int  # that the platform itself refused, or failed at
+    speed: float | None = None  # times the CPU's throughput where both answered
+    best: bool = False  # no other platform was clearly faster on what both answered
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a model whatever it was measured on.
+
+    Attributes:
+        parameters: number of weights.
+        flops: operations of an item at the shapes asked, where they were counted.
+        kin: the name of the architecture's kind, where a source has said it.
+    """
+
+    parameters: int | None = None
+    flops: float | None = None
+    kin: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where, and in which way of asking, other models' figures are of use.
+
+    Attributes:
+        device: its name; "" stands for any of the platform.
+        precision: None stands for any.
+        scenario: how requests came; None stands for any.
+    """
+
+    family: str
+    mode: str
+    hardware: str
+    device: str = ""
+    precision: str | None = None
+    scenario: str | None = None
+
+    def counts(self, cell: Cell) -> bool:
+        """Whether a figure of this family, mode and platform is of use."""
+        row = cell.row
+        return (
+            is_on(cell, self.device)
+            and self.precision in (None, cell.precision)
+            and row.get("world_size") in (None, 1)
+            and self.scenario in (None, row.get("scenario"))
+        )
+
+    def best_of_each(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Of each question that was asked there the best answer, by batch."""
+        found: dict[tuple[Any, ...], Cell] = {}
+        for cell in cells:
+            if self.counts(cell):
+                known = found.get(cell.question)
+                if known is None or (cell.latency, cell.order) < (known.latency, known.order):
+                    found[cell.question] = cell
+        return sorted(found.values(), key=lambda cell: (cell.batch, cell.order))
+
+
+def is_on(cell: Cell, device: str) -> bool:
+    """Whether a figure is of a device, by its name or by the kind of unit that it is."""
+    unit = str(cell.row.get("device") or "").rpartition(":")[2]
+    return device in ("", cell.device, unit)
+
+
+def best(cells: Sequence[Cell]) -> Cell:
+    """The one that does most in a second; of equals, the same every time."""
+    return min(cells, key=lambda one: (-one.throughput, one.latency, one.order))

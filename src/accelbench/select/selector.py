@@ -1,0 +1,285 @@
+"""`HardwareSelector`: which hardware for a model, from what was measured, and why.
+
+Three methods are there to be overridden, and every answer goes through them:
+`_encode_hardware_type`, `_estimate_model_size`, `select_hardware`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from accelbench.core.facts import utc_now
+from accelbench.core.model import ModelSpec
+from accelbench.core.words import HARDWARE
+from accelbench.select.asking import Asked, Put
+from accelbench.select.candidates import Candidate, candidates, deployed, order_in
+from accelbench.select.choosing import Ground, Prices, choose, own_cells, told
+from accelbench.select.constraints import Limits, limits_named, under
+from accelbench.select.distributed import advised
+from accelbench.select.evidence import Known
+from accelbench.select.mapping import selection_map
+from accelbench.select.matrices import Matrices, of_config, of_results
+from accelbench.select.names import stored_name
+from accelbench.select.places import opened
+from accelbench.select.ranking import does, ranked
+from accelbench.select.reading import Store
+from accelbench.select.sizes import Size, estimated_size, from_name, known_size
+from accelbench.select.sources import Nothing, StrPath, configured, pages
+from accelbench.select.task import task_key, task_named
+
+_log = logging.getLogger("hardware_selector")
+
+
+class HardwareSelector:
+    """Recommends hardware for models.
+
+    Args:
+        database_path: a database, a lake, or a folder of results; the usual database without it.
+            A path that leads nowhere is said in the log, and the rules answer.
+        config_path: a configuration, JSON with comments; or the same as a mapping.
+        matrix_file: a Markdown page with a compatibility matrix, believed before the database.
+        prices: of a result, dollars per million items, or None where no price is known.
+        debug: say on standard error each thing that is looked at.
+    """
+
+    def __init__(
+        self,
+        database_path: StrPath | None = None,
+        config_path: StrPath | Mapping[str, Any] | None = None,
+        matrix_file: StrPath | None = None,
+        prices: Prices | None = None,
+        *,
+        debug: bool = False,
+    ) -> None:
+        if debug:
+            _log.setLevel(logging.DEBUG)
+        self.config = configured(config_path)
+        self.prices = prices
+        database = opened(database_path)
+        self.database = database
+        self._store: Store | Nothing = Nothing() if database is None else Store(database)
+        self._pages = pages(matrix_file)
+        _log.debug("evidence: %s", database.name if database else "none")
+
+    # -- to be overridden
+
+    def _encode_hardware_type(self, hardware_type: str) -> float:
+        """Where a platform stands among equals: the lower, the earlier."""
+        order = self.config["fallback_order"]
+        return float(order.index(hardware_type) if hardware_type in order else len(order))
+
+    def _estimate_model_size(self, model_name: str) -> int | float | str | None:
+        """How large a model is that neither the catalogue nor the database knows.
+
+        Returns:
+            A number of weights, or small, medium or large; None where the name says nothing.
+        """
+        return from_name(model_name)
+
+    def select_hardware(
+        self,
+        model_family: str | None = None,
+        model_name: str = "",
+        batch_size: int = 1,
+        mode: str = "inference",
+        available_hardware: Sequence[str] | None = None,
+        task_type: str | None = None,
+        distributed_config: Mapping[str, Any] | None = None,
+        *,
+        precision: str | None = None,
+        shapes: Mapping[str, int] | None = None,
+        deployment: str | None = None,
+        parameters: int | None = None,
+        flops: float | None = None,
+    ) -> dict[str, Any]:
+        """The hardware for a model, and everything that speaks for it and for the others.
+
+        Args:
+            model_family: one of the five; the catalogue's or the database's without it.
+            model_name: as the catalogue or the database knows it, or any other.
+            batch_size: items in a step.
+            mode: inference or training; a task has its own.
+            available_hardware: platforms ("cuda"), devices ("cuda:NVIDIA GeForce RTX 4090"), or a
+                part of the name of one device ("rtx 4090"); every platform without it.
+            task_type: classification, generation, embedding, speech_recognition, fine_tuning or
+                training: which figures matter more.
+            distributed_config: {"gpu_count": 4, "max_memory_gb": 16}.
+            precision: only figures in this one; any without it.
+            shapes: sizes of a step, as {"image_size": 224}; the model's own without it.
+            deployment: where it is to run: browser, mobile, edge, intel, mac, battery, development.
+            parameters: number of weights, where nobody else knows it.
+            flops: operations of one item, where nobody else knows them.
+
+        Returns:
+            Plain data: primary_recommendation, fallback_options, all_scores by hardware with their
+            predictions, explanation, and what they rest on. docs/choosing.md has all keys.
+
+        Raises:
+            UsageError: a word is none of those that are known.
+        """
+        put = Put(
+            model_family, model_name, batch_size, mode, task_type, distributed_config,
+            precision, shapes, parameters,
+        )  # fmt: skip
+        with self._store.answering():
+            asked = self._asked(put)
+            known = None if flops is None else Known(asked.size.parameters, flops)
+            among = self._candidates(available_hardware, deployment)
+            order = self._encode_hardware_type if deployment is None else order_in(deployment)
+            ground = Ground(self.config, self._matrices(), order, self.prices)
+            chosen = choose(asked, among, self._store, ground, known)
+        answer = told(chosen)
+        spread = advised(asked, [one.candidate.platform for one in chosen.ranked])
+        if spread is not None:
+            answer["distributed"] = spread
+        _log.debug("%s", answer["explanation"])
+        return answer
+
+    # -- resting on it
+
+    def select_hardware_for_task(
+        self,
+        model_family: str | None = None,
+        model_name: str = "",
+        task_type: str = "classification",
+        batch_size: int = 1,
+        available_hardware: Sequence[str] | None = None,
+        distributed_config: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """As `select_hardware`, in the mode of a task and with what matters there."""
+        task = task_named(task_type)
+        return self.select_hardware(
+            model_family=model_family,
+            model_name=model_name,
+            batch_size=batch_size,
+            mode=task.mode,
+            available_hardware=available_hardware,
+            task_type=task_type,
+            distributed_config=distributed_config,
+            **more,
+        )
+
+    def create_hardware_selection_map(
+        self, available_hardware: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """An answer for every family, size, batch and mode, as the documents nest it."""
+
+        def select(family: str, name: str, batch: int, mode: str) -> Mapping[str, Any]:
+            return self.select_hardware(
+                model_family=family,
+                model_name=name,
+                batch_size=batch,
+                mode=mode,
+                available_hardware=available_hardware,
+            )
+
+        return selection_map(select, self.config["model_size_categories"], utc_now())
+
+    def select_for_all_models(
+        self, batch_size: int = 1, mode: str = "inference", **more: Any
+    ) -> dict[str, dict[str, Any]]:
+        """An answer for each stored model, by its name."""
+        return self._answers(lambda *_: True, batch_size=batch_size, mode=mode, **more)
+
+    def rank_models(
+        self,
+        task_type: str,
+        available_hardware: Sequence[str] | None = None,
+        batch_size: int = 1,
+        **more: Any,
+    ) -> list[dict[str, Any]]:
+        """The stored models that are for a task, by what they do in a second on that hardware."""
+        task = task_key(task_type)
+        answers = self._answers(
+            lambda name, family: does(task, name, family),
+            batch_size=batch_size,
+            mode=task_named(task).mode,
+            task_type=task,
+            available_hardware=available_hardware,
+            **more,
+        )
+        return ranked(answers)
+
+    def best_under(
+        self,
+        limits: Limits | Mapping[str, float | None],
+        model_family: str | None = None,
+        model_name: str = "",
+        mode: str = "inference",
+        available_hardware: Sequence[str] | None = None,
+        *,
+        batch_sizes: Iterable[int] = (),
+        precision: str | None = None,
+        shapes: Mapping[str, int] | None = None,
+    ) -> dict[str, Any]:
+        """The best batch size, precision and way under limits, and the Pareto front.
+
+        Args:
+            limits: `Limits`, or the same as a mapping: memory_mb, max_latency_ms, min_throughput,
+                max_error, max_cost, max_power.
+            model_family: as `select_hardware` has it, and all that follows.
+            model_name: the model.
+            mode: inference or training.
+            available_hardware: what counts; everything without it.
+            batch_sizes: estimated where they were not measured.
+            precision: only this one.
+            shapes: sizes of a step.
+
+        Returns:
+            Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (words of cases
+            worth measuring), explanation.
+        """
+        put = Put(model_family, model_name, 1, mode, None, None, precision, shapes)
+        bounds = limits if isinstance(limits, Limits) else limits_named(limits)
+        with self._store.answering():
+            asked = self._asked(put)
+            own = own_cells(asked, self._store.cells(asked.names), any_batch=True)
+            among = self._candidates(available_hardware)
+        return under(asked, bounds, own, among, batch_sizes, self.prices)
+
+    @property
+    def compatibility_matrix(self) -> dict[str, Any]:
+        """What each platform is worth for each family, and which source says so."""
+        names = [one.platform for one in self._candidates(None)]
+        return self._matrices().document(list(dict.fromkeys(names)), utc_now())
+
+    # -- how it is come to
+
+    def _answers(
+        self, wanted: Callable[[str, str | None], bool], **question: Any
+    ) -> dict[str, dict[str, Any]]:
+        return {
+            name: self.select_hardware(
+                model_family=said["family"] or None, model_name=name, **question
+            )
+            for name, said in self._store.models().items()
+            if wanted(name, said["family"])
+        }
+
+    def _asked(self, put: Put) -> Asked:
+        models = self._store.models()
+        stored = stored_name(put.names, models, self._store.named())
+        return put.understood(stored, models.get(stored, {}), self._size)
+
+    def _size(self, name: str, spec: ModelSpec | None, parameters: int | None) -> Size:
+        categories = self.config["model_size_categories"]
+        known = known_size(spec, parameters, categories)
+        return known or estimated_size(self._estimate_model_size(name), categories)
+
+    def _candidates(
+        self, asked: Sequence[str] | None, deployment: str | None = None
+    ) -> list[Candidate]:
+        own = [name for name in self.config["hardware_preferences"] if name not in HARDWARE]
+        others = [*own, *(name for name in self._matrices().platforms() if name not in own)]
+        found = candidates(asked, self._store.devices(), others)
+        if deployment is None:
+            return found
+        return deployed(found, deployment, all_asked=asked is None)
+
+    def _matrices(self) -> Matrices:
+        first, last = self._pages
+        config = of_config(self.config["compatibility"])
+        return Matrices((config, *first, of_results(self._store.tried()), *last))

@@ -1,0 +1,399 @@
+"""`accelbench recommend`: answers, tables, JSON, exit codes and slips, over stored results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+from accelbench.core.protocols import Absent, Device
+
+DB = "accelbench.duckdb"
+CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0, "throughput": 500.0}
+BATCH_8 = {"batch_size": 8, "latency_p50_ms": 40.0, "throughput": 200.0, "memory_peak_mb": 300.0}
+SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
+EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.1}
+
+
+@pytest.fixture
+def recommend(command: Callable[..., Command]) -> Command:
+    return command("recommend")
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> None:
+    """A CPU at two batches, and a card that is faster."""
+    store(tmp_path / DB, {}, BATCH_8, CARD)
+
+
+def answer(recommend: Command, *words: object) -> Any:
+    (found,) = recommend.json(*words)["recommendations"]
+    return found
+
+
+# -- one model
+
+
+@pytest.mark.usefixtures("measured")
+def test_what_was_measured_is_recommended_with_its_figures(recommend: Command) -> None:
+    code, out, err = recommend("bert-tiny")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "bert-tiny at batch 1: take cuda"
+    assert "cuda (A card)" in out
+    assert "pytorch fp32" in out
+    assert "measured" in out
+    assert "To measure: accelbench run bert-tiny --hardware " in out
+    assert "Data of 2026-01-02 03:04; compatibility by the database." in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_document_is_the_selectors_answer(recommend: Command) -> None:
+    found = answer(recommend, "bert")  # by its alias, without any result
+    assert found["question"]["model"] == "bert-base"
+    found = answer(recommend, "bert-tiny")
+    assert found["primary_recommendation"] == "cuda"
+    assert found["fallback_options"][0] == "cpu"
+    assert found["all_scores"]["cuda"]["predictions"]["throughput"] == 500.0
+
+
+@pytest.mark.usefixtures("measured")
+def test_explain_tells_weights_and_what_each_figure_rests_on(recommend: Command) -> None:
+    _, short, _ = recommend("bert-tiny", "--batch-size", 8)
+    _, whole, _ = recommend("bert-tiny", "--batch-size", 8, "--explain")
+    assert "≈" in short
+    assert "Weights: " not in short
+    for said in ("Weights: latency", "Estimated (", "Size of the model: small, by the catalogue"):
+        assert said in whole.replace("\n", " ")
+
+
+@pytest.mark.parametrize("row", [SIMULATED, EMULATED])
+def test_what_nobody_measured_never_wins(
+    tmp_path: Path, recommend: Command, row: dict[str, Any]
+) -> None:
+    store(tmp_path / DB, {}, row)
+    found = answer(recommend, "bert-tiny")
+    assert found["primary_recommendation"] == "cpu"
+    assert found["all_scores"][row["hardware"]]["basis"] == "rule"
+
+
+def test_without_any_database_rules_answer(recommend: Command) -> None:
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu", "cuda")
+    assert {one["basis"] for one in found["all_scores"].values()} == {"rule"}
+    assert found["matrix_source"] == "the default"
+    code, out, _ = recommend("bert-tiny", "--hardware", "cpu,cuda")
+    assert code == 0
+    assert "rule: high" in out
+    assert " ms " not in out  # no figure is made up, nor a column for one
+
+
+def test_no_clear_winner_is_an_answer(tmp_path: Path, recommend: Command) -> None:
+    store(tmp_path / DB, {}, {**CARD, "latency_p50_ms": 7.95, "throughput": 120.5})
+    code, out, _ = recommend("bert-tiny")
+    assert code == 0
+    assert "no clear winner between" in out.splitlines()[0]
+    assert "--verify measures them in turns" in out
+
+
+def test_where_nothing_suits_it_ends_with_1(tmp_path: Path, recommend: Command) -> None:
+    (tmp_path / "own.json").write_text(
+        '{"compatibility": {"embedding": {"cpu": {"compatible": false}}}}'
+    )
+    code, out, _ = recommend("bert-tiny", "--hardware", "cpu", "--config", "own.json")
+    assert code == 1
+    assert "nothing suits" in out
+    assert "cpu is out" in out
+
+
+@pytest.mark.usefixtures("measured")
+def test_batch_sizes_and_models_are_answered_side_by_side(recommend: Command) -> None:
+    code, out, _ = recommend("bert-tiny", "resnet-tiny", "--batch-size", "1,8")
+    assert code == 0
+    assert out.count("bert-tiny ") >= 2
+    assert "rest on no measurement of what they name" in out
+    found = recommend.json("bert-tiny", "resnet-tiny", "--batch-size", "1,8")["recommendations"]
+    assert [(a["question"]["model"], a["question"]["batch_size"]) for a in found] == [
+        *(("bert-tiny", 1), ("bert-tiny", 8)),
+        *(("resnet-tiny", 1), ("resnet-tiny", 8)),
+    ]
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(
+    ("words", "key", "value"),
+    [
+        (("--mode", "training"), "mode", "training"),
+        (("--task", "fine-tuning"), "mode", "training"),
+        (("--task", "generation"), "task", "generation"),
+        (("--precision", "float16"), "precision", "fp16"),
+        (("--sequence-length", "64"), "shapes", {"sequence_length": 64}),
+        (("--model-family", "embedding"), "family", "embedding"),
+    ],
+)
+def test_every_part_of_a_question_is_asked(
+    recommend: Command, words: tuple[str, ...], key: str, value: object
+) -> None:
+    assert answer(recommend, "bert-tiny", *words)["question"][key] == value
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_documents_spellings_are_taken(recommend: Command) -> None:
+    words = ("--model-name", "bert-tiny", "--model-family", "embedding", "--batch-size", "1")
+    assert answer(recommend, *words, "--mode", "inference") == answer(recommend, "bert-tiny")
+    limited = answer(recommend, "--model", "bert-tiny", "--memory-constrained", "2048")
+    assert limited["limits"] == {"memory_mb": 2048}
+
+
+@pytest.mark.usefixtures("measured")
+def test_only_hardware_that_is_named_is_chosen_among(recommend: Command) -> None:
+    found = answer(recommend, "bert-tiny", "--available-hardware", "cpu", "openvino")
+    assert set(found["all_scores"]) == {"cpu", "openvino"}
+    found = answer(recommend, "bert-tiny", "--hardware", "a card")
+    assert found["primary_recommendation"] == "cuda:A card"
+
+
+@pytest.mark.usefixtures("measured")
+def test_here_is_what_this_machine_has_and_no_card_of_another(
+    recommend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {
+        "cpu": [Device("cpu", "A processor")],
+        "cuda": [Device("cuda", "A car")],  # not the card that was measured, though like it
+        "qnn": [Device("qnn", "a simulator", emulated=True)],
+        "mps": [Absent("mps", "this is no Mac", "use one")],
+    }
+    monkeypatch.setattr("accelbench.hardware.detect.detect_all", lambda: found)
+    scores = answer(recommend, "bert-tiny", "--hardware", "here")["all_scores"]
+    assert set(scores) == {"cpu", "cuda:A car"}
+    assert scores["cpu"]["basis"] == "measured"
+    assert scores["cuda:A car"]["basis"] == "rule"
+
+
+def test_several_devices_are_spoken_of_without_a_predicted_speed(recommend: Command) -> None:
+    words = ("gpt2", "--task", "training", "--gpu-count", "4", "--max-memory-gb", "16")
+    assert answer(recommend, *words)["distributed"]["gpu_count"] == 4
+    _, out, _ = recommend(*words)
+    assert "On 4 devices: " in out
+    assert "Speed not predicted" in " ".join(out.split())
+
+
+# -- every model, a task, a map
+
+
+@pytest.mark.usefixtures("measured")
+def test_without_a_model_every_stored_one_is_answered(tmp_path: Path, recommend: Command) -> None:
+    store(tmp_path / DB, {"model": "resnet-tiny", "family": "vision"}, run="s")
+    code, out, _ = recommend()
+    assert code == 0
+    assert "bert-tiny" in out
+    assert "resnet-tiny" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert len(recommend.json()["recommendations"]) == 2
+
+
+@pytest.mark.usefixtures("measured")
+def test_models_are_ranked_for_a_task_on_some_hardware(tmp_path: Path, recommend: Command) -> None:
+    store(
+        tmp_path / DB,
+        {"model": "resnet-tiny", "family": "vision", "throughput": 900.0, "latency_p50_ms": 1.1},
+        {"model": "vit-tiny", "family": "vision", "throughput": 90.0, "latency_p50_ms": 11.0},
+        run="s",
+    )
+    found = recommend.json("--task", "classification", "--hardware", "cpu")
+    assert [one["model"] for one in found["ranking"]][:2] == ["resnet-tiny", "vit-tiny"]
+    assert {one["hardware"] for one in found["ranking"]} == {"cpu"}
+    code, out, _ = recommend("--task", "classification", "--hardware", "cpu", "--explain")
+    assert code == 0
+    assert out.index("resnet-tiny") < out.index("vit-tiny")
+    assert "measured before estimated" in out.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_task_that_no_stored_model_is_for_cannot_be_told(recommend: Command) -> None:
+    code, out, _ = recommend("--task", "speech_recognition")
+    assert code == 4
+    assert "No model with results is for speech_recognition" in out
+
+
+def test_a_map_has_the_documents_nesting(tmp_path: Path, recommend: Command) -> None:
+    code, out, err = recommend("--create-map", "--output", "map.json")
+    assert (code, out, err) == (0, "", "Wrote map.json\n")
+    found = json.loads((tmp_path / "map.json").read_text())
+    assert set(found) == {"timestamp", "model_families"}
+    embedding = found["model_families"]["embedding"]
+    assert set(embedding["model_sizes"]) == {"small", "medium", "large"}
+    assert set(embedding["inference"]["batch_sizes"]) == {"1", "4", "16", "32", "64"}
+    assert set(embedding["model_sizes"]["small"]["training"]) == {"primary", "fallbacks"}
+    code, _, err = recommend("--create-map", "--output", "map.json")
+    assert code == 2
+    assert "exists already" in err
+
+
+@pytest.mark.usefixtures("measured")
+def test_any_answer_can_be_written(tmp_path: Path, recommend: Command) -> None:
+    code, _, _ = recommend("bert-tiny", "--output", "answer.json")
+    assert code == 0
+    assert json.loads((tmp_path / "answer.json").read_text())["recommendations"]
+
+
+# -- limits
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_best_batch_size_under_a_memory_limit(recommend: Command) -> None:
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu", "--memory-mb", 2048)
+    assert (found["best"]["batch_size"], found["best"]["basis"]) == (8, "measured")
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu", "--memory-mb", 200)
+    assert found["best"]["batch_size"] == 1
+    assert [one["batch_size"] for one in found["does_not_fit"]] == [8]
+    code, out, _ = recommend("bert-tiny", "--hardware", "cpu", "--memory-mb", 200)
+    assert code == 0
+    assert "bert-tiny (inference) under --memory-mb 200" in out
+    assert "batch 8: memory 300 MB is above 200" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_front_is_marked(recommend: Command) -> None:
+    found = answer(recommend, "bert-tiny", "--max-latency-ms", 100)
+    front = {(one["hardware"], one["batch_size"]) for one in found["pareto"]}
+    assert front == {("cuda", 1)}  # as much memory, less time, more of it
+    _, out, _ = recommend("bert-tiny", "--max-latency-ms", 100, "--explain")
+    (starred,) = [line for line in out.splitlines() if line.rstrip().endswith("*")]
+    assert "cuda" in starred
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(
+    ("words", "best"),
+    [
+        (("--max-latency-ms", "10"), ("cuda", 1)),
+        (("--min-throughput", "300"), ("cuda", 1)),
+        (("--max-latency-ms", "10", "--hardware", "cpu"), ("cpu", 1)),
+    ],
+)
+def test_each_limit_is_kept(
+    recommend: Command, words: tuple[str, ...], best: tuple[str, int]
+) -> None:
+    found = answer(recommend, "bert-tiny", *words)["best"]
+    assert (found["hardware"], found["batch_size"]) == best
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--memory-mb", "1"), 1),
+        (("--min-throughput", "1e9"), 1),
+        (("--max-power", "100"), 4),  # no power was measured: nobody can tell
+        (("--max-cost", "1"), 4),
+        (("--max-power", "100", "--memory-mb", "1"), 1),
+    ],
+)
+@pytest.mark.usefixtures("measured")
+def test_where_nothing_fits_it_ends_with_1_and_with_4_where_nobody_knows(
+    recommend: Command, words: tuple[str, ...], code: int
+) -> None:
+    found, out, _ = recommend("bert-tiny", *words)
+    assert found == code
+    assert "Nothing fits" in out
+
+
+def test_a_model_that_was_never_measured_cannot_be_told(recommend: Command) -> None:
+    code, out, _ = recommend("bert-tiny", "--memory-mb", "2048", "--hardware", "cpu")
+    assert code == 4
+    assert "To measure: accelbench run bert-tiny --hardware cpu" in out.replace("\n", " ")
+
+
+# -- what it rests on
+
+
+def test_a_folder_with_a_database_and_a_lake_are_read(
+    tmp_path: Path, recommend: Command, command: Callable[..., Command]
+) -> None:
+    store(tmp_path / "folder" / "other.duckdb", {}, CARD)
+    (tmp_path / "lake").mkdir()
+    assert command("db")("merge", "folder/other.duckdb", "--db", "lake")[0] == 0
+    for place in ("folder/other.duckdb", "folder", "lake"):
+        found = answer(recommend, "bert-tiny", "--db", place)
+        assert found["primary_recommendation"] == "cuda", place
+        assert found["all_scores"]["cuda"]["basis"] == "measured", place
+
+
+def test_a_configuration_changes_the_answer(tmp_path: Path, recommend: Command) -> None:
+    store(tmp_path / DB, {}, {**CARD, "latency_p50_ms": 7.0, "throughput": 140.0})
+    (tmp_path / "mine.json").write_text(
+        '{"hardware_preferences": {"cuda": {"cost_factor": 0.2}}} // dear here\n'
+    )
+    assert answer(recommend, "bert-tiny")["primary_recommendation"] == "cuda"
+    assert (
+        answer(recommend, "bert-tiny", "--config", "mine.json")["primary_recommendation"] == "cpu"
+    )
+
+
+def test_a_matrix_of_ones_own_is_believed_first(tmp_path: Path, recommend: Command) -> None:
+    (tmp_path / "matrix.md").write_text(
+        "| Family | CPU | CUDA |\n| --- | --- | --- |\n| Embedding | ✅ High | ❌ N/A |\n"
+    )
+    found = answer(recommend, "bert-tiny", "--matrix-file", "matrix.md", "--hardware", "cpu,cuda")
+    assert found["primary_recommendation"] == "cpu"
+    assert found["all_scores"]["cuda"]["compatible"] is False
+    assert "matrix.md" in found["matrix_source"]
+
+
+# -- what is refused
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("bert-tny",), "No model is called 'bert-tny'. Did you mean bert-tiny"),
+        (("mine",), "Of a model of your own say --model-family"),
+        (("bert-tiny", "--hardware", "cdua"), "Did you mean cuda?"),
+        (("bert-tiny", "--mode", "dreaming"), "Modes: inference, training."),
+        (("bert-tiny", "--task", "trainin"), "There is no task 'trainin'"),
+        (("bert-tiny", "--model-family", "visoin"), "There is no model family 'visoin'"),
+        (("bert-tiny", "--precision", "fp7"), "There is no precision named 'fp7'"),
+        (("bert-tiny", "--deployment", "moon"), "There is no deployment 'moon'"),
+        (("bert-tiny", "--hardware", ""), "What follows --hardware is empty"),
+        (("bert-tiny", "--hardware", ","), "A list is empty"),
+        (("bert-tiny", "--batch-size", "0"), "--batch-size takes numbers from 1"),
+        (("bert-tiny", "--memory-mb", "0"), "leaves nothing"),
+        (("bert-tiny", "--task", "training", "--mode", "inference"), "Leave one out"),
+        (("bert-tiny", "--max-memory-gb", "16"), "Say how many with --gpu-count"),
+        (("bert-tiny", "--memory-mb", "9", "--deployment", "browser"), "are not asked together"),
+        (("bert-tiny", "--create-map"), "--create-map is of all models"),
+        (("--task", "embedding", "--verify"), "--verify needs a MODEL"),
+        (("--task", "embedding", "--batch-size", "1,2"), "is of one batch size"),
+        (("bert-tiny", "--config", "none.json"), "none.json cannot be read"),
+        (("bert-tiny", "--matrix-file", "none.md"), "none.md cannot be read"),
+    ],
+)
+def test_slips_are_told_in_one_sentence(
+    recommend: Command, words: tuple[str, ...], said: str
+) -> None:
+    code, out, err = recommend(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("bert-tiny", "--db", "none.duckdb"), (), ("--task", "training")]
+)
+def test_a_database_that_is_not_there_is_said(recommend: Command, words: tuple[str, ...]) -> None:
+    code, _, err = recommend(*words)
+    assert code == 3
+    assert "There is no database at" in err
+
+
+def test_an_empty_database_cannot_tell(recommend: Command, command: Callable[..., Command]) -> None:
+    command("db")("init")
+    code, _, err = recommend()
+    assert code == 4
+    assert "accelbench run --set small" in err

@@ -1,0 +1,179 @@
+"""`--hardware auto`: each question goes where the selector says, among what is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scripted_runs import models
+
+from accelbench.core.case import Case
+from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
+from accelbench.core.words import Mode
+from accelbench.run.automatic import Choice, is_automatic, plan_chosen
+from accelbench.run.plan import AUTO, Plan, Request
+from accelbench.runtimes.scripted import ScriptedRuntime
+
+FOUND: Mapping[str, Sequence[Device | Absent]] = {
+    "cpu": [Device("cpu", "a processor")],
+    "cuda": [Device("cuda", "a card")],
+    "mps": [Absent("mps", "this is not a Mac", "use one")],
+    "qnn": [Device("qnn", "a simulator", emulated=True)],
+    "webgpu": [Device("webgpu", "an adapter")],
+}
+
+
+class Fussy(ScriptedRuntime):
+    """Trains nothing in a browser."""
+
+    def supports(self, case: Case, device: Device) -> Support:
+        if case.mode is Mode.TRAINING and device.hardware == "webgpu":
+            return Support(False, "mode", "a browser does not train", "train elsewhere")
+        return SUPPORTED
+
+
+def runtime(name: str, hardware: tuple[str, ...], default_for: tuple[str, ...] = ()) -> Runtime:
+    made = Fussy()
+    made.info = replace(made.info, name=name, hardware=hardware, default_for=default_for)
+    return made
+
+
+ALL = ("cpu", "cuda", "mps", "qnn", "webgpu")
+RUNTIMES = {"main": runtime("main", ALL, ALL), "other": runtime("other", ("cpu",))}
+
+
+class Selector:
+    """Answers with what was told beforehand, and keeps what it was asked."""
+
+    def __init__(self, *best: str, scores: Mapping[str, Any] | None = None) -> None:
+        self._best, self._scores = best, scores or {}
+        self.asked: list[Mapping[str, Any]] = []
+
+    def __call__(self, **asked: Any) -> Mapping[str, Any]:
+        self.asked.append(asked)
+        found = self._best[min(len(self.asked), len(self._best)) - 1]
+        first = found if found in asked["available_hardware"] else None
+        return {"primary_recommendation": first, "all_scores": self._scores}
+
+
+def chosen(selector: Selector, *names: str, **request: Any) -> tuple[Plan, list[Choice]]:
+    asked = {"batch_sizes": (1,), **request}
+    wanted = Request(models(*(names or ("bert-tiny",))), hardware=(AUTO,), **asked)
+    assert is_automatic(wanted)
+    return plan_chosen(wanted, FOUND, RUNTIMES, selector)
+
+
+def targets(plan: Plan) -> list[str]:
+    return [str(one.case.target) for one in plan.cases]
+
+
+def test_the_selectors_answer_is_measured_and_said_in_the_plan() -> None:
+    plan, (choice,) = chosen(Selector("cuda"))
+    assert targets(plan) == ["main/cuda"]
+    assert choice.hardware == "cuda"
+    assert plan.notes[0] == (
+        "bert-tiny fp32 inference is measured on cuda: chosen before cpu and webgpu."
+    )
+
+
+def test_only_what_is_here_and_no_stand_in_is_asked_about() -> None:
+    selector = Selector("cpu")
+    chosen(selector)
+    assert selector.asked[0] == {
+        "model_family": "embedding",
+        "model_name": "bert-tiny",
+        "batch_size": 1,
+        "mode": "inference",
+        "precision": "fp32",
+        "available_hardware": ["cpu", "cuda", "webgpu"],
+    }
+
+
+def test_what_cannot_take_the_question_is_not_asked_about() -> None:
+    selector = Selector("cpu")
+    chosen(selector, modes=(Mode.TRAINING,))
+    assert selector.asked[0]["available_hardware"] == ["cpu", "cuda"]
+
+
+def test_every_model_and_mode_and_precision_has_a_choice_of_its_own() -> None:
+    plan, choices = chosen(
+        Selector("cpu", "cuda", "webgpu", "cpu"),
+        *("bert-tiny", "resnet-tiny"),
+        precisions=("fp32", "bf16"),
+    )
+    assert [(c.model.id, c.precision, c.hardware) for c in choices] == [
+        ("bert-tiny", "fp32", "cpu"),
+        ("bert-tiny", "bf16", "cuda"),
+        ("resnet-tiny", "fp32", "webgpu"),
+        ("resnet-tiny", "bf16", "cpu"),
+    ]
+    assert targets(plan) == ["main/cpu", "main/cuda", "main/webgpu", "main/cpu"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "best"),
+    [
+        (("cpu", "cuda", "cuda"), "cuda"),
+        (("cpu", "cpu", "cuda"), "cpu"),
+        (("cpu", "webgpu", "cuda"), "cuda"),  # none has more: that of the largest batch
+    ],
+)
+def test_batch_sizes_have_one_choice_together(answers: Sequence[str], best: str) -> None:
+    plan, (choice,) = chosen(Selector(*answers), batch_sizes=(1, 2, 4))
+    assert (choice.hardware, set(targets(plan))) == (best, {f"main/{best}"})
+    assert len(plan.cases) == 3
+    assert "though" in choice.reason
+    assert "is first for others" in choice.reason
+
+
+def test_the_engine_that_the_answer_rests_on_is_measured() -> None:
+    scores = {"cpu": {"runtime": "other", "basis": "measured"}}
+    plan, (choice,) = chosen(Selector("cpu", scores=scores))
+    assert targets(plan) == ["other/cpu"]
+    assert choice.reason.endswith("by what was measured")
+    assert "on cpu by other:" in plan.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("scored", "request_more"),
+    [
+        ({"runtime": "other", "basis": "roofline"}, {}),  # nothing was measured by it
+        ({"runtime": "theirs", "basis": "measured"}, {}),  # not installed here
+        ({"runtime": "other", "basis": "measured"}, {"runtimes": ("main",)}),  # another is asked
+    ],
+)
+def test_else_the_engine_is_as_without_a_choice(
+    scored: Mapping[str, str], request_more: Mapping[str, Any]
+) -> None:
+    plan, _ = chosen(Selector("cpu", scores={"cpu": scored}), **request_more)
+    assert targets(plan) == ["main/cpu"]
+
+
+def test_where_the_selector_names_nothing_all_that_could_take_it_are_measured() -> None:
+    plan, (choice,) = chosen(Selector("none of them"))
+    assert choice.hardware is None
+    assert {"main/cpu", "main/cuda", "main/webgpu"} <= set(targets(plan))
+    assert "names none of cpu, cuda and webgpu" in plan.notes[0]
+
+
+def test_what_is_refused_everywhere_is_not_asked_about_and_says_why() -> None:
+    selector = Selector("cpu")
+    plan, choices = chosen(selector, sequence_lengths=(100_000,))
+    assert (selector.asked, choices) == ([], [])
+    assert plan.cases
+    assert all(one.refusal is not None for one in plan.cases)
+
+
+def test_where_only_one_can_the_reason_says_so() -> None:
+    _, (choice,) = chosen(Selector("cpu"), runtimes=("other",))
+    assert choice.reason == "nothing else here could take it"
+
+
+def test_a_size_that_one_model_takes_up_is_of_use() -> None:
+    names = ("bert-tiny", "resnet-tiny")
+    plan, _ = chosen(Selector("cpu"), *names, sequence_lengths=(64,))
+    assert not [note for note in plan.notes if "changes nothing" in note]
+    plan, _ = chosen(Selector("cpu"), *names, audio_seconds=(2,))
+    assert len([note for note in plan.notes if "--audio-seconds changes nothing" in note]) == 1

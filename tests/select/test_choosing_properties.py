@@ -1,0 +1,142 @@
+"""Whatever was measured: the same data give the same answer, and the measured best is chosen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from choosing_world import result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accelbench.select.asking import Put
+from accelbench.select.candidates import Candidate
+from accelbench.select.choosing import Ground, choose, told
+from accelbench.select.config import defaults
+from accelbench.select.evidence import Cell, Place
+from accelbench.select.matrices import Matrices
+from accelbench.select.sizes import Size
+
+PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
+
+
+class Given:
+    """Cells that nobody had to store."""
+
+    def __init__(self, found: Sequence[Cell]) -> None:
+        self.found = list(found)
+
+    def cells(self, models: Sequence[str]) -> list[Cell]:
+        return [cell for cell in self.found if cell.model in models]
+
+    def peers(self, place: Place, batch: int | None) -> list[Cell]:
+        there = (cell for cell in self.found if cell.hardware == place.hardware)
+        return place.best_of_each(there)
+
+
+def cell(hardware: str, latency: float, **more: Any) -> Cell:
+    row = result(hardware=hardware, latency_p50_ms=latency, **more)
+    return Cell(row, (latency,), (row["throughput"],))
+
+
+def answer(found: Sequence[Cell], among: Sequence[Candidate], batch: int = 4) -> dict[str, Any]:
+    asked = Put("embedding", "bert-tiny", batch, "inference").understood(
+        "", {}, lambda *_: Size("small", "a test", 4_385_920)
+    )
+    order = defaults()["fallback_order"].index
+    return told(choose(asked, among, Given(found), Ground(defaults(), Matrices(()), order)))
+
+
+def platforms() -> list[Candidate]:
+    return [Candidate(name) for name in PLATFORMS]
+
+
+latencies = st.floats(0.01, 1e4, allow_nan=False)
+ways = st.sampled_from(["pytorch", "onnxruntime", "jax"])
+figures = st.lists(
+    st.builds(
+        lambda hardware, latency, runtime, batch, memory, model: cell(
+            hardware, latency, runtime=runtime, batch_size=batch, memory_peak_mb=memory, model=model
+        ),
+        st.sampled_from(PLATFORMS),
+        latencies,
+        ways,
+        st.sampled_from([1, 2, 4, 8, 16]),
+        st.one_of(st.none(), st.floats(1, 1e4)),
+        st.sampled_from(["bert-tiny", "bert-tiny", "distilbert-tiny", "bert-base", "peer"]),
+    ),
+    max_size=24,
+)
+
+
+@given(figures, st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_results_and_of_candidates_does_not_matter(
+    found: list[Cell], seed: int
+) -> None:
+    mixed, among = list(found), platforms()
+    random.Random(seed).shuffle(mixed)
+    random.Random(seed).shuffle(among)
+    one, other = answer(found, platforms()), answer(mixed, among)
+    assert one["primary_recommendation"] == other["primary_recommendation"]
+    assert one["fallback_options"] == other["fallback_options"]
+    assert one["all_scores"] == other["all_scores"]
+    assert one["no_clear_winner_between"] == other["no_clear_winner_between"]
+
+
+@given(figures)
+@settings(max_examples=30, deadline=None)
+def test_the_same_data_give_the_same_answer(found: list[Cell]) -> None:
+    assert answer(found, platforms()) == answer(found, platforms())
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), latencies, min_size=2))
+@settings(max_examples=60, deadline=None)
+def test_among_measured_devices_of_one_platform_the_best_is_chosen(
+    measured: dict[str, float],
+) -> None:
+    found = [
+        cell("cuda", latency, batch_size=4, device_name=f"card {name}")
+        for name, latency in measured.items()
+    ]
+    among = [Candidate("cuda", f"card {name}") for name in measured]
+    first = answer(found, among)["primary_recommendation"]
+    best = min(measured.values())
+    assert measured[first.removeprefix("cuda:card ")] <= best * (1 + 1e-9)
+
+
+@given(figures)
+@settings(max_examples=60, deadline=None)
+def test_an_estimate_before_a_measured_figure_is_faster_at_its_slow_end(found: list[Cell]) -> None:
+    said = answer(found, platforms())
+    scores = said["all_scores"]
+    first = scores[said["primary_recommendation"]]
+    measured = [one for one in scores.values() if one["basis"] == "measured"]
+    if not measured:
+        return
+    assert first["basis"] != "rule"
+    if first["basis"] != "measured" and not said["weights"].get("memory"):
+        high = first["predictions"]["latency_high"]
+        level = {"high": 1.0, "medium": 0.7, "low": 0.4}[first["performance_rating"]]
+        for one in measured:
+            theirs = {"high": 1.0, "medium": 0.7, "low": 0.4}[one["performance_rating"]]
+            # A better rating is worth a tenth of the score at most, and nothing else than time is.
+            assert high <= one["predictions"]["latency"] * (1.0 + max(0.0, level - theirs))
+
+
+@given(figures)
+@settings(max_examples=60, deadline=None)
+def test_every_candidate_is_told_once_and_scores_descend_within_a_tier(found: list[Cell]) -> None:
+    said = answer(found, platforms())
+    order = [said["primary_recommendation"], *said["fallback_options"]]
+    assert sorted(order) == sorted(PLATFORMS)
+    figured = ["predictions" in said["all_scores"][name] for name in order]
+    assert figured == sorted(figured, reverse=True)
+    for tier in (True, False):
+        scores = [
+            said["all_scores"][name]["score"]
+            for name, has in zip(order, figured, strict=True)
+            if has is tier
+        ]
+        assert scores == sorted(scores, reverse=True)
