@@ -290,7 +290,6 @@ def test_each_limit_is_kept(
         (("--memory-mb", "1"), 1),
         (("--min-throughput", "1e9"), 1),
         (("--max-power", "100"), 4),  # no power was measured: nobody can tell
-        (("--max-cost", "1"), 4),
         (("--max-power", "100", "--memory-mb", "1"), 1),
     ],
 )
@@ -307,6 +306,44 @@ def test_a_model_that_was_never_measured_cannot_be_told(recommend: Command) -> N
     code, out, _ = recommend("bert-tiny", "--memory-mb", "2048", "--hardware", "cpu")
     assert code == 4
     assert "To measure: accelbench run bert-tiny --hardware cpu" in out.replace("\n", " ")
+
+
+# -- what it costs
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_price_is_part_of_the_answer_and_may_change_it(
+    tmp_path: Path, recommend: Command
+) -> None:
+    (tmp_path / "dear.json").write_text('{"per_hour": {"A card": 360.0, "cpu": 0.036}}')
+    words = ("bert-tiny", "--hardware", "cpu,cuda")
+    assert answer(recommend, *words)["primary_recommendation"] == "cuda"
+    found = answer(recommend, *words, "--prices", "dear.json")
+    assert found["primary_recommendation"] == "cpu"
+    card = found["all_scores"]["cuda"]["cost_per_million"]
+    assert card == pytest.approx(360.0 / 3600 / 500 * 1e6)
+    _, out, _ = recommend(*words, "--prices", "dear.json")
+    assert "/million" in out
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_machines_own_price_counts_first(tmp_path: Path, recommend: Command) -> None:
+    (tmp_path / "lab.json").write_text('{"per_hour": {"lab": 3.6, "cpu": 36.0}}')
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu", "--prices", "lab.json")
+    cost = found["all_scores"]["cpu"]["cost_per_million"]
+    assert cost == pytest.approx(3.6 / 3600 / 120 * 1e6)
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_limit_on_cost_is_kept(
+    tmp_path: Path, recommend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "p.json").write_text('{"per_hour": {"cuda": 360.0, "cpu": 0.36}}')
+    monkeypatch.setenv("ACCELBENCH_PRICES", "p.json")
+    best = answer(recommend, "bert-tiny", "--max-cost", "2")["best"]
+    assert (best["hardware"], best["batch_size"]) == ("cpu", 8)
+    assert best["cost_per_million"] == pytest.approx(0.36 / 3600 / 200 * 1e6)
+    assert recommend("bert-tiny", "--max-cost", "0.001")[0] == 1
 
 
 # -- what it rests on
@@ -364,6 +401,8 @@ def test_a_matrix_of_ones_own_is_believed_first(tmp_path: Path, recommend: Comma
         (("bert-tiny", "--hardware", ","), "A list is empty"),
         (("bert-tiny", "--batch-size", "0"), "--batch-size takes numbers from 1"),
         (("bert-tiny", "--memory-mb", "0"), "leaves nothing"),
+        (("bert-tiny", "--max-cost", "1"), "Name a file of prices with --prices"),
+        (("bert-tiny", "--prices", "none.json"), "none.json"),
         (("bert-tiny", "--task", "training", "--mode", "inference"), "Leave one out"),
         (("bert-tiny", "--max-memory-gb", "16"), "Say how many with --gpu-count"),
         (("bert-tiny", "--memory-mb", "9", "--deployment", "browser"), "are not asked together"),

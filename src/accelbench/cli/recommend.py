@@ -9,6 +9,7 @@ import typer
 
 from accelbench.cli.lists import SpacedLists, numbers, words
 from accelbench.core.errors import UsageError
+from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
     from accelbench.cli.recommending import Found, Recommender
@@ -100,6 +101,7 @@ def recommend(
         help="A database, a lake or a folder of results; else $ACCELBENCH_DB, else"
         " ./accelbench.duckdb.",
     ),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     # -- what is shown
     create_map: bool = typer.Option(
         False, "--create-map", help="Instead: a map of all families, sizes, batches and modes."
@@ -136,8 +138,16 @@ def recommend(
         "distributed_config": _distributed(gpu_count, max_memory_gb),
     }
     batches = numbers(batch_size, "--batch-size")
+    priced = prices_at(prices)
+    if max_cost is not None and priced is None:
+        raise UsageError("--max-cost needs a price.", "Name a file of prices with --prices.")
     recommender = Recommender(
-        db or db_path, config, matrix_file, {n: v for n, v in question.items() if v}, batches
+        db or db_path,
+        config,
+        matrix_file,
+        {n: v for n, v in question.items() if v},
+        batches,
+        priced,
     )
     if create_map:
         _refuse_beside_map(bool(named), task, limits is not None, verify)

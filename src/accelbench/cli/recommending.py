@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.select.selector import HardwareSelector
 
 if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
     from accelbench.select.constraints import Limits
     from accelbench.store.database import Database
 
@@ -44,6 +46,7 @@ class Recommender:
         matrix_file: Its compatibility matrix.
         question: What is asked beside model and batch, by the selector's own words.
         batches: Batch sizes that are named.
+        prices: What an hour costs, where that is to count.
     """
 
     def __init__(
@@ -53,8 +56,9 @@ class Recommender:
         matrix_file: Path | None,
         question: Mapping[str, Any],
         batches: Sequence[int],
+        prices: Prices | None = None,
     ) -> None:
-        self._db, self._batches = db, tuple(batches)
+        self._db, self._batches, self._prices = db, tuple(batches), prices
         self._about = (config, matrix_file)
         self._question = dict(question)
         _refuse_other_mode(question)
@@ -66,7 +70,10 @@ class Recommender:
             from accelbench.cli.stored import filled
 
             filled(self._db)
-        return HardwareSelector(self._db, *self._about)
+        selector = HardwareSelector(self._db, *self._about)
+        if self._prices is not None:
+            selector.prices = _per_million(self._prices, selector.database)
+        return selector
 
     @cached_property
     def question(self) -> dict[str, Any]:
@@ -251,6 +258,31 @@ def _nobody_knows(one: Mapping[str, Any]) -> bool:
 
 def _is_gap(why: str) -> bool:
     return why.endswith(("was not measured", "no price is known"))
+
+
+def _per_million(
+    prices: Prices, database: Database | None
+) -> Callable[[Mapping[str, Any]], float | None]:
+    """What a million items cost, of a figure that a selector has."""
+    from accelbench.analysis.costs import cost_of
+    from accelbench.analysis.machines import machine_of
+    from accelbench.analysis.sides import PER_MILLION
+
+    machines = {} if database is None else _environments(database)
+
+    def cost(row: Mapping[str, Any]) -> float | None:
+        run = str(row.get("run_id") or "")
+        machine = machine_of(run, machines[run]) if run in machines else None
+        # What a selector reads was answered: of the rest there is no figure.
+        return cost_of({"status": "ok", **row}, prices, machine).get(PER_MILLION)
+
+    return cost
+
+
+def _environments(database: Database) -> dict[str, Any]:
+    """Of each run, the machine as it said it is."""
+    _, rows = database.query("SELECT run_id, environment::VARCHAR FROM benchmark_runs")
+    return {str(run): json.loads(said) if said else None for run, said in rows}
 
 
 def _models_in(database: Database) -> list[str]:

@@ -122,13 +122,14 @@ def _candidates(scores: Mapping[str, Any]) -> Table:
             _way(one),
             *_figures(one),
             _memory(one),
+            _cost(one),
             _basis(one),
             figure(one["score"]),
         )
         for name, one in scores.items()
     ]
-    heads = ("hardware", "engine", "ms", "items/s", "MB", "by", "score")
-    return table(heads, rows, right=(2, 3, 4, 6))
+    heads = ("hardware", "engine", "ms", "items/s", "MB", "/million", "by", "score")
+    return table(heads, rows, right=(2, 3, 4, 5, 7))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> Table:
@@ -169,6 +170,11 @@ def _figures(one: Answer) -> tuple[str, str]:
 
 def _memory(one: Answer) -> str:
     known = (one.get("predictions") or {}).get("memory_peak_mb")
+    return "" if known is None else figure(known)
+
+
+def _cost(one: Answer) -> str:
+    known = one.get("cost_per_million")
     return "" if known is None else figure(known)
 
 
