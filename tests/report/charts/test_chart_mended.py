@@ -259,6 +259,20 @@ def test_sizes_of_near_steps_are_in_rows_and_inside_the_frame() -> None:
     assert told[-1]["left"]
     assert not told[0]["left"]
     assert {one["row"] for one in told} <= {0, 1, 2, 3}
+    assert not any("not named by size" in line for line in found.about)
+
+
+def test_a_step_that_has_no_room_for_its_size_is_counted() -> None:
+    from accelbench.measure.changes import Step
+
+    series = history([20.0] * 200, 60)
+    assert series.course is not None
+    steps = tuple(Step(at, 0.1, 0.05, 0.15, 0.001) for at in range(100, 108))
+    changed = replace(series, course=replace(series.course, steps=steps))
+    found = drawn("trend", Subject(series=[changed], machine=LAB))
+    bare = {one["moment"] for one in values(found.spec) if one.get("verdict") and not one["said"]}
+    assert bare
+    assert any(f"{len(bare)} steps not named by size" in line for line in found.about)
 
 
 def test_hours_are_of_24_and_have_their_day() -> None:

@@ -57,16 +57,18 @@ def axis(moments: Sequence[str], most: int) -> dict[str, Any]:
     if not known or len(known) < len(moments):
         return {"tickCount": most}
     ticks = lines(min(known), max(known), most)
-    words = {str(_thousandths(one)): text for one, text in ticks}
-    return {"values": [_thousandths(one) for one, _ in ticks], "labelExpr": _chosen(words)}
+    # Plain numbers would be turned into dates by a function that a page's interpreter has wrong.
+    places = {"expr": f"[{', '.join(str(_thousandths(one)) for one, _ in ticks)}]"}
+    return {"values": places, "labelExpr": _words(ticks)}
 
 
-def _chosen(words: dict[str, list[str]]) -> str:
-    """An expression that looks a line's words up."""
-    quoted = (
-        f"'{moment}': [{', '.join(repr(row) for row in rows)}]" for moment, rows in words.items()
+def _words(ticks: Sequence[tuple[datetime, list[str]]]) -> str:
+    """An expression that says a line's words."""
+    chosen = (
+        f"toNumber(datum.value) === {_thousandths(one)} ? [{', '.join(map(repr, rows))}] : "
+        for one, rows in ticks
     )
-    return f"({{{', '.join(quoted)}}})[toString(time(datum.value))]"
+    return f"{''.join(chosen)}''"
 
 
 def _placed(first: datetime, last: datetime, most: int) -> tuple[list[datetime], str, str]:

@@ -53,6 +53,8 @@ def _drawn(subject: Subject) -> Drawn | None:
     notes = _about(shown)
     if any(one.course and one.course.steps for one in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
+    if bare := sum(not step["said"] for one in shown for step in _steps(one, moments, wide)):
+        notes.append(f"{counted(bare, 'step')} not named by size: too near to others.")
     if any(one["alone"] for one in records):
         notes.append("Crosses: single points that came back.")
     notes += left_out(len(known) - len(shown), "panel", advice="name the models to see")
