@@ -39,8 +39,8 @@ def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> Non
     )
     assert [one for one in said if one.startswith(("bert", "gpt2"))] == [
         (
-            "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1 ms; pytorch on cpu in fp32"
-            " takes 2.00× as long (of one launch, so that nobody knows how sure it is)."
+            "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1 ms; pytorch on cpu in"
+            " fp32 takes 2.00× as long (of one launch, so that nobody knows how sure it is)."
         ),
         "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5 ms, all that was measured.",
     ]

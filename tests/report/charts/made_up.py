@@ -31,6 +31,16 @@ HOSTILE = (
 )
 
 
+def values(spec: Any) -> list[dict[str, Any]]:
+    """All that a specification draws, wherever it is."""
+    if isinstance(spec, list):
+        return [found for one in spec for found in values(one)]
+    if not isinstance(spec, dict):
+        return []
+    own = spec.get("data", {}).get("values", []) if isinstance(spec.get("data"), dict) else []
+    return [*own, *(found for name, one in spec.items() if name != "data" for found in values(one))]
+
+
 def result(**more: Any) -> dict[str, Any]:
     """One result, measured on the CPU unless something else is said."""
     batch, ms = more.get("batch_size", 1), more.pop("ms", 10.0)

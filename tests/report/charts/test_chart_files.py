@@ -146,6 +146,14 @@ def test_a_page_draws_says_nothing_and_fetches_nothing(name: str, tmp_path: Path
 
 
 @needs_browser
+def test_a_page_says_the_days_of_an_axis(tmp_path: Path) -> None:
+    """A page interprets its expressions, and its interpreter knows less than who draws a file."""
+    file = tmp_path / "page.html"
+    file.write_text(draw.page(picture_of("trend")), encoding="utf-8")
+    assert {"12 Jan", "19 Jan"} <= set(shown(file, tmp_path / "profile").text.split("\n"))
+
+
+@needs_browser
 def test_a_page_hatches_what_was_simulated(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text(draw.page(picture_of("hardware-latency")), encoding="utf-8")

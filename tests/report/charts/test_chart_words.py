@@ -77,6 +77,50 @@ def test_a_measured_and_a_simulated_figure_of_one_question_are_told_apart() -> N
     assert told([point(), point(provenance="simulated")]).apart == ["measured", "simulated"]
 
 
+def test_a_name_says_of_which_kind_a_figure_is_where_a_picture_has_several() -> None:
+    """A bar of two pixels looks the same, whatever fills it."""
+    several = [
+        point(),
+        point(runtime="jax", provenance="simulated"),
+        point(runtime="openvino", provenance="imported"),
+    ]
+    names = ["pytorch", "jax (simulated)", "openvino (imported)"]
+    assert told(several).apart == names
+    assert told(several[1:2], always=("runtime",), among=several).apart == names[1:2]
+    assert told(several[1:2], always=("runtime",)).apart == ["jax"]
+
+
+def test_each_name_says_what_people_ask_first_and_not_all_have_in_common() -> None:
+    found = told([point(), point(runtime="jax", precision="bf16"), point(runtime="openvino")])
+    assert found.apart == ["pytorch · fp32", "jax · bf16", "openvino · fp32"]
+    assert found.together == "inference · cpu · batch 1 · image 64"
+
+
+def test_a_panel_of_one_device_names_it_where_the_picture_has_others() -> None:
+    card = point(hardware="cuda", device_name="NVIDIA GeForce RTX 4090")
+    other = point(hardware="cuda", device_name="NVIDIA GeForce RTX 3090")
+    assert "cuda" in told([card]).together
+    assert "RTX 4090" in told([card], among=[card, other]).together
+
+
+def test_of_long_names_that_begin_alike_what_differs_is_kept() -> None:
+    long = "Microsoft Azure Standard D{}as v5 Virtual Machine Instance of 2024, Ubuntu"
+    several = [point(hardware="cuda", device_name=long.format(n)) for n in (2, 64)]
+    first, second = told(several, longest=36).apart
+    assert first != second
+    assert first.startswith("…")
+    assert "D2as" in first
+    assert "D64as" in second
+    assert max(map(len, (first, second))) <= 36
+
+
+def test_the_word_for_the_kind_is_never_cut() -> None:
+    several = [point(runtime="r" * 90), point(runtime="s" * 90, provenance="simulated")]
+    names = told(several, longest=36).apart
+    assert names[1].endswith(" (simulated)")
+    assert max(map(len, names)) <= 36
+
+
 def test_names_that_nothing_tells_apart_are_numbered() -> None:
     assert unique(["a", "b", "a"]) == ["a", "b", "a (2)"]
 

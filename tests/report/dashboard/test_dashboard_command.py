@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_taken_port_ends_it_with_a_sentence(folder: Path) -> None:
-    """Again and again: the store is being read meanwhile, and its reader must not be left behind."""
+    """Again and again: a reader of the store must not be left behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         line = [sys.executable, "-m", "accelbench", "dashboard", "--port", port]

@@ -65,7 +65,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     notes = ["Of each model and platform its fastest way and batch."]
     if len(models) > _MOST_LINES:
         notes.append("A mark is a model; a tick the median of its line.")
-    notes += emulated(len(subject.points) - len(timed))
+    notes += emulated(len(_best([one for one in subject.points if not one.timed and one.latency])))
     return Drawn(
         arranged(panels, [*kind_legend(records), *hardware_legend(records)]), best, notes, records
     )

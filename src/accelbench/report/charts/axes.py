@@ -7,7 +7,7 @@ a logarithmic axis has a line at 1, 2, 5 or at each decade instead of at every d
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Any
 
@@ -51,6 +51,14 @@ class Axis:
             "scale": scale | ({"type": "log"} if self.log else {"zero": False}),
             "axis": axis | more,
         }
+
+    def with_room(self, share: float) -> Axis:
+        """The same, with so much of it empty at its upper end."""
+        if self.log:
+            return replace(
+                self, high=_round(self.low * (self.high / self.low) ** (1 / (1 - share)))
+            )
+        return replace(self, high=_round(self.low + (self.high - self.low) / (1 - share)))
 
 
 def far(values: Iterable[float | None]) -> bool:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from accelbench.analysis.points import Point, Span, fastest_of_each
-from accelbench.analysis.questions import Key, values
-from accelbench.core.columns import ASKED
-from accelbench.hardware.colours import colour_of
+from accelbench.analysis.points import Point, Span
+from accelbench.analysis.questions import Key
 from accelbench.report.charts.axes import Axis, Spec, own_axes, shared
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.look import dash_scale
+from accelbench.report.charts.lines import (
+    MARGIN,
+    Line,
+    lines_of,
+    most_common,
+    side_by_side,
+    way_of,
+)
 from accelbench.report.charts.marks import (
+    COLOUR,
     Record,
+    beyond,
+    cut_off,
     dots,
     ends,
     kind_legend,
@@ -23,84 +29,68 @@ from accelbench.report.charts.marks import (
     whiskers,
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import emulated, left_out, safe
-from accelbench.report.charts.words import ALIKE, WAY, told
+from accelbench.report.charts.phrases import OF_A_STAND_IN, emulated, left_out, safe
+from accelbench.report.charts.words import told
 
-#: More ways of running, each a line in its own dashes, are a tangle.
-_MOST_WAYS = 8
+#: An interval is drawn this many times further than all figures reach.
+_FURTHEST = 1.6
 
 Figure = Callable[[Point], Span | None]
 
 
-@dataclass(frozen=True)
-class _Line:
-    """What differs in its batch alone."""
-
-    points: Sequence[Point]
-    way: str
-
-    @property
-    def panel(self) -> Key:
-        return values(self.points[0].row, ALIKE)
-
-
-def lines_of(subject: Subject, figure: Figure, title: str) -> Drawn | None:
+def along_batches(subject: Subject, figure: Figure, title: str) -> Drawn | None:
     """A line for each way of running, along its batches; None where nothing has two."""
     known = [one for one in subject.points if one.row.get("batch_size") and figure(one)]
-    lines = _lines([one for one in known if one.timed])
+    lines = lines_of([one for one in known if one.timed])
     if not lines:
         return None
-    kept = _most_common(lines)
-    panels: dict[Key, list[_Line]] = {}
+    kept = most_common(lines)
+    panels: dict[Key, list[Line]] = {}
     for line in kept:
         panels.setdefault(line.panel, []).append(line)
     shown = sorted(panels.values(), key=lambda one: -sum(len(line.points) for line in one))
     shown = shown[:MOST_PANELS]
-    records = [[_record(p, figure, line.way) for line in one for p in line.points] for one in shown]
-    axes = shared(title, [ends(several) for several in records])
+    records = [_records(one, figure) for one in shown]
+    axes = shared(title, [_reach(several) for several in records])
     notes = [
         *own_axes(axes),
+        *cut_off(beyond(*one) for one in zip(records, axes, strict=True)),
         *left_out(len(panels) - len(shown), "panel", advice="name the models to see"),
         *left_out(len(lines) - len(kept), "line"),
-        *emulated(len(known) - sum(one.timed for one in known)),
+        *_emulated(known, shown, title),
     ]
     drawn = [point for one in shown for line in one for point in line.points]
     everything = [one for several in records for one in several]
     return Drawn(_body(shown, records, axes, title), drawn, notes, everything)
 
 
-def _lines(points: Sequence[Point]) -> list[_Line]:
-    """A single batch shows nothing of what a larger one does, and is no line."""
-    found: dict[object, list[Point]] = {}
-    columns = tuple(name for name in ASKED if name != "batch_size")
-    for one in fastest_of_each(points):
-        found.setdefault((one.machine, one.kind, values(one.row, columns)), []).append(one)
-    ordered = [
-        sorted(line, key=lambda one: int(one.row["batch_size"]))
-        for line in found.values()
-        if len(line) > 1
-    ]
-    if not ordered:
-        return []
-    names = told([line[0] for line in ordered], WAY, longest=60).apart
-    return [_Line(line, name) for line, name in zip(ordered, names, strict=True)]
+def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: str) -> list[str]:
+    """How many would be on lines of these panels, had their times a meaning."""
+    there = {line.panel for one in shown for line in one}
+    lines = lines_of([one for one in known if not one.timed])
+    number = sum(len(line.points) for line in lines if line.panel in there)
+    return emulated(number, OF_A_STAND_IN) if "memory" in title else emulated(number)
 
 
-def _most_common(lines: Sequence[_Line]) -> list[_Line]:
-    """Lines of the ways that most models were run in: a legend is of so many and no more."""
-    ways = Counter(line.way for line in lines)
-    known = {way for way, _ in ways.most_common(_MOST_WAYS)}
-    return [line for line in lines if line.way in known]
+def _records(lines: Sequence[Line], figure: Figure) -> list[Record]:
+    found = []
+    for line in lines:
+        for point in line.points:
+            span = figure(point)
+            assert span is not None
+            found.append(record(point, span, line=line.way))
+    return found
 
 
-def _record(point: Point, figure: Figure, way: str) -> Record:
-    span = figure(point)
-    assert span is not None
-    return record(point, span, line=way)
+def _reach(records: Sequence[Record]) -> list[float | None]:
+    """What an axis has to hold: figures, and of their intervals what is not too far from them."""
+    least = min(one["value"] for one in records) / _FURTHEST
+    most = max(one["value"] for one in records) * _FURTHEST
+    return [one and min(max(one, least), most) for one in ends(records)]
 
 
 def _body(
-    shown: Sequence[Sequence[_Line]],
+    shown: Sequence[Sequence[Line]],
     records: Sequence[Sequence[Record]],
     axes: Sequence[Axis],
     title: str,
@@ -108,57 +98,38 @@ def _body(
     everything = [one for several in records for one in several]
     batches = sorted({one["batch"] for one in everything})
     x = {
-        "field": "batch",
+        "field": "at",
         "type": "quantitative",
         "title": "batch size (log)",
         "scale": {
             "type": "log",
             "base": 2,
-            "domain": [batches[0] / 1.15, batches[-1] * 1.15],
+            "domain": [batches[0] / MARGIN, batches[-1] * MARGIN],
             "nice": False,
         },
         "axis": {"values": batches, "format": "d", "labelOverlap": True, "grid": False},
     }
-    way = _way(everything)
+    way = way_of(everything)
     names = [safe(one[0].points[0].row.get("model"), 36) for one in shown]
-    abouts = [told([p for line in one for p in line.points]).together for one in shown]
+    drawn = [p for one in shown for line in one for p in line.points]
+    abouts = [told([p for line in one for p in line.points], among=drawn).together for one in shown]
     panels = [
-        Panel(name, [about], several, _layers(several, x, axis.of("value"), way, title))
-        for name, about, several, axis in zip(names, abouts, records, axes, strict=True)
+        Panel(name, [about], several, _layers(several, x, axis, way, title))
+        for name, about, several, axis in zip(
+            names, abouts, map(side_by_side, records), axes, strict=True
+        )
     ]
     return arranged(panels, kind_legend(everything))
 
 
-def _way(records: Sequence[Record]) -> dict[str, Spec]:
-    """How a line ran, by its platform's colour and by its dashes, in one legend."""
-    hardware = {one["line"]: one["hardware"] for one in records}
-    names = list(hardware)
-    legend = (
-        {
-            "title": None,
-            "symbolType": "stroke",
-            "symbolSize": 700,
-            "symbolStrokeWidth": 2,
-            "symbolOpacity": 1,
-        }
-        if len(names) > 1
-        else None
-    )
-    form: Spec = {"field": "line", "type": "nominal", "sort": names, "legend": legend}
-    colours = {"domain": names, "range": [colour_of(hardware[name]) for name in names]}
-    return {
-        "color": {**form, "scale": colours},
-        "strokeDash": {**form, "scale": dash_scale(names)},
-    }
-
-
 def _layers(
-    records: Sequence[Record], x: Spec, y: Spec, way: dict[str, Spec], title: str
+    records: Sequence[Record], x: Spec, scale: Axis, way: dict[str, Spec], title: str
 ) -> list[Spec]:
+    y = scale.of("value")
     place = {"x": x, "y": y}
     band: Spec = {
         "transform": [{"filter": "datum.kind === 'predicted' && isValid(datum.low)"}],
-        "mark": {"type": "area", "opacity": 0.22},
+        "mark": {"type": "area", "opacity": 0.22, "clip": True},
         "encoding": {
             "x": x,
             "y": {**y, "field": "low"},
@@ -167,13 +138,14 @@ def _layers(
         },
     }
     line: Spec = {
-        "mark": {"type": "line", "strokeWidth": 2},
+        "mark": {"type": "line"},
         "encoding": {**place, **way},
     }
     banded = any(one["kind"] == "predicted" and one["low"] for one in records)
     solid = [one for one in records if one["kind"] != "predicted"]
+    coloured = {**place, "color": COLOUR}
     marks = dots({**place, "tooltip": tooltip(title, records)}, 60)
-    return [*([band] if banded else []), line, *whiskers(solid, "y", place), marks]
+    return [*([band] if banded else []), line, *whiskers(solid, "y", coloured, scale), marks]
 
 
 def _chart(quantity: str, name: str, answers: str, needs: str, figure: Figure, title: str) -> Chart:
@@ -182,7 +154,7 @@ def _chart(quantity: str, name: str, answers: str, needs: str, figure: Figure, t
         f"{quantity} against batch size",
         answers,
         needs,
-        lambda subject: lines_of(subject, figure, title),
+        lambda subject: along_batches(subject, figure, title),
     )
 
 

@@ -85,7 +85,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart of something: what is drawn, and the same in words and as a table."""
+    """A chart of something: what is drawn, and the same in words and as a table of figures."""
 
     chart: Chart
     spec: Spec
@@ -108,7 +108,17 @@ def picture(chart: Chart, subject: Subject) -> Picture | None:
         "config": CONFIG,
         **drawn.body,
     }
-    return Picture(chart, spec, about, drawn.records)
+    return Picture(chart, spec, about, [_figures(one) for one in drawn.records])
+
+
+def _figures(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table: without what is of the drawing alone."""
+    return {name: value for name, value in record.items() if name not in _OF_DRAWING}
+
+
+_OF_DRAWING = frozenset(
+    (*("colour", "paint", "form", "line", "bar", "end", "place"), *("alone", "said", "piece"))
+)
 
 
 def _about(points: Sequence[Point], machine: str) -> list[str]:
@@ -116,11 +126,12 @@ def _about(points: Sequence[Point], machine: str) -> list[str]:
     if not points:
         return [safe(machine, 90)] if machine else []
     launches = sum(len(one.rows) for one in points)
-    samples = [one.samples for one in points]
+    # What was calculated has no samples to be counted.
+    samples = [one.samples for one in points if one.kind not in _CALCULATED]
     told = [f"{counted(len(points), 'cell')} from {counted(launches, 'launch', 'launches')}"]
     if known := [n for n in samples if n is not None]:
         told.append(f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more"))
-    else:
+    elif samples:
         told.append("sample count not said")
     places = sorted({one.machine for one in points if one.machine}) or [machine]
     told += [safe(listed(places, 2), 90), *days([one.row for one in points])]
@@ -129,6 +140,7 @@ def _about(points: Sequence[Point], machine: str) -> list[str]:
     return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
 
 
+_CALCULATED = ("predicted", "simulated")
 _MARKS = {
     "imported": "measured by others",
     "predicted": "band",

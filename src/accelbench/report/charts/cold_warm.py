@@ -40,7 +40,7 @@ def _drawn(subject: Subject) -> Drawn | None:
         return None
     # The smallest batch of every model says more of beginnings than every batch of one model.
     shown = sorted(known, key=lambda one: int(one.row.get("batch_size") or 0))[:_MOST]
-    named = told(shown, EVERYTHING, ("model",), longest=60)
+    named = told(shown, EVERYTHING, ("model",), longest=72)
     records: list[Record] = []
     for one, name in zip(shown, unique(named.apart), strict=True):
         assert one.latency is not None
@@ -67,7 +67,7 @@ def _body(records: Sequence[Record]) -> Spec:
         "type": "nominal",
         "sort": list(dict.fromkeys(one["cell"] for one in records)),
         "title": None,
-        "axis": {"labelLimit": 350, "ticks": False, "domain": False, "grid": True},
+        "axis": {"labelLimit": 430, "ticks": False, "domain": False, "grid": True},
     }
     x = axis("time, ms", [one["value"] for one in records]).of("value")
     warm = f"datum.phase === '{_WARM[0]}'"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.analysis.cells import Availability, Cell, Line, Rating
+from accelbench.analysis.points import EMULATED, Point
+from accelbench.core.provenance import COMPARABLE
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import INK
@@ -48,17 +50,27 @@ def _drawn(subject: Subject) -> Drawn | None:
             "model": safe(line.name),
             "hardware": name,
             "level": _level(cell),
-            "said": _said(cell),
+            "rating": _said(cell),
             "why": safe(cell.reason, 300),
         }
         for line in lines[:_MOST_LINES]
         for name, cell in line.cells.items()
     ]
     notes = [
+        "Of inference in fp32.",
         "×: times the throughput of that machine's CPU. –: not available or not measured.",
         *left_out(len(lines) - len(lines[:_MOST_LINES]), "line", advice="name the models to see"),
     ]
-    return Drawn(_body(records, matrix.hardware), (), notes, records)
+    column = "model" if matrix.models else "family"
+    names = {line.name for line in lines[:_MOST_LINES]}
+    rated = [one for one in subject.points if _rated(one) and str(one.row.get(column)) in names]
+    return Drawn(_body(records, matrix.hardware), rated, notes, records)
+
+
+def _rated(point: Point) -> bool:
+    """Whether a matrix is made of such cells, as `gathered` makes one."""
+    asked = (point.row.get("mode"), point.row.get("precision"))
+    return asked == ("inference", "fp32") and point.kind in (*COMPARABLE, EMULATED)
 
 
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
@@ -99,7 +111,7 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
             },
             {
                 "mark": {"type": "text", "fontSize": 11.5, "color": INK},
-                "encoding": {"text": {"field": "said"}},
+                "encoding": {"text": {"field": "rating"}},
             },
         ],
     }

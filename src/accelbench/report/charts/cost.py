@@ -12,8 +12,8 @@ from accelbench.analysis.cost_words import cost_notes
 from accelbench.analysis.costs import PRICE, items_of
 from accelbench.analysis.points import Point, Span
 from accelbench.analysis.questions import AXES
-from accelbench.report.charts.along import Comparison, bars_of
-from accelbench.report.charts.by_batch import lines_of
+from accelbench.report.charts.bars import Comparison, compared
+from accelbench.report.charts.by_batch import along_batches
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.phrases import emulated, safe
 
@@ -23,20 +23,16 @@ _STEPS = 1_000_000
 
 def _beside(subject: Subject) -> Drawn | None:
     asked = Comparison(AXES["hardware"], lambda one: one.cost, _title(subject))
-    return _told(subject, bars_of(subject, asked))
+    return _told(subject, compared(subject, asked))
 
 
 def _along_batches(subject: Subject) -> Drawn | None:
-    drawn = lines_of(subject, lambda one: one.cost, _title(subject))
-    if drawn is None:
-        return None
-    stand_ins = emulated(sum(not one.timed for one in subject.points))
-    return _told(subject, replace(drawn, notes=[*drawn.notes, *stand_ins]))
+    return _told(subject, along_batches(subject, lambda one: one.cost, _title(subject)))
 
 
 def _of_training(subject: Subject) -> Drawn | None:
     title = f"cost of a million training steps, {subject.sign.strip()}"
-    return _told(subject, bars_of(subject, Comparison(AXES["hardware"], _steps, title)))
+    return _told(subject, compared(subject, Comparison(AXES["hardware"], _steps, title)))
 
 
 def _steps(point: Point) -> Span | None:
@@ -61,7 +57,9 @@ def _told(subject: Subject, drawn: Drawn | None) -> Drawn | None:
     shown = [row for one in drawn.points for row in one.rows]
     bare = [row for row in subject.rows if PRICE not in row]
     notes = [safe(one, 300) for one in cost_notes([*shown, *bare], subject.prices)]
-    return replace(drawn, notes=[*notes, *drawn.notes])
+    # What ran on a stand-in has no cost, so that no chart of costs knows of it by itself.
+    stand_ins = emulated(sum(not one.timed for one in subject.points))
+    return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])
 
 
 HARDWARE_COST = Chart(

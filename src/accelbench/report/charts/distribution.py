@@ -7,6 +7,7 @@ from statistics import median, quantiles
 
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
+from accelbench.core.words import Provenance
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import ALERT, INK
@@ -21,6 +22,9 @@ _LEGEND = (
     "A mark is a step, or the mean of steps too short to be timed singly; a cross lies beyond"
     " Tukey's outer fences. Box: the middle half. Tick: the median. Rule: its 95 % interval, within"
     " the launch."
+)
+_THINNED = (
+    f"Of more than {_MOST_SAMPLES} steps some are drawn, and each that lies beyond the fences."
 )
 #: Tukey's outer fences, as `outlier_count` has them.
 _FENCE = 3.0
@@ -37,6 +41,14 @@ def _launches(subject: Subject) -> list[Launch]:
     ]
 
 
+def _countable(point: Point) -> int:
+    """Launches that have samples, whether or not they were asked for: measured ones do."""
+    if not point.timed or point.kind != Provenance.MEASURED:
+        return 0
+    counts = [row.get("sample_count") for row in point.rows]
+    return sum(n is None or n > 1 for n in counts)
+
+
 def _drawn(subject: Subject) -> Drawn | None:
     everything = _launches(subject)
     known = [one for one in everything if one[0].timed]
@@ -50,14 +62,24 @@ def _drawn(subject: Subject) -> Drawn | None:
         about, steps = _spread(launch, name)
         summary.append(about)
         records += steps
+    more = max(len(known), sum(map(_countable, subject.points))) - len(shown)
     notes = [
         _LEGEND,
         *([f"All: {together}."] if together else []),
-        *left_out(len(known) - len(shown), "launch", "launches"),
+        *([_THINNED] if any(len(one[2]) > _MOST_SAMPLES for one in shown) else []),
+        *left_out(more, "launch", "launches", "name models or platforms to see"),
         *emulated(len({id(point) for point, _, _ in everything if not point.timed})),
     ]
-    drawn = list({id(point): point for point, _, _ in shown}.values())
-    return Drawn(_body(records, summary), drawn, notes, summary)
+    return Drawn(_body(records, summary), _parts(shown), notes, summary)
+
+
+def _parts(shown: Sequence[Launch]) -> list[Point]:
+    """Of each cell the launches that are drawn, with as many samples as were."""
+    found: dict[int, tuple[str, list[Row]]] = {}
+    for point, row, samples in shown:
+        _, rows = found.setdefault(id(point), (point.machine, []))
+        rows.append({**row, "sample_count": len(samples)})
+    return [Point(rows, machine) for machine, rows in found.values()]
 
 
 def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
@@ -89,10 +111,10 @@ def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
 
 def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
     """Each launch by its cell, and by its number where a cell has several."""
-    cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=60)
+    cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=68)
     again = len({id(point) for point, _, _ in shown}) < len(shown)
     names = [
-        safe(f"{cell} · launch {int(row.get('launch') or 0) + 1}" if again else cell, 64)
+        safe(f"{cell} · launch {int(row.get('launch') or 0) + 1}" if again else cell, 80)
         for cell, (_, row, _) in zip(cells.apart, shown, strict=True)
     ]
     return unique(names), cells.together
@@ -105,14 +127,14 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
         "type": "nominal",
         "sort": names,
         "title": None,
-        "axis": {"labelLimit": 380, "ticks": False, "domain": False},
+        "axis": {"labelLimit": 470, "ticks": False, "domain": False},
     }
     every = [one["ms"] for one in records]
     x = axis(_TITLE, every, zero=False).of("ms")
     out = "datum.out"
     samples: Spec = {
         "data": {"values": list(records)},
-        "mark": {"type": "point", "size": 20, "strokeWidth": 1.2},
+        "mark": {"type": "point", "strokeWidth": 1.2},
         "encoding": {
             "x": x,
             "y": y,
@@ -120,6 +142,8 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
             "shape": {"condition": {"test": out, "value": "cross"}, "value": "circle"},
             "stroke": {"condition": {"test": out, "value": ALERT}, "value": "#8c959f"},
             "opacity": {"condition": {"test": out, "value": 1}, "value": 0.4},
+            "size": {"condition": {"test": out, "value": 46}, "value": 20},
+            "fill": {"condition": {"test": out, "value": ALERT}, "value": "transparent"},
         },
     }
     box: Spec = {

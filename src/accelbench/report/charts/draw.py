@@ -15,6 +15,7 @@ from typing import Any
 from accelbench.core.errors import MissingExtraError
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Picture
+from accelbench.report.charts.letters import fitted
 
 #: Of those that vl-convert brings; `look.SCHEMA` names its first number.
 _VEGA_LITE = "6.1"
@@ -35,17 +36,22 @@ def refuse_undrawable(needed_for: str) -> None:
 
 
 def svg(spec: Spec) -> str:
+    """As SVG, whatever fonts its viewer has."""
+    return fitted(_drawn(spec))
+
+
+def png(spec: Spec) -> bytes:
+    """As PNG, in the font that it was laid out with."""
+    found: bytes = _engine().svg_to_png(_drawn(spec), scale=_SCALE)
+    return found
+
+
+def _drawn(spec: Spec) -> str:
     """As SVG, with the patterns that its fills name."""
     drawn: str = _engine().vegalite_to_svg(spec, vl_version=_VEGA_LITE, allowed_base_urls=[])
     patterns = _patterns(drawn)
     head, opened, rest = drawn.partition(">")
     return f"{head}{opened}<defs>{patterns}</defs>{rest}" if patterns else drawn
-
-
-def png(spec: Spec) -> bytes:
-    """As PNG."""
-    found: bytes = _engine().svg_to_png(svg(spec), scale=_SCALE)
-    return found
 
 
 def page(picture: Picture) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.points import Point, Span
 from accelbench.hardware.colours import colour_of
-from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.axes import Axis, Spec
 from accelbench.report.charts.look import INK, SHAPES, hardware_scale, kind_paint, kind_scale, paint
 from accelbench.report.charts.phrases import safe
 
@@ -122,15 +122,61 @@ def dots(encoding: Spec, size: int = 70) -> Spec:
     }
 
 
-def whiskers(records: Sequence[Mapping[str, Any]], along: str, encoding: Spec) -> list[Spec]:
-    """The interval of each figure that has one; of a prediction it is a broad band."""
+def whiskers(
+    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: Axis, **more: Any
+) -> list[Spec]:
+    """The interval of each figure that has one; of a prediction it is a broad band.
+
+    One that goes beyond its axis ends there in a triangle.
+
+    Args:
+        records: what is drawn.
+        along: the channel of the figure.
+        encoding: where the figures stand.
+        scale: their axis.
+        more: what is said of lines and triangles, where they are not as usual.
+    """
     layers = []
-    line: Spec = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.7, "color": INK}
-    band: Spec = {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "color": INK}
+    usual: Spec = {"type": "rule", "color": INK, "clip": True}
+    line: Spec = {**usual, "strokeWidth": 1.4, "opacity": 0.7, **more}
+    band: Spec = {**usual, "strokeWidth": 9, "opacity": 0.28}
     for other, mark in ((False, line), (True, band)):
         if not any(one["low"] and (one["kind"] == "predicted") is other for one in records):
             continue
         test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
         reach: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
         layers.append({"transform": [{"filter": test}], "mark": mark, "encoding": encoding | reach})
-    return layers
+    return [*layers, *_arrows(records, along, encoding, scale, more)]
+
+
+def beyond(records: Sequence[Mapping[str, Any]], scale: Axis) -> bool:
+    """Whether an interval goes further than its axis."""
+    return any(_leaves(one, scale, high) for one in records for high in (True, False))
+
+
+def cut_off(found: Iterable[bool]) -> list[str]:
+    """What a triangle at the edge is, where there is one."""
+    return ["A triangle at the edge: the interval goes further."] if any(found) else []
+
+
+def _leaves(one: Mapping[str, Any], scale: Axis, high: bool) -> bool:
+    if not one["low"]:
+        return False
+    return bool(one["high"] > scale.high if high else one["low"] < scale.low)
+
+
+def _arrows(
+    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: Axis, more: Spec
+) -> Iterable[Spec]:
+    edges = {"x": ("width", "triangle-right", 0), "y": (0, "triangle-up", "height")}
+    end, form, begin = edges[along]
+    forms = {True: (end, form), False: (begin, form.replace("right", "left").replace("up", "down"))}
+    for high, (place, shape) in forms.items():
+        gone = [one for one in records if _leaves(one, scale, high)]
+        if gone:
+            mark = {"color": INK, **more, "type": "point", "filled": True, "opacity": 0.9}
+            yield {
+                "data": {"values": gone},
+                "mark": {**mark, "shape": shape, "size": 32, "strokeWidth": 0},
+                "encoding": {**encoding, along: {"value": place}},
+            }

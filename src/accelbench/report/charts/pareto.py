@@ -30,6 +30,8 @@ _MOST_NAMED = 6
 _NEAR = 11
 #: What is said of each number, where not all marks of its panel have it in common.
 _WAYS = (PLACE, "runtime", "precision", "batch_size")
+#: A hatching that is pale is none, and what was predicted is pale already.
+_CLEAR = "datum.front || datum.kind === 'simulated' || datum.kind === 'predicted'"
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
@@ -51,7 +53,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     timed = [one for one in known if one.timed]
     asked: dict[Key, list[Point]] = {}
     for one in timed:
-        asked.setdefault((one.machine, *values(one.row, ALIKE)), []).append(one)
+        asked.setdefault(_work(one), []).append(one)
     several = [found for found in asked.values() if len(found) > 2]
     if not several:
         return None
@@ -59,21 +61,27 @@ def _drawn(subject: Subject) -> Drawn | None:
     groups = [_records(found) for found in shown]
     across = shared(_LATENCY, [[one["ms"] for one in group] for group in groups])
     up = shared(_THROUGHPUT, [[one["value"] for one in group] for group in groups])
+    there = {_work(found[0]) for found in shown}
     titles = [safe(found[0].row.get("model"), 36) for found in shown]
+    drawn = [one for found in shown for one in found]
     panels = [
-        Panel(title, _named(found, records), records, _layers(records, x, y))
+        Panel(title, _named(found, records, drawn), records, _layers(records, x, y))
         for title, found, records, x, y in zip(titles, shown, groups, across, up, strict=True)
     ]
     notes = [
         "On the line, numbered: what no other one measured beats in both.",
         *(own_axes(across) or own_axes(up)),
         *left_out(len(several) - len(shown), "panel", advice="name the models to see"),
-        *emulated(len(known) - len(timed)),
+        *emulated(sum(not one.timed and _work(one) in there for one in known)),
     ]
-    drawn = [one for found in shown for one in found]
     everything = [one for group in groups for one in group]
     legends = [*kind_legend(everything), *hardware_legend(everything)]
     return Drawn(arranged(panels, legends), drawn, notes, everything)
+
+
+def _work(point: Point) -> Key:
+    """What a panel is of."""
+    return (point.machine, *values(point.row, ALIKE))
 
 
 def _records(found: Sequence[Point]) -> list[Record]:
@@ -93,14 +101,14 @@ def _records(found: Sequence[Point]) -> list[Record]:
     ]
 
 
-def _named(found: Sequence[Point], records: Sequence[Record]) -> list[str]:
+def _named(found: Sequence[Point], records: Sequence[Record], drawn: Sequence[Point]) -> list[str]:
     """What each number is: there is no room beside the marks."""
     ways = varied(found, _WAYS)
-    together = told(found, _TOLD, ways).together
+    together = told(found, _TOLD, ways, among=drawn).together
     numbered = sorted((one["number"], i) for i, one in enumerate(records) if one["front"])
     if not numbered:
         return [together]
-    names = told([found[i] for _, i in numbered], _TOLD, ways, 44, found).apart
+    names = told([found[i] for _, i in numbered], _TOLD, ways, 44, drawn).apart
     lines = [f"{number}  {name}" for (number, _), name in zip(numbered, names, strict=True)]
     more = len(lines) - _MOST_NAMED
     rest = [f"and {more} more"] if more > 0 else []
@@ -117,7 +125,7 @@ def _layers(records: Sequence[Record], across: Axis, up: Axis) -> list[Spec]:
     }
     told_of = [*tooltip(_THROUGHPUT, records), {"field": "ms", "title": _LATENCY}]
     marks = dots({**place, "tooltip": told_of}, 60)
-    marks["encoding"]["opacity"] = {"condition": {"test": "datum.front", "value": 1}, "value": 0.35}
+    marks["encoding"]["opacity"] = {"condition": {"test": _CLEAR, "value": 1}, "value": 0.35}
     return [line, marks, *_numbers(records, place, across, up)]
 
 

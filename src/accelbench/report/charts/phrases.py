@@ -50,11 +50,13 @@ def left_out(number: int, one: str, many: str = "", advice: str = "narrow it dow
     return [f"{said} not drawn: {advice}."] if number > 0 else []
 
 
-def emulated(number: int) -> list[str]:
+def emulated(number: int, because: str = "such times mean nothing") -> list[str]:
     """That some were measured on a stand-in for their device, and are on no axis of times."""
-    return [f"{counted(number, 'emulated cell')} not drawn: such times mean nothing."] * (
-        number > 0
-    )
+    return [f"{counted(number, 'emulated cell')} not drawn: {because}."] * (number > 0)
+
+
+#: Why a figure of memory of such a cell is not drawn.
+OF_A_STAND_IN = "they ran on a stand-in for their device"
 
 
 def days(rows: Iterable[Mapping[str, Any]]) -> list[str]:

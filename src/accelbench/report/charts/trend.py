@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 
@@ -13,14 +12,29 @@ from accelbench.core.nouns import counted
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Axis, Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.look import ALERT, INK, paint
+from accelbench.report.charts.letters import width
+from accelbench.report.charts.look import (
+    ALERT,
+    BETTER,
+    HIGH,
+    INK,
+    PANEL_HIGH,
+    PANEL_WIDE,
+    PAPER,
+    WIDE,
+    paint,
+)
 from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
+from accelbench.report.charts.moments import axis as time_axis
+from accelbench.report.charts.moments import said, utc
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.words import COMMON, EVERYTHING, told
 
-#: Above the points, for the size of a step.
-_ROOM = 0.15
+#: Sizes of steps are written above the points, in so many rows at most; of more some have none.
+_MOST_ROWS, _ROW, _SIZE, _GAP = 4, 14, 11.5, 4
+#: Beside the first and the last moment.
+_PADDING = 8
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
@@ -32,14 +46,19 @@ def _drawn(subject: Subject) -> Drawn | None:
     shown = known[:MOST_PANELS]
     names = [safe(one.row.get("model"), 36) for one in shown]
     abouts = told([Point([one.row], "") for one in shown], _TOLD, COMMON, 64).apart
-    moments = sorted(_utc(point.moment) for one in shown for point in one.points)
-    panels = [_panel(*one, moments) for one in zip(shown, names, abouts, strict=True)]
+    moments = sorted(said(point.moment) for one in shown for point in one.points)
+    wide = WIDE if len(shown) == 1 else PANEL_WIDE
+    panels = [_panel(*one, moments, wide) for one in zip(shown, names, abouts, strict=True)]
+    records = [one for panel in panels for one in panel.records]
     notes = _about(shown)
-    if any(one.course and (one.course.steps or one.course.spikes) for one in shown):
-        notes.append("Dashed: a step, with its size. Crosses: single points that came back.")
+    if any(one.course and one.course.steps for one in shown):
+        notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
+    if bare := sum(not step["said"] for one in shown for step in _steps(one, moments, wide)):
+        notes.append(f"{counted(bare, 'step')} not named by size: too near to others.")
+    if any(one["alone"] for one in records):
+        notes.append("Crosses: single points that came back.")
     notes += left_out(len(known) - len(shown), "panel", advice="name the models to see")
     notes += emulated(len(several) - len(known))
-    records = [one for panel in panels for one in panel.records]
     legends = [*kind_legend(records, bars=True), *hardware_legend(records)]
     return Drawn(arranged(panels, legends), (), notes, records)
 
@@ -53,36 +72,30 @@ def _about(shown: Sequence[Series]) -> list[str]:
     return [f"{made} · {first if first == last else f'{first} to {last}'}"]
 
 
-def _utc(moment: str) -> str:
-    """As a page and a picture made elsewhere read it alike; what says no zone is in UTC."""
-    try:
-        known = datetime.fromisoformat(moment)
-    except ValueError:
-        return moment
-    if known.tzinfo is None:
-        known = known.replace(tzinfo=UTC)
-    return known.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _panel(one: Series, name: str, about: str, moments: Sequence[str]) -> Panel:
+def _panel(one: Series, name: str, about: str, moments: Sequence[str], wide: int) -> Panel:
     """One series: its points, the levels between its steps, and what happened."""
     records = _points(one)
     metric = one.metric
     values = [point.value for point in one.points]
-    reach = max(values) - min(values)
     unit = metric.header.removeprefix(metric.name).strip() or metric.header
-    scale = axis(f"{metric.name}, {unit}", [*values, max(values) + _ROOM * reach], zero=False)
-    return Panel(name, [about], records, _layers(one, scale, moments))
+    steps = _steps(one, moments, wide)
+    high = HIGH if wide == WIDE else PANEL_HIGH
+    rows = max((step["row"] for step in steps), default=-1) + 1
+    scale = axis(f"{metric.name}, {unit}", values, zero=False).with_room(rows * _ROW / high)
+    x = _x(moments, wide)
+    return Panel(name, [about], records, [*_drawn_steps(steps, x), *_layers(one, scale, x)])
 
 
 def _points(one: Series) -> list[Record]:
+    # Before the first point nothing is known, and after the last: neither came back.
     spikes = {spike.at for spike in one.course.spikes} if one.course else set()
+    spikes -= {0, len(one.points) - 1}
     kind = str(one.row.get("provenance") or "measured")
     return [
         {
             "model": safe(one.row.get("model")),
             "hardware": safe(one.row.get("hardware")),
-            "moment": _utc(point.moment),
+            "moment": said(point.moment),
             "value": point.value,
             "run": safe(point.run_id),
             "commit": safe(point.commit[:10]),
@@ -102,22 +115,24 @@ def _levels(one: Series) -> list[Record]:
     for begin, end in pairwise([0, *(step.at for step in steps), len(one.points)]):
         part = one.points[begin:end]
         middle = median(point.value for point in part)
-        found += ({"moment": _utc(point.moment), "level": middle, "piece": begin} for point in part)
+        found += ({"moment": said(point.moment), "level": middle, "piece": begin} for point in part)
     return found
 
 
-def _layers(one: Series, scale: Axis, moments: Sequence[str]) -> list[Spec]:
-    x: Spec = {
+def _x(moments: Sequence[str], wide: int) -> Spec:
+    return {
         "field": "moment",
         "type": "temporal",
         "title": "time of the run, UTC",
         # A run has one moment, however long it took; runs are as far apart as they were in time.
-        "scale": {"type": "utc", "domain": [moments[0], moments[-1]], "padding": 8},
-        "axis": {"labelOverlap": True, "tickCount": 4, "grid": False},
+        "scale": {"type": "utc", "domain": [moments[0], moments[-1]], "padding": _PADDING},
+        "axis": {"labelOverlap": "greedy", "grid": False, **time_axis(moments, wide // 60)},
     }
+
+
+def _layers(one: Series, scale: Axis, x: Spec) -> list[Spec]:
     y = scale.of("value")
     return [
-        *_steps(one, x),
         {
             "data": {"values": _levels(one)},
             "mark": {"type": "line", "strokeWidth": 1.6, "color": INK, "opacity": 0.75},
@@ -128,7 +143,7 @@ def _layers(one: Series, scale: Axis, moments: Sequence[str]) -> list[Spec]:
             },
         },
         {
-            "mark": {"type": "point", "size": 42, "strokeWidth": 1.6, "opacity": 0.9},
+            "mark": {"type": "point", "strokeWidth": 1.6, "opacity": 0.9},
             "encoding": {
                 "x": x,
                 "y": y,
@@ -136,6 +151,7 @@ def _layers(one: Series, scale: Axis, moments: Sequence[str]) -> list[Spec]:
                     "condition": {"test": "datum.alone", "value": "cross"},
                     "value": "circle",
                 },
+                "size": {"condition": {"test": "datum.alone", "value": 110}, "value": 42},
                 "stroke": COLOUR,
                 "fill": PAINT,
                 "tooltip": [
@@ -148,25 +164,79 @@ def _layers(one: Series, scale: Axis, moments: Sequence[str]) -> list[Spec]:
     ]
 
 
-def _steps(one: Series, x: Spec) -> list[Spec]:
-    if one.course is None or not one.course.steps:
+def _steps(one: Series, moments: Sequence[str], wide: int) -> list[Record]:
+    """Each with where its size is written: in a row in which no other one is in its way."""
+    found: list[Record] = []
+    rows: list[float] = []
+    for step in one.course.steps if one.course else ():
+        point = one.points[step.at]
+        text = f"{step.share:+.0%}"
+        long = (width(text, _SIZE) or 0.0) + 2 * _GAP
+        at = _PADDING + _share(point.moment, moments) * (wide - 2 * _PADDING)
+        left = at + long > wide
+        begin = at - long if left else at
+        row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
+        if row < _MOST_ROWS:
+            rows[row : row + 1] = [begin + long]
+        worse = (step.share > 0) == one.metric.lower_is_better
+        found.append(
+            {
+                "moment": said(point.moment),
+                "said": text if row < _MOST_ROWS else "",
+                "commit": safe(point.commit[:10]),
+                "verdict": "worse" if worse else "better",
+                "colour": ALERT if worse else BETTER,
+                "row": min(row, _MOST_ROWS - 1),
+                "left": left,
+                "step": text,
+            }
+        )
+    return found
+
+
+def _share(moment: str, moments: Sequence[str]) -> float:
+    """How far along the axis of time."""
+    ends = [utc(one) for one in (moments[0], moment, moments[-1])]
+    known = [one.timestamp() for one in ends if one is not None]
+    if len(known) < len(ends) or known[0] == known[-1]:
+        return 0.5
+    return (known[1] - known[0]) / (known[-1] - known[0])
+
+
+def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
+    if not steps:
         return []
-    records = [
-        {
-            "moment": _utc(one.points[step.at].moment),
-            "said": f"{step.share:+.0%}",
-            "commit": safe(one.points[step.at].commit[:10]),
-        }
-        for step in one.course.steps
+    rule: Spec = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.3}
+    told_of = [
+        {"field": "step", "title": "changed by"},
+        {"field": "verdict", "title": "that is"},
+        {"field": "commit", "title": "since"},
     ]
-    data = {"values": records}
-    rule: Spec = {"type": "rule", "strokeDash": [4, 3], "color": ALERT, "strokeWidth": 1.3}
-    text: Spec = {"type": "text", "align": "left", "dx": 4, "fontSize": 11.5, "color": ALERT}
-    said: Spec = {"x": x, "y": {"value": 8}, "text": {"field": "said"}}
-    told_of = [{"field": "said", "title": "changed by"}, {"field": "commit", "title": "since"}]
     return [
-        {"data": data, "mark": rule, "encoding": {"x": x, "tooltip": told_of}},
-        {"data": data, "mark": text, "encoding": said},
+        {
+            "data": {"values": list(steps)},
+            "mark": rule,
+            "encoding": {"x": x, "color": COLOUR, "tooltip": told_of},
+        },
+        *(
+            layer
+            for row, left in sorted({(step["row"], step["left"]) for step in steps})
+            for layer in _sizes([s for s in steps if (s["row"], s["left"]) == (row, left)], x)
+        ),
+    ]
+
+
+def _sizes(steps: Sequence[Record], x: Spec) -> list[Spec]:
+    """Those of one row and side; on paper, so that other steps' lines do not cross them out."""
+    row, left = steps[0]["row"], steps[0]["left"]
+    mark = {"type": "text", "fontSize": _SIZE, "dx": -_GAP if left else _GAP}
+    mark["align"] = "right" if left else "left"
+    place = {"x": x, "y": {"value": 8 + row * _ROW}, "text": {"field": "said"}}
+    paper = {**mark, "stroke": PAPER, "strokeWidth": 4, "color": PAPER}
+    data = {"values": list(steps)}
+    return [
+        {"data": data, "mark": paper, "encoding": place},
+        {"data": data, "mark": mark, "encoding": {**place, "color": COLOUR}},
     ]
 
 

@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from accelbench.analysis.points import Point
 from accelbench.core.columns import ASKED
+from accelbench.core.words import Provenance
 from accelbench.report.charts.phrases import safe
 
 #: The platform, or the device where a platform has several: no column, but what people think of.
 PLACE = "place"
 #: How something ran, which is what lines and bars differ in.
-WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", "machine", "kind")
+WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", "machine")
 _ALONG = ("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options")
 #: What a panel's cells have in common, however they ran and in whichever batch: the same work.
 ALIKE = tuple(name for name in ASKED if name not in (*_ALONG, "batch_size"))
@@ -26,17 +28,21 @@ EVERYTHING = tuple(
         (
             *("model", "mode", PLACE, "runtime", "precision", "batch_size"),
             *(name for name in ASKED if name not in ("hardware", "device_name")),
-            *("machine", "kind"),
+            "machine",
         )
     )
 )
+#: What people ask first: where cells differ in it each says its own, even if told apart without.
+_FIRST = ("mode", PLACE, "runtime", "precision", "batch_size")
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
 COMMON = (
     *("mode", PLACE, "runtime", "precision", "batch_size", "sequence_length", "image_size"),
     *("audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
 )
 _SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
-_BARE = (*("model", "mode", PLACE, "runtime", "precision"), "scenario", "machine", "kind")
+_BARE = ("model", "mode", PLACE, "runtime", "precision", "scenario", "machine")
+#: Of what several names begin with alike so much is kept where they are cut.
+_KEPT = 2
 
 #: Of a device's name what its platform's colour and its number say already.
 _NOISE = re.compile(
@@ -72,24 +78,32 @@ def told(
     longest: int = 44,
     among: Sequence[Point] = (),
 ) -> Told:
-    """Names them by the first columns that tell them apart.
+    """Names them by what people ask first and they differ in, and by what else tells them apart.
+
+    Where figures of several kinds are in a picture, what was not measured says so in its name: a
+    bar may be too short for anybody to see its filling.
 
     Args:
         points: the cells, at least one.
         columns: what may be told of them.
         always: of these, what is told of each even where others tell it apart.
         longest: more characters of a name are cut.
-        among: of which they are some: a platform may have other devices there.
+        among: of which they are some: other devices may be there, and figures of other kinds.
     """
-    rows = _named(points, among or points)
-    needed = set(always)
+    whole = among or points
+    rows = _named(points, whole)
+    differ = {name for name in _FIRST if len({str(row.get(name)) for row in rows}) > 1}
+    needed = {*always, *differ}
     chosen: list[str] = []
     keys: list[tuple[str, ...]] = [()] * len(rows)
     for name in columns:
         finer = [(*key, str(row.get(name))) for key, row in zip(keys, rows, strict=True)]
         if len(set(finer)) > len(set(keys)) or name in needed:
             keys, chosen = finer, [*chosen, name]
-    apart = [safe(_joined(row, chosen), longest) for row in rows]
+    mixed = len({one.kind for one in whole}) > 1
+    kinds = [_kind(one) if mixed else "" for one in points]
+    names = _cut([_joined(row, chosen) for row in rows], kinds, longest)
+    apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
     common = [n for n in COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
     return Told(apart, safe(_joined(rows[0], common), 60))
 
@@ -116,8 +130,40 @@ def unique(names: Sequence[str]) -> list[str]:
     return found
 
 
+def _kind(point: Point) -> str:
+    return "" if point.kind == Provenance.MEASURED else f" ({point.kind})"
+
+
+def _with_kind(name: str, point: Point, mixed: bool) -> str:
+    if not mixed:
+        return name
+    return f"{name}{_kind(point)}" if name else point.kind
+
+
+def _cut(names: Sequence[str], kinds: Sequence[str], longest: int) -> list[str]:
+    """Names of a length, their kinds' words included; what tells them apart stays."""
+    found = [safe(n, longest - len(kind)) for n, kind in zip(names, kinds, strict=True)]
+    alike: dict[str, set[str]] = {}
+    for short, name in zip(found, names, strict=True):
+        alike.setdefault(short, set()).add(name)
+    return [
+        safe(_from_where_they_differ(name, alike[short]), longest - len(kind))
+        for short, name, kind in zip(found, names, kinds, strict=True)
+    ]
+
+
+def _from_where_they_differ(name: str, alike: Iterable[str]) -> str:
+    several = set(alike)
+    if len(several) == 1:
+        return name
+    # Whatever the first and the last begin with, all between them do.
+    pairs = zip(min(several), max(several), strict=False)
+    begin = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) - _KEPT
+    return f"…{name[begin:]}" if begin > 1 else name
+
+
 def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, Any]]:
-    """Their rows with what no column says: place, machine, kind."""
+    """Their rows with what no column says: place and machine."""
     devices: dict[str, set[str]] = {}
     for one in among:
         if one.row.get("device_name"):
@@ -133,7 +179,6 @@ def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, An
             **one.row,
             PLACE: _place(one, several, alone) if _platform(one) in several else _platform(one),
             "machine": one.machine.split(" (")[0],
-            "kind": one.kind,
         }
         for one in points
     ]

@@ -1,0 +1,217 @@
+"""Bars beside each other along an axis: platforms, precisions, engines, modes.
+
+In each panel stands one question of one model, at every place of the axis where it was answered.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from accelbench.analysis.points import Point, Span, fastest_of_each
+from accelbench.analysis.questions import Axis
+from accelbench.report.charts import axes
+from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.chart import Drawn, Subject
+from accelbench.report.charts.look import INK, PAPER
+from accelbench.report.charts.marks import (
+    COLOUR,
+    PAINT,
+    Record,
+    beyond,
+    cut_off,
+    kind_legend,
+    record,
+    tooltip,
+    whiskers,
+)
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.phrases import OF_A_STAND_IN, emulated, figure, left_out, safe
+from accelbench.report.charts.words import EVERYTHING, PLACE, told, unique
+
+#: More bars in one panel are read by nobody.
+_MOST_BARS = 10
+#: A panel's model is its title.
+_TOLD = tuple(name for name in EVERYTHING if name != "model")
+#: Beside the longest bar there has to be room for its figure.
+_ROOM = 1.22
+#: An interval that is longer than this many of the longest bar is cut off: bars would be slivers.
+_FURTHEST = 1.6
+#: Beside the middle of a bar stands its figure, so its interval is drawn below.
+_BELOW = 5.5
+
+Figure = Callable[[Point], Span | None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is held against each other, and by which figure."""
+
+    axis: Axis
+    figure: Figure
+    title: str
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.title.endswith("items/s")
+
+    @property
+    def of_memory(self) -> bool:
+        return "memory" in self.title
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """One question's points at several places of an axis, the fastest of each way."""
+
+    points: Sequence[Point]
+    slower: int  # that are not drawn
+
+
+def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
+    """Of each model and machine its most answered question, where two places answered it."""
+    asked: dict[object, list[Point]] = {}
+    for one in fastest_of_each(points):
+        asked.setdefault((one.machine, axis.question(one.row)), []).append(one)
+    best: dict[object, list[Point]] = {}
+    for several in asked.values():
+        row = several[0].row
+        mode = row.get("mode") if axis.name != "mode" else None
+        model = (several[0].machine, row.get("model"), mode)
+        best[model] = max(best.get(model, []), several, key=lambda one: _places(one, axis))
+    found = [several for several in best.values() if _places(several, axis)[0] > 1]
+    return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
+
+
+def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
+    """At how many places it was answered, how often, and how small its batch is."""
+    if not points:
+        return (0, 0, 0)
+    places = {axis.value(one.row) for one in points}
+    return len(places), len(points), -int(points[0].row.get("batch_size") or 0)
+
+
+def compared(subject: Subject, asked: Comparison) -> Drawn | None:
+    """A panel for each question that several places of the axis answered."""
+    timed = [one for one in subject.points if one.timed and asked.figure(one)]
+    found = beside_each_other(timed, asked.axis)
+    if not found:
+        return None
+    shown = [_kept(several, asked) for several in found[:MOST_PANELS]]
+    drawn = [point for one in shown for point in one.points]
+    records = [_bars(one.points, asked, drawn) for one in shown]
+    scales = _scales(asked.title, records)
+    titles = [safe(one.points[0].row.get("model"), 36) for one in shown]
+    panels = [
+        Panel(
+            title,
+            [told(one.points, _TOLD, _always(asked.axis), among=drawn).together],
+            bars,
+            _layers(bars, scale, asked.title),
+            {"step": 21},
+        )
+        for title, one, bars, scale in zip(titles, shown, records, scales, strict=True)
+    ]
+    notes = [
+        *axes.own_axes(scales),
+        *cut_off(beyond(*one) for one in zip(records, scales, strict=True)),
+        *left_out(len(found) - len(shown), "panel", advice="name the models to see"),
+        *left_out(sum(one.slower for one in shown), "slower bar"),
+        *_emulated(subject.points, shown, asked),
+    ]
+    everything = [bar for bars in records for bar in bars]
+    return Drawn(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
+
+
+def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparison) -> list[str]:
+    """How many would stand beside those that are shown, had their times a meaning."""
+
+    def question(one: Point) -> object:
+        return one.machine, asked.axis.question(one.row)
+
+    there = {question(one.points[0]) for one in shown}
+    found = [one for one in points if not one.timed and asked.figure(one)]
+    number = sum(question(one) in there for one in fastest_of_each(found))
+    return emulated(number, OF_A_STAND_IN) if asked.of_memory else emulated(number)
+
+
+def _kept(points: Sequence[Point], asked: Comparison) -> _Beside:
+    """The fastest where there are too many; those of a platform together, the best first."""
+
+    def place(one: Point) -> tuple[str, float]:
+        span = asked.figure(one)
+        assert span is not None
+        value = -span.value if asked.more_is_better else span.value
+        # Inference before training, whatever is asked of them.
+        return str(one.row.get("mode" if asked.axis.name == "mode" else "hardware")), value
+
+    kept = sorted(points, key=_time)[:_MOST_BARS]
+    return _Beside(sorted(kept, key=place), len(points) - len(kept))
+
+
+def _time(point: Point) -> float:
+    return point.latency.value if point.latency else 0.0
+
+
+def _always(axis: Axis) -> tuple[str, ...]:
+    """What each bar says, even where something else tells it apart."""
+    return (PLACE if axis.name == "hardware" else axis.columns[0],)
+
+
+def _bars(points: Sequence[Point], asked: Comparison, drawn: Sequence[Point]) -> list[Record]:
+    names = unique(told(points, _TOLD, _always(asked.axis), 40, drawn).apart)
+    found = []
+    for one, name in zip(points, names, strict=True):
+        span = asked.figure(one)
+        assert span is not None
+        found.append(record(one, span, bar=name, said=figure(span.value)))
+    return found
+
+
+def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.Axis]:
+    """Lengths begin at zero; panels share them where a short one can still be read."""
+    longest = [_longest(bars) for bars in records]
+    if max(longest) <= 4 * min(longest):
+        longest = [max(longest)] * len(longest)
+    return [axes.axis(title, [end], log=False) for end in longest]
+
+
+def _longest(bars: Sequence[Record]) -> float:
+    """As long as all figures need, and intervals as far as they are not too long."""
+    value = float(max(one["value"] for one in bars))
+    high = max(one["high"] or 0.0 for one in bars)
+    return max(value * _ROOM, min(high, value * _FURTHEST))
+
+
+def _layers(records: Sequence[Record], scale: axes.Axis, title: str) -> list[Spec]:
+    y = {
+        "field": "bar",
+        "type": "nominal",
+        "title": None,
+        "sort": [one["bar"] for one in records],
+        "axis": {"labelLimit": 270, "ticks": False, "domain": False},
+    }
+    place = {"y": y, "x": scale.of("value")}
+    area: Spec = {
+        "mark": {"type": "bar", "strokeWidth": 1.5, "height": {"band": 0.74}},
+        "encoding": {
+            **place,
+            "fill": PAINT,
+            "stroke": COLOUR,
+            "tooltip": tooltip(title, records),
+        },
+    }
+    figures: Spec = {
+        "mark": {
+            "type": "text",
+            "align": "left",
+            "dx": 5,
+            "dy": -2,
+            "fontSize": 11.5,
+            "color": INK,
+        },
+        "encoding": {**place, "text": {"field": "said"}},
+    }
+    halo = {**figures, "mark": {**figures["mark"], "stroke": PAPER, "strokeWidth": 3}}
+    return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), halo, figures]
