@@ -37,7 +37,7 @@ from accelbench import HardwareSelector
 from accelbench.core.facts import new_run_id
 from accelbench.exchange.imports import parquet
 from accelbench.exchange.imports.foreign import Source
-from accelbench.select.evidence import Cell, Place
+from accelbench.select.evidence import Cell, Known, Place
 from accelbench.select.reading import Store
 from accelbench.store.database import Database
 from keeping import keep, verdict
@@ -84,8 +84,8 @@ class Hidden(Store):
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return [cell for cell in super().cells(models) if cell.row.get("kin") != self.kin]
 
-    def peers(self, place: Place, batch: int | None) -> list[Cell]:
-        found = super().peers(place, batch)
+    def peers(self, place: Place, known: Known) -> list[Cell]:
+        found = super().peers(place, known)
         return [cell for cell in found if cell.row.get("kin") != self.kin]
 
 

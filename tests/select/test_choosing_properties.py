@@ -14,7 +14,7 @@ from accelbench.select.asking import Put
 from accelbench.select.candidates import Candidate
 from accelbench.select.choosing import Ground, choose, told
 from accelbench.select.config import defaults
-from accelbench.select.evidence import Cell, Place
+from accelbench.select.evidence import Cell, Known, Place
 from accelbench.select.matrices import Matrices
 from accelbench.select.sizes import Size
 
@@ -30,9 +30,8 @@ class Given:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return [cell for cell in self.found if cell.model in models]
 
-    def peers(self, place: Place, batch: int | None) -> list[Cell]:
-        there = (cell for cell in self.found if cell.hardware == place.hardware)
-        return place.best_of_each(there)
+    def peers(self, place: Place, known: Known) -> list[Cell]:
+        return place.best_of_each(self.found)
 
 
 def cell(hardware: str, latency: float, **more: Any) -> Cell:

@@ -19,6 +19,7 @@ from accelbench.select.figures import (
     Question,
     figure,
     has_sizes,
+    is_near,
 )
 from accelbench.select.matrices import Matrices
 from accelbench.select.rules import About, ruled
@@ -37,7 +38,7 @@ class Evidence(Protocol):
 
     def cells(self, models: Sequence[str]) -> list[Cell]: ...
 
-    def peers(self, place: Place, batch: int | None) -> list[Cell]: ...
+    def peers(self, place: Place, known: Known) -> list[Cell]: ...
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def _figures(
     """
     mine = [[cell for cell in own if one.has(cell)] for one in candidates]
     others = [
-        [] if cells else _peers(question, one, own, evidence)
+        [] if cells else _peers(question, one, own, evidence, known)
         for one, cells in zip(candidates, mine, strict=True)
     ]
     somewhere = [{cell.question for cell in found} for found in others if found]
@@ -168,9 +169,13 @@ def _figures(
 
 
 def _peers(
-    question: Question, candidate: Candidate, own: Sequence[Cell], evidence: Evidence
+    question: Question,
+    candidate: Candidate,
+    own: Sequence[Cell],
+    evidence: Evidence,
+    known: Known,
 ) -> list[Cell]:
-    """What other models of the family came to on a candidate, asked the same way.
+    """What models like it came to on a candidate, asked the same way.
 
     At about the batch and these sizes, where there is enough of it, else at any.
     """
@@ -182,15 +187,11 @@ def _peers(
         question.precision,
         own[0].row.get("scenario") if own else None,
     )
-    found: list[Cell] = []
-    for batch, sizes in ((question.batch, question.shapes), (question.batch, {}), (None, {})):
-        cells = evidence.peers(place, batch)
-        found = [cell for cell in cells if cell.model != question.model]
-        if sizes:
-            found = [cell for cell in found if has_sizes(cell, sizes)]
-        if len(found) >= _ENOUGH_PEERS:
-            break
-    return found
+    every = [c for c in evidence.peers(place, known) if c.model != question.model]
+    near = [cell for cell in every if is_near(cell.batch, question.batch)]
+    alike = [cell for cell in near if has_sizes(cell, question.shapes)]
+    found = (one for one in (alike, near) if len(one) >= _ENOUGH_PEERS)
+    return next(found, every)
 
 
 def _contender(

@@ -111,8 +111,11 @@ class Cell:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Tells any two cells apart, the same way every time."""
-        return (*self.way, self.model, f"{self.batch:09d}", *map(str, self.context), self.mode)
+        """Tells any two cells apart, the same way every time: two machines may be called alike."""
+        row = self.row
+        rest = (row.get("memory_peak_mb"), row.get("run_id"), row.get("moment"), self.rates)
+        asked = (self.model, f"{self.batch:09d}", *map(str, self.context), self.mode)
+        return (*self.way, *asked, str(self.latencies), *map(str, rest))
 
 
 @dataclass(frozen=True)
@@ -163,10 +166,11 @@ class Place:
     scenario: str | None = None
 
     def counts(self, cell: Cell) -> bool:
-        """Whether a figure of this family, mode and platform is of use."""
+        """Whether a figure of the family is of use."""
         row = cell.row
         return (
-            is_on(cell, self.device)
+            (cell.mode, cell.hardware) == (self.mode, self.hardware)
+            and is_on(cell, self.device)
             and self.precision in (None, cell.precision)
             and row.get("world_size") in (None, 1)
             and self.scenario in (None, row.get("scenario"))

@@ -14,7 +14,7 @@ from heapq import nsmallest
 from statistics import median, quantiles
 from typing import Any
 
-from accelbench.select.evidence import SINGLE, Cell, Known, best
+from accelbench.select.evidence import NEAR_BATCH, SINGLE, Cell, Known, best
 
 MEASURED, BETWEEN, ROOFLINE, NEIGHBOUR, RULE = (
     *("measured", "between batches", "roofline", "neighbour", "rule"),
@@ -119,7 +119,8 @@ def between_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
     """From the same model at other batches, way by way; the fastest way counts."""
     ways: dict[tuple[str, ...], dict[int, Cell]] = {}
     for cell in own:
-        ways.setdefault(cell.way, {})[cell.batch] = cell
+        by_batch = ways.setdefault(cell.way, {})
+        by_batch[cell.batch] = best([cell, by_batch.get(cell.batch, cell)])
     found = [_of_batches(question, by_batch) for _, by_batch in sorted(ways.items())]
     return min(found, key=_time, default=None)
 
@@ -201,6 +202,11 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
     low, high = min(scaled.values()), max(scaled.values())
     middle = math.exp(math.fsum(map(math.log, scaled.values())) / len(scaled))
     return _from_others(question, NEIGHBOUR, middle, low, high, nearest, note, scaled)
+
+
+def is_near(batch: int, other: int) -> bool:
+    """Whether two batches are about the same."""
+    return max(batch, other) <= NEAR_BATCH * min(batch, other)
 
 
 def _nearest(counted: Sequence[tuple[float, Cell]], most: int) -> list[Cell]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-from bisect import bisect_left, bisect_right
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.judging import METRICS
@@ -18,7 +19,8 @@ from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
-from accelbench.select.evidence import NEAR_BATCH, SHAPES, Cell, Place, Tried
+from accelbench.select.evidence import SHAPES, Cell, Known, Place, Tried
+from accelbench.select.figures import FEWEST_FITTED
 from accelbench.select.names import plain_name
 from accelbench.store.fit import spell_time
 
@@ -30,7 +32,8 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 _LAUNCHES = ("latencies", "rates")
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
-_ANY_BATCH = 2**62
+#: Models that an estimate may be from: the more, the longer it takes.
+_MOST_LIKE = 200
 #: What is the middle of a cell's launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
@@ -96,7 +99,8 @@ GROUP BY ALL ORDER BY family, hardware, mode
 """
 _QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
 _FACTS = """
-SELECT model, any_value(family), max(parameters), max(flops / batch_size), max(conditions->>'kin')
+SELECT model, max(family), max(parameters), max(flops / batch_size), max(conditions->>'kin'),
+    list(DISTINCT hardware)
 FROM benchmark_results WHERE {where} GROUP BY model ORDER BY model
 """
 
@@ -142,27 +146,36 @@ class Store:
             return sorted(found, key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
 
-    def peers(self, place: Place, batch: int | None) -> list[Cell]:
-        """The best answers of a family's models at a place, at about that batch or at any."""
-        if place.hardware not in self.devices():  # of most platforms there is nothing to look for
+    def peers(self, place: Place, known: Known) -> list[Cell]:
+        """The best answers at a place of the models that are most like one, by batch."""
+        names = self._like(place, known)
+        if not names:
             return []
-        least, most = (0, _ANY_BATCH) if batch is None else (batch / NEAR_BATCH, batch * NEAR_BATCH)
         if len(self._asked) > 1 and self._few():
-            there: list[Cell] = self._once(place, lambda: self._best_of_each(place))
-            first = bisect_left(there, least, key=lambda cell: cell.batch)
-            return there[first : bisect_right(there, most, key=lambda cell: cell.batch)]
-        found = self._read(
-            "family = ? AND mode = ? AND hardware = ? AND coalesce(batch_size, 1) BETWEEN ? AND ?",
-            (place.family, place.mode, place.hardware, least, most),
-        )
+            by_model = self._by_model()
+            found = [cell for name in names for cell in by_model.get(name, ())]
+        else:
+            found = self._read(
+                f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
+            )
         return place.best_of_each(found)
 
-    def _best_of_each(self, place: Place) -> list[Cell]:
-        wanted = (place.family, place.mode, place.hardware)
-        cells = (cell for cells in self._by_model().values() for cell in cells)
-        return place.best_of_each(
-            cell for cell in cells if (cell.row["family"], cell.mode, cell.hardware) == wanted
-        )
+    def _like(self, place: Place, known: Known) -> list[str]:
+        """The models of a family with a result at a place that have about as much work to do.
+
+        Where too few say that, it is about as many weights.
+        """
+        there = [
+            (name, said)
+            for name, said in self.models().items()
+            if said["family"] == place.family and place.hardware in said["hardware"]
+        ]
+        for column, amount in (("flops", known.flops), ("parameters", known.parameters)):
+            told = [(said[column], name) for name, said in there if amount and said[column]]
+            apart = ((abs(math.log(one / amount)), name) for one, name in told if amount)
+            if len(told) >= FEWEST_FITTED:
+                return [name for _, name in nsmallest(_MOST_LIKE, apart)]
+        return [name for name, _ in there][:_MOST_LIKE]
 
     def _few(self) -> bool:
         """Whether all of it may be held in memory."""
@@ -269,7 +282,7 @@ class Store:
     def _models(self) -> dict[str, dict[str, Any]]:
         where = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'"
         _, rows = self._query(_FACTS.format(where=where))
-        names = ("family", "parameters", "flops", "kin")
+        names = ("family", "parameters", "flops", "kin", "hardware")
         return {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
 
     def _devices(self) -> dict[str, list[str]]:

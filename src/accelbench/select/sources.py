@@ -10,7 +10,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.select.config import defaults, over_defaults, read
-from accelbench.select.evidence import Cell, Place, Tried
+from accelbench.select.evidence import Cell, Known, Place, Tried
 from accelbench.select.matrices import Layer, of_markdown
 
 CLAUDE_FILE = "CLAUDE.md"
@@ -27,7 +27,7 @@ class Nothing:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return []
 
-    def peers(self, place: Place, batch: int | None) -> list[Cell]:
+    def peers(self, place: Place, known: Known) -> list[Cell]:
         return []
 
     def tried(self) -> list[Tried]:
