@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.cli.delivered import deliver
 from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import refuse_unknown
@@ -65,19 +65,7 @@ def matrix(
 
         show(made, about, explain=explain)
         return
-    text = _spelled(made, about, form, explain)
-    if output is None:
-        sys.stdout.write(text)
-        return
-    from accelbench.exchange.writing import write_exactly
-
-    path = output.expanduser()
-    write_exactly(path, lambda place: _write(place, text))
-    sys.stderr.write(f"Wrote {path}\n")
-
-
-def _write(place: Path, text: str) -> None:
-    place.write_text(text, encoding="utf-8")
+    deliver(_spelled(made, about, form, explain), output)
 
 
 def _form(asked: str | None, output: Path | None, as_json: bool) -> str:

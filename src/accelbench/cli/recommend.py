@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accelbench.cli.delivered import deliver
 from accelbench.cli.lists import SpacedLists, numbers, words
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -217,20 +218,7 @@ def _refuse_beside_map(named: bool, task: str | None, limited: bool, verify: boo
 
 
 def _deliver(document: dict[str, Any], output: Path | None) -> None:
-    """On standard output, or into a file that is new."""
     import json
-    import sys
 
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if output is None:
-        sys.stdout.write(text)
-        return
-    from accelbench.exchange.writing import write_exactly
-
-    path = output.expanduser()
-    write_exactly(path, lambda place: _write(place, text))
-    sys.stderr.write(f"Wrote {path}\n")
-
-
-def _write(place: Path, text: str) -> None:
-    place.write_text(text, encoding="utf-8")
+    deliver(text, output)

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from made_up import HOSTILE, results, subject, subject_for
+from made_up_charts import HOSTILE, results, subject, subject_for
 from pages_shown import shown
 
 from accelbench.analysis.points import points

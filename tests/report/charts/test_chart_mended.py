@@ -8,7 +8,7 @@ from math import dist
 from typing import Any
 
 import pytest
-from made_up import LAB, result, results, subject_for, values
+from made_up_charts import LAB, result, results, subject_for, values
 from test_chart_colours import SEEN_BY, seen
 
 from accelbench.analysis.history import Point as Moment

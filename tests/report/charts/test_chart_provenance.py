@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_up import result, results, subject_for, values
+from made_up_charts import result, results, subject_for, values
 
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS

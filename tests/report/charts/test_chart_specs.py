@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import subject_for
+from made_up_charts import subject_for
 
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture

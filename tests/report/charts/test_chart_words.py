@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from made_up import result
+from made_up_charts import result
 
 from accelbench.analysis.points import Point
 from accelbench.core.nouns import counted
