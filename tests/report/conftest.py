@@ -12,7 +12,7 @@ from accelbench.runtimes.browser.assets import fetch, folder_of
 from accelbench.store.database import Database
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not for longer: other tests look at which processes are left
 def tab() -> Iterator[Chrome]:
     where = program()
     if where is None:
