@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from choosing_world import result
@@ -15,6 +16,7 @@ from accelbench.select.candidates import Candidate
 from accelbench.select.choosing import Ground, choose, told
 from accelbench.select.config import defaults
 from accelbench.select.evidence import Cell, Known, Place
+from accelbench.select.failures import Failure
 from accelbench.select.matrices import Matrices
 from accelbench.select.sizes import Size
 
@@ -22,13 +24,17 @@ PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
 
 
 class Given:
-    """Cells that nobody had to store."""
+    """Cells that nobody had to store, numbered by what they say as a store numbers them."""
 
     def __init__(self, found: Sequence[Cell]) -> None:
-        self.found = list(found)
+        ordered = sorted(found, key=lambda one: str(sorted(one.row.items())))
+        self.found = [replace(one, order=number) for number, one in enumerate(ordered)]
 
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return [cell for cell in self.found if cell.model in models]
+
+    def failures(self, models: Sequence[str]) -> list[Failure]:
+        return []
 
     def peers(self, place: Place, known: Known) -> list[Cell]:
         return place.best_of_each(self.found)

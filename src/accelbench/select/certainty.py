@@ -2,7 +2,8 @@
 
 The question is put to the scores: with the second's time as short, relative to the first's, as what
 is known of both allows, would it be the first? What two launches and more a side say of their ratio
-counts; a single figure is taken to be uncertain by 3 %, an estimate by its bounds.
+counts; a single figure is taken to be uncertain by 3 %, an estimate by its bounds. Nothing is known
+any nearer than 3 %.
 """
 
 from __future__ import annotations
@@ -50,19 +51,24 @@ def _at_its_best(one: Contender, first: Contender) -> Contender:
         throughput=one.figure.throughput * shorter,
         high=one.figure.latency / shorter,
     )
-    return replace(one, figure=figure)
+    # Half the time for each item is half the price.
+    cost = None if one.cost is None else one.cost / shorter
+    return replace(one, figure=figure, cost=cost)
 
 
 def _least_ratio(mine: Figure, first: Figure) -> float:
     """The smallest share of the first's time that this one may take."""
     ratio = mine.latency / first.latency
+    return min(_by_what_is_known(mine, first, ratio), ratio / (1 + LEAST_EFFECT))
+
+
+def _by_what_is_known(mine: Figure, first: Figure, ratio: float) -> float:
     if mine.measured and first.measured:
         known = unpaired_interval(first.cell.latencies, mine.cell.latencies)
-        least = known.low if known else ratio
-        return min(least, ratio / (1 + LEAST_EFFECT))
+        return known.low if known else ratio
     shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
     if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
-        return min(ratio, quantiles(shared, n=20, method="inclusive")[0])
+        return quantiles(shared, n=20, method="inclusive")[0]
     # Bounds of two estimates are not reached at once.
     down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
     return ratio / math.exp(math.hypot(down, up))

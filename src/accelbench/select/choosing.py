@@ -10,9 +10,8 @@ from accelbench.select.asking import Asked, known_of
 from accelbench.select.candidates import Candidate
 from accelbench.select.certainty import no_clear_winner_between
 from accelbench.select.config import size_of
-from accelbench.select.contexts import meant
-from accelbench.select.contexts import told as shapes_told
 from accelbench.select.evidence import Cell, Known, Place
+from accelbench.select.failures import Failure
 from accelbench.select.figures import (
     FEWEST_FITTED,
     Figure,
@@ -22,6 +21,7 @@ from accelbench.select.figures import (
     is_near,
 )
 from accelbench.select.matrices import Matrices
+from accelbench.select.own import Own, own_of
 from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
 from accelbench.select.task import TASKS
@@ -37,6 +37,8 @@ class Evidence(Protocol):
     """Where cells are from: a store, or anything that answers like one."""
 
     def cells(self, models: Sequence[str]) -> list[Cell]: ...
+
+    def failures(self, models: Sequence[str]) -> list[Failure]: ...
 
     def peers(self, place: Place, known: Known) -> list[Cell]: ...
 
@@ -62,6 +64,7 @@ class Chosen:
     data_date: str | None
     matrix_source: str
     shapes: Mapping[str, Any] = field(default_factory=dict)
+    unlike: Mapping[str, str] = field(default_factory=dict)  # by name: measured otherwise, and how
 
     @property
     def ranked(self) -> Sequence[Contender]:
@@ -87,8 +90,8 @@ def choose(
     known: Known | None = None,
 ) -> Chosen:
     """The candidates in order for a question."""
-    own = own_cells(asked, evidence.cells(asked.names))
-    about = known or known_of(asked, own)
+    own = own_of(asked, evidence.cells(asked.names), evidence.failures(asked.names))
+    about = known or known_of(asked, own.cells)
     importance = ground.config["model_families"].get(asked.family, {})
     question = Question(
         asked.names[0],
@@ -96,13 +99,13 @@ def choose(
         asked.batch,
         asked.mode,
         asked.precision,
-        shapes_told(own[0]) if own else asked.shapes,
+        own.sizes,
         importance.get("batch_size_importance", "medium"),
         importance.get("model_size_importance", "medium"),
     )
     figures = _figures(question, candidates, own, evidence, about)
     contenders = [
-        _contender(asked, one, found, ground)
+        _contender(asked, one, found, own.of(one), ground)
         for one, found in zip(candidates, figures, strict=True)
     ]
     weights = weights_of(asked, ground.config)
@@ -117,18 +120,9 @@ def choose(
         unclear,
         max(moments, default=None),
         ground.matrices.source,
-        shapes_told(own[0]) if own else asked.shapes,
+        own.sizes,
+        {one.name: said for one in candidates if (said := own.of(one).unlike)},
     )
-
-
-def own_cells(asked: Asked, found: Sequence[Cell], *, any_batch: bool = False) -> list[Cell]:
-    """Of a model's cells those that answer what is asked, perhaps at another batch."""
-    fitting = [
-        cell
-        for cell in found
-        if cell.mode == asked.mode and asked.precision in (None, cell.precision)
-    ]
-    return meant(fitting, None if any_batch else asked.batch, asked.shapes, asked.spec)
 
 
 def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
@@ -144,7 +138,7 @@ def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
 def _figures(
     question: Question,
     candidates: Sequence[Candidate],
-    own: Sequence[Cell],
+    own: Own,
     evidence: Evidence,
     known: Known,
 ) -> list[Figure | None]:
@@ -153,10 +147,10 @@ def _figures(
     Estimates from other models are from the same ones wherever enough were measured on all that are
     estimated: else it would be the models that are compared.
     """
-    mine = [[cell for cell in own if one.has(cell)] for one in candidates]
+    mine = [own.of(one) for one in candidates]
     others = [
-        [] if cells else _peers(question, one, own, evidence, known)
-        for one, cells in zip(candidates, mine, strict=True)
+        [] if there.cells else _peers(question, one, own.cells, evidence, known)
+        for one, there in zip(candidates, mine, strict=True)
     ]
     somewhere = [{cell.question for cell in found} for found in others if found]
     if len(somewhere) > 1:
@@ -164,7 +158,8 @@ def _figures(
         if len(shared) >= FEWEST_FITTED:
             others = [[cell for cell in found if cell.question in shared] for found in others]
     return [
-        figure(question, cells, found, known) for cells, found in zip(mine, others, strict=True)
+        figure(question, there.cells, found, known, there.failures)
+        for there, found in zip(mine, others, strict=True)
     ]
 
 
@@ -195,7 +190,7 @@ def _peers(
 
 
 def _contender(
-    asked: Asked, candidate: Candidate, found: Figure | None, ground: Ground
+    asked: Asked, candidate: Candidate, found: Figure | None, own: Own, ground: Ground
 ) -> Contender:
     config = ground.config
     entry = ground.matrices.entry(asked.family, candidate.platform, asked.mode)
@@ -215,6 +210,7 @@ def _contender(
         ruled(candidate.platform, about, entry.rating),
         config["hardware_preferences"].get(candidate.platform, {}),
         _cost(found, ground.prices),
+        failed=own.failed_at(asked.batch, asked.precision),
     )
 
 
@@ -280,10 +276,9 @@ def _score_told(one: Contender, rank: int) -> dict[str, Any]:
 
 
 def _impossible_told(one: Contender) -> dict[str, Any]:
-    reason = one.entry.reason if not one.entry.compatible else "; ".join(one.ruled.why)
     return {
         "score": 0.0,
         "basis": "incompatible",
         "compatible": False,
-        "reason": reason or f"{one.entry.source or 'a matrix'} says that it does not run there",
+        "reason": one.why_not,
     }

@@ -18,7 +18,9 @@ from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.choosing import Prices
 from accelbench.select.evidence import Cell, Known
+from accelbench.select.failures import Failure
 from accelbench.select.figures import MEASURED, Figure, Question, figure
+from accelbench.select.own import Own
 from accelbench.select.words import command
 
 #: Tried where nothing was measured: as far as memory is estimated to allow.
@@ -96,7 +98,7 @@ class Option:
 def under(
     asked: Asked,
     limits: Limits,
-    own: Sequence[Cell],
+    own: Own,
     candidates: Sequence[Candidate],
     batches: Iterable[int] = (),
     prices: Prices | None = None,
@@ -199,22 +201,24 @@ def _largest(asked: Asked, limits: Limits, precision: str) -> int | None:
 
 def _options(
     asked: Asked,
-    own: Sequence[Cell],
+    own: Own,
     candidates: Sequence[Candidate],
     batches: Sequence[int],
     prices: Prices | None,
 ) -> list[Option]:
     """Each way at each of its batches, and at those that are asked for besides."""
     ways: dict[tuple[str, tuple[str, ...]], list[Cell]] = defaultdict(list)
+    failures: dict[str, Sequence[Failure]] = {}
     for candidate in candidates:
-        for cell in own:
+        for cell in own.cells:
             if candidate.has(cell):
                 ways[(candidate.name, cell.way)].append(cell)
+                failures[candidate.name] = own.of(candidate).failures
     best: dict[tuple[Any, ...], Option] = {}
     for (name, _), cells in sorted(ways.items()):
         for batch in sorted({*batches, *(cell.batch for cell in cells)}):
             question = Question(asked.names[0], asked.family, batch, asked.mode)
-            found = figure(question, cells, (), _NOTHING)
+            found = figure(question, cells, (), _NOTHING, failures[name])
             if found is not None:
                 one = _option(asked, name, batch, found, prices)
                 key = (name, one.device, one.runtime, one.precision, batch)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from accelbench.measure.launches import interval_of, typical
 
@@ -18,8 +18,9 @@ SHAPES = (
     *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
     *("prompt_tokens", "new_tokens"),
 )
-#: What else has to be alike for two figures to answer one question.
-CIRCUMSTANCES = ("scenario", "world_size", "weights", "data_source", "optimizer")
+#: What else has to be alike for two figures to answer one question. Which weights and which data
+#: went in is no part of it: what a step takes does not depend on them.
+CIRCUMSTANCES = ("scenario", "world_size", "optimizer")
 #: A launch of one and the same thing differs by so much from the next: what a single figure, which
 #: cannot say it itself, is taken to be uncertain by.
 SINGLE = 0.03
@@ -35,11 +36,13 @@ class Cell:
         row: what its launches have in common, by the store's column names.
         latencies: milliseconds of a step, one a launch.
         rates: items a second, one a launch that says it.
+        order: its number among all that was read, the same every time: of equals it decides.
     """
 
     row: Mapping[str, Any] = field(hash=False)
     latencies: tuple[float, ...]
     rates: tuple[float, ...] = ()
+    order: int = 0
 
     @cached_property
     def latency(self) -> float:
@@ -85,6 +88,11 @@ class Cell:
         """What has to be alike beside model, mode and batch."""
         return tuple(self.row.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
 
+    @property
+    def imported(self) -> bool:
+        """Whether somebody else measured it: what it does not say is not known."""
+        return self.row.get("provenance") == "imported"
+
     @cached_property
     def question(self) -> tuple[Any, ...]:
         """What was asked, wherever and however it was answered."""
@@ -108,14 +116,6 @@ class Cell:
         row = self.row
         names = ("hardware", "device_name", "runtime", "precision", "compiled", "threads")
         return (*(str(row.get(name)) for name in (*names, "options")), str(row.get("versions")))
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        """Tells any two cells apart, the same way every time: two machines may be called alike."""
-        row = self.row
-        rest = (row.get("memory_peak_mb"), row.get("run_id"), row.get("moment"), self.rates)
-        asked = (self.model, f"{self.batch:09d}", *map(str, self.context), self.mode)
-        return (*self.way, *asked, str(self.latencies), *map(str, rest))
 
 
 @dataclass(frozen=True)
@@ -187,10 +187,21 @@ class Place:
         return sorted(found.values(), key=lambda cell: (cell.batch, cell.order))
 
 
-def is_on(cell: Cell, device: str) -> bool:
+class Somewhere(Protocol):
+    """A figure, or a failure: it was at some place."""
+
+    @property
+    def row(self) -> Mapping[str, Any]: ...
+    @property
+    def hardware(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+
+def is_on(found: Somewhere, device: str) -> bool:
     """Whether a figure is of a device, by its name or by the kind of unit that it is."""
-    unit = str(cell.row.get("device") or "").rpartition(":")[2]
-    return device in ("", cell.device, unit)
+    unit = str(found.row.get("device") or "").rpartition(":")[2]
+    return device in ("", found.device, unit)
 
 
 def best(cells: Sequence[Cell]) -> Cell:

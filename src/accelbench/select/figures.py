@@ -1,7 +1,8 @@
 """What is known of a candidate for a question: a ladder from measured to nothing. Pure.
 
 Each rung is named in the answer. A rung is asked only where all above it know nothing, and an
-estimate carries the bounds between which it takes the truth to be: docs/choosing.md says how.
+estimate carries the bounds between which it takes the truth to be: docs/choosing.md says how. What
+failed when it was last tried has no figure, and none is estimated for it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from statistics import median, quantiles
 from typing import Any
 
 from accelbench.select.evidence import NEAR_BATCH, SINGLE, Cell, Known, best
+from accelbench.select.failures import Failure, in_the_way
+from accelbench.select.units import items_a_step, unit_of
 
 MEASURED, BETWEEN, ROOFLINE, NEIGHBOUR, RULE = (
     *("measured", "between batches", "roofline", "neighbour", "rule"),
@@ -29,6 +32,8 @@ _MOST_FITTED = 100
 #: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling, and
 #: no more than so many times as much.
 _BEYOND, _NO_WORSE = 0.2, 2.0
+#: In which precision a platform is tried where nobody names one.
+USUAL_PRECISION = "fp32"
 #: How far bounds are stretched by how much a family's batch, or size, matters.
 STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 
@@ -73,12 +78,18 @@ class Figure:
     def measured(self) -> bool:
         return self.basis == MEASURED
 
+    @property
+    def unit(self) -> str:
+        """What the throughput counts: images/s, tokens/s."""
+        return unit_of(self.cell.row)
+
     def told(self) -> dict[str, Any]:
         """As the answer's `predictions`."""
         row = self.cell.row
         found: dict[str, Any] = {
             "latency": self.latency,
             "throughput": self.throughput,
+            "throughput_unit": self.unit,
             "latency_low": self.low,
             "latency_high": self.high,
         }
@@ -90,7 +101,11 @@ class Figure:
 
 
 def figure(
-    question: Question, own: Sequence[Cell], peers: Sequence[Cell], known: Known
+    question: Question,
+    own: Sequence[Cell],
+    peers: Sequence[Cell],
+    known: Known,
+    failures: Sequence[Failure] = (),
 ) -> Figure | None:
     """The figure of a candidate by the first rung that has one.
 
@@ -99,15 +114,26 @@ def figure(
         own: the candidate's cells of the model, in one context and mode.
         peers: its cells of the family's other models, one a question.
         known: of the model, whatever it was measured on.
+        failures: the candidate's, of the same question, that nothing has made history.
     """
     here = [cell for cell in own if cell.batch == question.batch]
     if here:
         return _measured(best(here))
-    return (
-        between_batches(question, own)
-        or roofline(question, peers, known)
-        or neighbour(question, peers, known)
+    free, against = in_the_way(question.batch, own, failures)
+    # Where it was tried and failed, other models say nothing of it.
+    return between_batches(question, free) or (
+        None
+        if is_barred(against, question.precision)
+        else roofline(question, peers, known) or neighbour(question, peers, known)
     )
+
+
+def is_barred(against: Sequence[Failure], precision: str | None) -> bool:
+    """Whether failures speak of the platform as such: of the precision asked, else the usual one.
+
+    That int8 did not go through says nothing of fp32.
+    """
+    return any(one.row.get("precision") in (None, precision or USUAL_PRECISION) for one in against)
 
 
 def _measured(cell: Cell) -> Figure:
@@ -126,6 +152,7 @@ def between_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
 
 
 def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
+    """Between batches and below them the bounds are what cannot be otherwise; above, a guess."""
     batch = question.batch
     below = max((b for b in by_batch if b < batch), default=None)
     above = min((b for b in by_batch if b > batch), default=None)
@@ -142,7 +169,10 @@ def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
         cell = by_batch[below]
         middle = cell.latency * batch / below
         reach = math.exp(_BEYOND * math.log2(batch / below))
-        low, high = max(cell.latency, middle / reach), middle * min(reach, _NO_WORSE)
+        low, high = _stretched(
+            middle, middle / reach, middle * min(reach, _NO_WORSE), question.batch_importance
+        )
+        low = max(low, cell.latency)
         note = f"from batch {below}, the largest that was measured: whether more fits is not known"
     else:
         assert above is not None
@@ -150,8 +180,8 @@ def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
         middle = cell.latency * math.sqrt(batch / above)
         low, high = cell.latency * batch / above, cell.latency
         note = f"from batch {above}, the smallest that was measured"
-    low, high = _stretched(middle, low, high, question.batch_importance)
-    return _estimate(question, BETWEEN, middle, low, high, cell, note)
+    low, high = _no_nearer(middle, low, high)
+    return _estimate(question, BETWEEN, middle, low, high, cell, note, items_a_step([cell]))
 
 
 def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
@@ -216,7 +246,7 @@ def _nearest(counted: Sequence[tuple[float, Cell]], most: int) -> list[Cell]:
     return [cell for _, cell in sorted(counted, key=_place)[:most]]
 
 
-def _place(one: tuple[float, Cell]) -> tuple[float, tuple[str, ...]]:
+def _place(one: tuple[float, Cell]) -> tuple[float, int]:
     return one[0], one[1].order
 
 
@@ -239,22 +269,39 @@ def _from_others(
     ways = Counter(cell.way for cell in cells)
     way = min(ways, key=lambda one: (-ways[one], one))
     cell = next(cell for cell in cells if cell.way == way)
-    low, high = _stretched(middle, low, high, question.size_importance)
-    return replace(_estimate(question, basis, middle, low, high, cell, note), scaled=scaled)
+    low, high = _no_nearer(middle, *_stretched(middle, low, high, question.size_importance))
+    alike = [one for one in cells if unit_of(one.row) == unit_of(cell.row)]
+    # Steps that make more tokens, or hear more seconds, do more of them.
+    of_size = [one for one in alike if has_sizes(one, question.shapes)]
+    items = items_a_step(of_size or alike)
+    return replace(_estimate(question, basis, middle, low, high, cell, note, items), scaled=scaled)
 
 
 def _stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:
-    """Bounds no nearer than those of a single measured figure."""
+    """Bounds as far as a family's batch, or size, matters."""
     by = STRETCH[importance]
-    low, high = min(low, middle / (1 + SINGLE)), max(high, middle * (1 + SINGLE))
     return middle * (low / middle) ** by, middle * (high / middle) ** by
 
 
+def _no_nearer(middle: float, low: float, high: float) -> tuple[float, float]:
+    """Bounds no nearer than those of a single measured figure."""
+    return min(low, middle / (1 + SINGLE)), max(high, middle * (1 + SINGLE))
+
+
 def _estimate(
-    question: Question, basis: str, middle: float, low: float, high: float, cell: Cell, note: str
+    question: Question,
+    basis: str,
+    middle: float,
+    low: float,
+    high: float,
+    cell: Cell,
+    note: str,
+    items: float,
 ) -> Figure:
-    return Figure(basis, middle, 1e3 * question.batch / middle, low, high, cell, note)
+    """A step at the batch asked, which does so many items for each of the batch."""
+    rate = 1e3 * items * question.batch / middle
+    return Figure(basis, middle, rate, low, high, cell, note)
 
 
-def _time(found: Figure) -> tuple[float, tuple[str, ...]]:
+def _time(found: Figure) -> tuple[float, int]:
     return found.latency, found.cell.order

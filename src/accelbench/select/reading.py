@@ -1,108 +1,28 @@
-"""Cells out of a store: one query a model or family, kept until the store has changed.
-
-A query groups launches into cells and takes the newest run of each alone, so that what reaches
-Python is as small as what is asked.
-"""
+"""Cells out of a store: one query a model or family, kept until the store has changed."""
 
 from __future__ import annotations
 
-import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.judging import METRICS
-from accelbench.analysis.matrix import NEAR_BEST
-from accelbench.core.columns import ASKED
-from accelbench.core.provenance import COMPARABLE_SQL
-from accelbench.core.reasons import Belongs, belongs
-from accelbench.select.evidence import SHAPES, Cell, Known, Place, Tried
+from accelbench.select import queries
+from accelbench.select.evidence import Cell, Known, Place, Tried
+from accelbench.select.failures import Failure
 from accelbench.select.figures import FEWEST_FITTED
 from accelbench.select.names import plain_name
-from accelbench.store.fit import spell_time
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
-_FIGURES = {metric.name: metric.sql for metric in METRICS}
-_LAUNCHES = ("latencies", "rates")
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
 #: Models that an estimate may be from: the more, the longer it takes.
 _MOST_LIKE = 200
-#: What is the middle of a cell's launches.
-_MIDDLES = (
-    *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
-    *("convergence", "parameters"),
-)
-_SAID = (*ASKED, "family", "throughput_unit", "device_fingerprint", "verification", "provenance")
-_COLUMNS = tuple(dict.fromkeys((
-    *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
-    "started_at", "launch", "result_id", "throughput", "latency_p50_ms", "latency_mean_ms",
-    "batch_size", "emulated",
-)))  # fmt: skip
-#: Of an import, which may be of years in one run, a day is a run. The newest attempt counts, also
-#: where it failed: what worked before it is history.
-_CELLS = """
-WITH tried AS (
-    SELECT {columns}, {latency} AS latency, {rate} AS rate,
-        coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
-        CASE WHEN provenance = 'imported' THEN json_merge_patch(coalesce(conditions, '{{}}'),
-            '{{"source": null, "said": {{"file": null, "job_id": null}}, "kin": null}}')::VARCHAR
-            ELSE '' END AS versions,
-        conditions->>'kin' AS kin,
-        coalesce(run_id, '') || CASE WHEN starts_with(run_id, 'import-')
-            THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
-    FROM benchmark_results
-    WHERE {counts} AND NOT coalesce(emulated, false) AND status <> 'skipped' AND {where}
-), newest AS (
-    SELECT series, versions, arg_max(run, (coalesce(started_at, 'epoch'::TIMESTAMP), run)) AS run
-    FROM tried GROUP BY ALL
-)
-SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, max(run_id) AS run_id, max(started_at) AS moment,
-    list(latency ORDER BY started_at, launch, result_id) AS latencies,
-    list(rate ORDER BY started_at, launch, result_id) AS rates
-FROM tried JOIN newest USING (series, versions, run)
-WHERE status = 'ok' AND coalesce(verification, '') <> 'failed' AND latency > 0
-GROUP BY series, versions
-"""
-#: A throughput beside the CPU's, over what both answered: the matrix's own rule, in one query.
-_TRIED = """
-WITH tried AS (
-    SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
-        coalesce(verification, '') AS verification, {rate} AS rate,
-        concat_ws(chr(31), {question}) AS question
-    FROM benchmark_results
-    WHERE {counts} AND NOT coalesce(emulated, false) AND status <> 'skipped' AND model IS NOT NULL
-), whole AS (
-    SELECT family, hardware, mode, count(DISTINCT model) AS models,
-        count(DISTINCT model) FILTER (status = 'ok' AND verification <> 'failed') AS through,
-        list(DISTINCT reason ORDER BY reason) FILTER (status <> 'ok') AS reasons
-    FROM tried GROUP BY ALL
-), fastest AS (
-    SELECT family, mode, hardware, question, max(rate) AS rate FROM tried
-    WHERE status = 'ok' AND verification <> 'failed' AND rate > 0 GROUP BY ALL
-), beside AS (
-    SELECT a.family, a.mode, a.hardware, b.hardware AS other,
-        exp(avg(ln(a.rate / b.rate))) AS speed
-    FROM fastest a JOIN fastest b USING (family, mode, question)
-    WHERE a.hardware <> b.hardware GROUP BY ALL
-)
-SELECT whole.*, max(speed) FILTER (other = 'cpu') AS speed, coalesce(min(speed), 0) AS least
-FROM whole LEFT JOIN beside USING (family, mode, hardware)
-GROUP BY ALL ORDER BY family, hardware, mode
-"""
-_QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
-_FACTS = """
-SELECT model, max(family), max(parameters), max(flops / batch_size), max(conditions->>'kin'),
-    list(DISTINCT hardware)
-FROM benchmark_results WHERE {where} GROUP BY model ORDER BY model
-"""
 
 
 class Store:
@@ -145,6 +65,14 @@ class Store:
             found = [cell for name in models for cell in by_model.get(name, ())]
             return sorted(found, key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
+
+    def failures(self, models: Sequence[str]) -> list[Failure]:
+        """What of a model did not work when it was last tried."""
+        if not self._few():
+            found: list[Failure] = self._once(("failures", *models), lambda: self._failed(models))
+            return found
+        known: dict[str, list[Failure]] = self._once("failures", self._every_failure)
+        return [one for name in models for one in known.get(name, ())]
 
     def peers(self, place: Place, known: Known) -> list[Cell]:
         """The best answers at a place of the models that are most like one, by batch."""
@@ -249,48 +177,36 @@ class Store:
         return found
 
     def _cells(self, where: str, values: Sequence[Any]) -> list[Cell]:
-        there = self._there()
-        sql = _CELLS.format(
-            columns=", ".join(
-                f'"{name}"' if name in there else f'NULL AS "{name}"' for name in _COLUMNS
-            ),
-            latency=_FIGURES["latency"],
-            rate=_FIGURES["throughput"],
-            asked=", ".join(f"coalesce({name}::VARCHAR, '')" for name in ASKED if name in there),
-            counts=COMPARABLE_SQL,
-            where=where,
-            said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
-            middles=", ".join(f'median("{name}") AS "{name}"' for name in _MIDDLES),
-        )
-        names, rows = self._query(sql, list(values))
-        found = [_cell(dict(zip(names, row, strict=True))) for row in rows]
+        rows = self._rows(queries.cells_sql(self._there(), where), values)
+        found = [queries.cell(number, row) for number, row in enumerate(rows)]
         _log.debug("%d cells where %s: %s", len(found), where, list(values))
-        return sorted(found, key=lambda one: one.order)
+        return found
+
+    def _every_failure(self) -> dict[str, list[Failure]]:
+        """By model: there are few, and to look for those of one takes as long."""
+        found: dict[str, list[Failure]] = {}
+        for row in self._rows(queries.failures_sql(self._there(), "model IS NOT NULL")):
+            found.setdefault(str(row["model"]), []).append(queries.failure(row))
+        return found
+
+    def _failed(self, models: Sequence[str]) -> list[Failure]:
+        sql = queries.failures_sql(self._there(), f"model IN ({_marks(models)})")
+        return [queries.failure(row) for row in self._rows(sql, models)]
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        names, rows = self._query(sql, list(values))
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _tried(self) -> list[Tried]:
-        there = self._there()
-        sql = _TRIED.format(
-            rate=_FIGURES["throughput"],
-            question=", ".join(
-                f"coalesce({name}::VARCHAR, '')" for name in _QUESTION if name in there
-            ),
-            counts=COMPARABLE_SQL,
-        )
-        names, rows = self._query(sql)
-        return [_tried(dict(zip(names, row, strict=True))) for row in rows]
+        return [queries.tried(row) for row in self._rows(queries.tried_sql(self._there()))]
 
     def _models(self) -> dict[str, dict[str, Any]]:
-        where = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'"
-        _, rows = self._query(_FACTS.format(where=where))
+        _, rows = self._query(queries.FACTS)
         names = ("family", "parameters", "flops", "kin", "hardware")
         return {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
 
     def _devices(self) -> dict[str, list[str]]:
-        _, rows = self._query(
-            "SELECT DISTINCT hardware, device_name FROM benchmark_results"  # noqa: S608 — our words
-            f" WHERE {COMPARABLE_SQL} AND status = 'ok' AND hardware IS NOT NULL"
-            " AND NOT coalesce(emulated, false) ORDER BY ALL"
-        )
+        _, rows = self._query(queries.DEVICES)
         found: dict[str, list[str]] = {}
         for hardware, device in rows:
             names = found.setdefault(str(hardware), [])
@@ -301,25 +217,3 @@ class Store:
 
 def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
-
-
-def _cell(row: dict[str, Any]) -> Cell:
-    latencies, rates = (tuple(v for v in row.pop(name) if v) for name in _LAUNCHES)
-    row["moment"] = spell_time(row["moment"]) if row["moment"] else None
-    return Cell(row, latencies, rates)
-
-
-def _tried(row: Mapping[str, Any]) -> Tried:
-    reasons: Sequence[str] = [one for one in row["reasons"] or () if one]
-    refused = [one for one in reasons if belongs(one) is Belongs.CELL]
-    return Tried(
-        family=row["family"],
-        hardware=row["hardware"],
-        mode=row["mode"] or "",
-        models=row["models"],
-        through=row["through"],
-        refused=len(refused),
-        speed=row["speed"],
-        best=bool(row["least"]) and row["least"] >= NEAR_BEST,
-        reason=json.dumps(refused)[1:-1].replace('"', "") if refused else "",
-    )

@@ -17,6 +17,7 @@ from accelbench.select.config import FACTORS
 from accelbench.select.figures import Figure
 from accelbench.select.matrices import Entry
 from accelbench.select.rules import Ruled
+from accelbench.select.units import kind_of
 
 #: What a level is worth as a criterion.
 COMPATIBILITY: Mapping[str, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
@@ -35,10 +36,11 @@ class Contender:
     entry: Entry
     ruled: Ruled
     factors: Mapping[str, float]
-    cost: float | None = None  # dollars per million, where a price is known
+    cost: float | None = None  # of a million items, where a price is known
     score: float = 0.0
     criteria: Mapping[str, float] | None = None
     cautious: bool = False  # scored by the slow end of its bounds
+    failed: str = ""  # what became of the newest attempt, where that left nothing to choose
 
     @property
     def name(self) -> str:
@@ -49,11 +51,20 @@ class Contender:
         """What was measured runs, whatever a matrix says of its family."""
         if self.figure is not None and self.figure.measured:
             return True
-        return self.entry.compatible and self.ruled.compatible
+        return not self.failed and self.entry.compatible and self.ruled.compatible
 
     @property
     def rating(self) -> str:
         return self.entry.rating or self.ruled.rating
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be chosen, in words."""
+        if self.failed:
+            return f"it failed in its newest run: {self.failed}"
+        if not self.entry.compatible:
+            return self.entry.reason or f"{self.entry.source or 'a matrix'} says so"
+        return "; ".join(self.ruled.why)
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,9 @@ def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order:
         for one in figured
     ]
     used, left_out = _usable(figured, weights)
-    by_cost = bool(figured) and all(one.cost for one in figured)
+    # A million tokens and a million images have no price in common.
+    kinds = {kind_of(one.figure.unit) for one in figured if one.figure}
+    by_cost = len(kinds) == 1 and all(one.cost for one in figured)
     rated = [replace(one, **_score(one, figured, used, by_cost)) for one in figured]
     ruled = [
         replace(one, score=_by_rules(one.ruled.points) * _factor(one, FACTORS))
@@ -112,8 +125,9 @@ def _usable(
         unknown = [one.name for one in figured if _amount(one, name) is None]
         if unknown and weight:
             left_out[name] = f"not known of {', '.join(sorted(unknown))}"
-    if len({_counts_tokens(one) for one in figured}) > 1 and "throughput" in weights:
-        left_out["throughput"] = "counted in tokens here and in items there"
+    units = {kind_of(one.figure.unit): one.figure.unit for one in figured if one.figure}
+    if len(units) > 1 and "throughput" in weights:
+        left_out["throughput"] = f"in {' here and in '.join(sorted(units.values()))} there"
     kept = {name: weight for name, weight in weights.items() if name not in left_out and weight}
     if not sum(kept.values()):
         kept = {"compatibility": 1.0}
@@ -136,8 +150,8 @@ def _score(
     total = math.fsum(weights[name] * value for name, value in criteria.items())
     if not by_cost:
         return {"score": total * _factor(one, FACTORS), "criteria": criteria}
-    cheapest = min(other.cost for other in figured if other.cost)
-    criteria["cost"] = cheapest / (one.cost or cheapest)
+    costs = [_cost(other) for other in figured]
+    criteria["cost"] = min(costs) / _cost(one)
     rest = _factor(one, [name for name in FACTORS if name != "cost_factor"])
     return {"score": total * criteria["cost"] * rest, "criteria": criteria}
 
@@ -146,7 +160,7 @@ def _amount(one: Contender, criterion: str) -> float | None:
     """A criterion's amount, the more the better; None where it is not known."""
     figure = one.figure
     assert figure is not None
-    slower = figure.high / figure.latency if one.cautious else 1.0
+    slower = _slower(one)
     if criterion == "latency":
         return 1.0 / (figure.latency * slower)
     if criterion == "throughput":
@@ -159,17 +173,22 @@ def _amount(one: Contender, criterion: str) -> float | None:
     return COMPATIBILITY[one.rating]
 
 
+def _slower(one: Contender) -> float:
+    """How many times as long a step may take as its figure says, where that is to count."""
+    assert one.figure is not None
+    return one.figure.high / one.figure.latency if one.cautious else 1.0
+
+
+def _cost(one: Contender) -> float:
+    assert one.cost is not None
+    return one.cost * _slower(one)
+
+
 def _convergence(figure: Figure) -> float | None:
     known = figure.cell.row.get("convergence") if figure.measured else None
     if known is not None:
         return float(min(max(known, 0.0), 1.0))
     return 1.0 if figure.cell.precision in _CONVERGES else None
-
-
-def _counts_tokens(one: Contender) -> bool:
-    row = one.figure.cell.row if one.figure else {}
-    measured = one.figure is not None and one.figure.measured
-    return measured and str(row.get("throughput_unit") or "").startswith("tok")
 
 
 def _factor(one: Contender, names: Sequence[str]) -> float:

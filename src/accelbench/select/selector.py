@@ -15,13 +15,14 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.words import HARDWARE
 from accelbench.select.asking import Asked, Put
 from accelbench.select.candidates import Candidate, candidates, deployed, order_in
-from accelbench.select.choosing import Ground, Prices, choose, own_cells, told
+from accelbench.select.choosing import Ground, Prices, choose, told
 from accelbench.select.constraints import Limits, limits_named, under
 from accelbench.select.distributed import advised
 from accelbench.select.evidence import Known
 from accelbench.select.mapping import selection_map
 from accelbench.select.matrices import Matrices, of_config, of_results
 from accelbench.select.names import stored_name
+from accelbench.select.own import own_of
 from accelbench.select.places import opened
 from accelbench.select.ranking import does, ranked
 from accelbench.select.reading import Store
@@ -236,7 +237,9 @@ class HardwareSelector:
         bounds = limits if isinstance(limits, Limits) else limits_named(limits)
         with self._store.answering():
             asked = self._asked(put)
-            own = own_cells(asked, self._store.cells(asked.names), any_batch=True)
+            cells = self._store.cells(asked.names)
+            failures = self._store.failures(asked.names)
+            own = own_of(asked, cells, failures, any_batch=True)
             among = self._candidates(available_hardware)
         return under(asked, bounds, own, among, batch_sizes, self.prices)
 

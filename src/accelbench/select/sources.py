@@ -11,6 +11,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.select.config import defaults, over_defaults, read
 from accelbench.select.evidence import Cell, Known, Place, Tried
+from accelbench.select.failures import Failure
 from accelbench.select.matrices import Layer, of_markdown
 
 CLAUDE_FILE = "CLAUDE.md"
@@ -25,6 +26,9 @@ class Nothing:
         yield
 
     def cells(self, models: Sequence[str]) -> list[Cell]:
+        return []
+
+    def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
 
     def peers(self, place: Place, known: Known) -> list[Cell]:

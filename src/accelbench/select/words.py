@@ -45,8 +45,10 @@ def _sentences(chosen: Chosen) -> Iterator[str]:
         yield from _alternatives(chosen)
     for one in chosen.contenders:
         if not one.compatible:
-            why = one.entry.reason if not one.entry.compatible else "; ".join(one.ruled.why)
-            yield f"{one.name} is out: {why or f'{one.entry.source} says so'}."
+            yield f"{one.name} is out: {one.why_not}."
+    for name, how in chosen.unlike.items():
+        yield f"{name} was measured under other circumstances alone: {how}."
+    yield from _unsaid(chosen)
     yield from _ground(chosen)
     missing = [one for one in chosen.ranked if one.figure is None or not one.figure.measured]
     if missing:
@@ -77,7 +79,7 @@ def _figure_said(one: Contender) -> str:
         return f"By rule alone, rated {one.rating}: {why}."
     row = found.cell.row
     where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
-    figures = f"{found.latency:.4g} ms a step, {found.throughput:.4g} items/s"
+    figures = f"{found.latency:.4g} ms a step, {found.throughput:.4g} {found.unit}"
     if found.measured:
         count = len(found.cell.latencies)
         said = f"Measured: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
@@ -88,6 +90,15 @@ def _figure_said(one: Contender) -> str:
         )
     cost = "" if one.cost is None else f", ${one.cost:.4g} per million"
     return f"{said}{cost}, score {one.score:.3g}."
+
+
+def _unsaid(chosen: Chosen) -> Iterator[str]:
+    """Which sizes an import has not said, so that they are taken to be those of the others."""
+    for one in chosen.ranked:
+        row = one.figure.cell.row if one.figure is not None and one.figure.measured else {}
+        unsaid = [name for name in chosen.shapes if row and row.get(name) is None]
+        if unsaid:
+            yield f"Of {one.name} it is not said: {', '.join(unsaid)}."
 
 
 def _ground(chosen: Chosen) -> Iterator[str]:

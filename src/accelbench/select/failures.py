@@ -1,0 +1,135 @@
+"""What did not work when it was last tried, and what that says of a question. Pure.
+
+Only what lies with model, platform, engine and precision counts: that a machine had no such card,
+or that time ran out, says nothing of what would happen elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.core.reasons import Belongs, belongs
+from accelbench.core.words import Status
+from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell
+
+#: How it was tried; a failure that never came to a device says nothing of some of it.
+_WAY = ("hardware", "device_name", "runtime", "precision", "compiled", "options")
+_WRONG_OUTPUTS = "wrong_outputs"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The newest attempt at something, which did not work.
+
+    Attributes:
+        row: what was tried, by the store's column names, with status, reason, moment and run_id.
+    """
+
+    row: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def hardware(self) -> str:
+        return str(self.row["hardware"])
+
+    @property
+    def device(self) -> str:
+        return str(self.row.get("device_name") or "")
+
+    @property
+    def batch(self) -> int:
+        return int(self.row.get("batch_size") or 1)
+
+    @property
+    def reason(self) -> str:
+        """A short word; an answer that was held against the CPU's may have been wrong."""
+        known = str(self.row.get("reason") or "")
+        return known or (_WRONG_OUTPUTS if self._answered else str(self.row.get("status") or ""))
+
+    @property
+    def _answered(self) -> bool:
+        return self.row.get("status") == Status.OK
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something of the cell, and not of a machine or of what was asked."""
+        return belongs(self.reason) is Belongs.CELL
+
+    @property
+    def of_memory(self) -> bool:
+        return self.row.get("status") == Status.OUT_OF_MEMORY or "memory" in self.reason
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was refused whatever the batch."""
+        return self.row.get("status") == Status.UNSUPPORTED
+
+    def is_of_way(self, cell: Cell) -> bool:
+        """Whether a figure is of the way that was tried."""
+        return all(self.row.get(name) in (None, cell.row.get(name)) for name in _WAY)
+
+    def is_of_question(self, cell: Cell) -> bool:
+        """Whether it was asked the same as a figure, the batch aside."""
+        names = ("model", "mode", *SHAPES, *CIRCUMSTANCES)
+        return all(self.row.get(name) == cell.row.get(name) for name in names)
+
+    def overtakes(self, cell: Cell) -> bool:
+        """Whether a figure is history: a later run of the same, or of a smaller batch, failed."""
+        if not (self.is_of_way(cell) and self.is_of_question(cell) and self._is_later_than(cell)):
+            return False
+        return self.batch == cell.batch or (self.of_memory and self.batch < cell.batch)
+
+    def is_overtaken_by(self, cell: Cell) -> bool:
+        """Whether the same worked in a later run, or in another launch of its own."""
+        same = self.is_of_way(cell) and self.is_of_question(cell)
+        worked = cell.batch == self.batch or (self.of_memory and cell.batch > self.batch)
+        return same and worked and not self._is_later_than(cell)
+
+    def stands_in_the_way(self, batch: int, cells: Sequence[Cell]) -> bool:
+        """Whether a batch is not to be had by this way.
+
+        Args:
+            batch: that is asked for.
+            cells: what works by the same way, at whatever batch.
+        """
+        if self.of_memory and self.batch <= batch:
+            return True
+        return self.batch == batch or (self.refused and not cells)
+
+    def told(self) -> str:
+        """In words: out_of_memory at batch 64 (pytorch, fp32)."""
+        way = ", ".join(str(self.row[name]) for name in ("runtime", "precision") if self.row[name])
+        return f"{self.reason} at batch {self.batch} ({way})"
+
+    def _is_later_than(self, cell: Cell) -> bool:
+        if self.row.get("run_id") == cell.row.get("run_id"):
+            return False
+        return str(self.row.get("moment") or "") > str(cell.row.get("moment") or "")
+
+
+def lasting(cells: Sequence[Cell], failures: Sequence[Failure]) -> list[Cell]:
+    """The figures that no later failure has made history."""
+    return [cell for cell in cells if not any(one.overtakes(cell) for one in failures)]
+
+
+def standing(failures: Iterable[Failure], cells: Sequence[Cell]) -> list[Failure]:
+    """The failures that nothing has made history since."""
+    return [
+        one
+        for one in failures
+        if one.counts and not any(one.is_overtaken_by(cell) for cell in cells)
+    ]
+
+
+def in_the_way(
+    batch: int, cells: Sequence[Cell], failures: Sequence[Failure]
+) -> tuple[list[Cell], list[Failure]]:
+    """The figures of ways by which a batch may be had, and what speaks against the others."""
+    against = [
+        one
+        for one in failures
+        if one.stands_in_the_way(batch, [cell for cell in cells if one.is_of_way(cell)])
+    ]
+    free = [cell for cell in cells if not any(one.is_of_way(cell) for one in against)]
+    return free, against

@@ -1,0 +1,103 @@
+"""What is known of the very model that is asked about: figures, failures, what is unlike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.select.asking import Asked
+from accelbench.select.candidates import Candidate
+from accelbench.select.contexts import differs, meant, own_shapes
+from accelbench.select.evidence import SHAPES, Cell
+from accelbench.select.failures import Failure, in_the_way, lasting, standing
+from accelbench.select.figures import is_barred
+
+
+@dataclass(frozen=True)
+class Own:
+    """Of one question, the batch aside.
+
+    Attributes:
+        cells: its figures.
+        failures: what failed when it was last tried.
+        others: figures of the model that were asked something else.
+        sizes: of the figures, else those that were asked for.
+        context: sizes and circumstances of the figures.
+    """
+
+    cells: Sequence[Cell] = ()
+    failures: Sequence[Failure] = ()
+    others: Sequence[Cell] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, candidate: Candidate) -> Own:
+        """The same of one candidate."""
+        return Own(
+            [cell for cell in self.cells if candidate.has(cell)],
+            [one for one in self.failures if candidate.has(one)],
+            [cell for cell in self.others if candidate.has(cell)],
+            self.sizes,
+            self.context,
+        )
+
+    @property
+    def unlike(self) -> str:
+        """Where it has figures of something else alone, what they are of."""
+        if self.cells:
+            return ""
+        return next((said for one in self.others if (said := differs(one, self.context))), "")
+
+    def failed_at(self, batch: int, precision: str | None) -> str:
+        """What failed there, where nothing is left to choose; in words."""
+        free, against = in_the_way(batch, self.cells, self.failures)
+        if free or not is_barred(against, precision):
+            return ""
+        newest = max(against, key=lambda one: str(one.row.get("moment") or ""))
+        return newest.told()
+
+
+def own_of(
+    asked: Asked,
+    cells: Sequence[Cell],
+    failures: Sequence[Failure],
+    *,
+    any_batch: bool = False,
+) -> Own:
+    """Of all that is stored of a model, what answers what is asked, perhaps at another batch."""
+    fitting = [
+        cell
+        for cell in cells
+        if cell.mode == asked.mode and asked.precision in (None, cell.precision)
+    ]
+    still = standing([one for one in failures if _fits(one, asked)], fitting)
+    found = meant(
+        lasting(fitting, still), None if any_batch else asked.batch, asked.shapes, asked.spec
+    )
+    sizes = found.sizes if found.cells else dict(asked.shapes)
+    wanted = sizes if found.cells else {**own_shapes(asked.spec), **asked.shapes}
+    return Own(
+        found.cells,
+        [one for one in still if _is_of(one, wanted, found.context)],
+        found.others,
+        sizes,
+        found.context,
+    )
+
+
+def _fits(one: Failure, asked: Asked) -> bool:
+    row = one.row
+    return row.get("mode") == asked.mode and asked.precision in (None, row.get("precision"))
+
+
+def _is_of(one: Failure, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
+    """Whether a failure was asked what is asked, as far as either is known."""
+    row = one.row
+    alike = (row.get(name) in (None, value) for name, value in sizes.items())
+    same = (
+        value is None or row.get(name) in (None, value)
+        for name, value in context.items()
+        if name not in SHAPES
+    )
+    return all(alike) and all(same)

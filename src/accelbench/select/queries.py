@@ -1,0 +1,200 @@
+"""What choosing asks a store: its SQL, and its rows as plain values.
+
+A query groups launches into cells and takes the newest run of each that answered, so that what
+reaches Python is as small as what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+from accelbench.analysis.judging import METRICS
+from accelbench.analysis.matrix import NEAR_BEST
+from accelbench.core.columns import ASKED
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.reasons import Belongs, belongs
+from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, Tried
+from accelbench.select.failures import Failure
+from accelbench.select.units import kind_sql
+from accelbench.store.fit import spell_time
+
+_FIGURES = {metric.name: metric.sql for metric in METRICS}
+_LAUNCHES = ("latencies", "rates")
+#: What is the middle of a cell's launches.
+_MIDDLES = (
+    *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
+    *("convergence", "parameters"),
+)
+_SAID = (
+    *ASKED,
+    *("device", "family", "throughput_unit", "device_fingerprint", "verification", "provenance"),
+)
+_COLUMNS = tuple(dict.fromkeys((
+    *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
+    "reason", "started_at", "launch", "result_id", "throughput", "latency_p50_ms",
+    "latency_mean_ms", "batch_size", "emulated",
+)))  # fmt: skip
+#: What an attempt is of, whether or not it came to anything.
+_ATTEMPTED = (
+    *("model", "mode", "hardware", "device", "device_name", "runtime", "precision", "compiled"),
+    *("options", "batch_size", *SHAPES, *CIRCUMSTANCES),
+)
+_REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false)"
+_ANSWERED = "status = 'ok' AND coalesce(verification, '') <> 'failed'"
+#: Of an import, which may be of years in one run, a day is a run. The newest run that answered
+#: counts: what has failed since is told by the failures.
+_CELLS = """
+WITH answered AS (
+    SELECT {columns}, {latency} AS latency, {rate} AS rate,
+        coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
+        CASE WHEN provenance = 'imported' THEN json_merge_patch(coalesce(conditions, '{{}}'),
+            '{{"source": null, "said": {{"file": null, "job_id": null}}, "kin": null}}')::VARCHAR
+            ELSE '' END AS versions,
+        conditions->>'kin' AS kin,
+        coalesce(run_id, '') || CASE WHEN starts_with(run_id, 'import-')
+            THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
+    FROM benchmark_results WHERE {real} AND {answered} AND {where}
+), newest AS (
+    SELECT series, versions, arg_max(run, (coalesce(started_at, 'epoch'::TIMESTAMP), run)) AS run
+    FROM answered GROUP BY ALL
+)
+SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
+    any_value(kin) AS kin, max(run_id) AS run_id, max(started_at) AS moment,
+    list(latency ORDER BY started_at, launch, result_id) AS latencies,
+    list(rate ORDER BY started_at, launch, result_id) AS rates
+FROM answered JOIN newest USING (series, versions, run)
+WHERE latency > 0
+GROUP BY series, versions
+ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
+    series
+"""
+#: The newest of each that did not work: with an answer that was wrong.
+_FAILURES = """
+SELECT {attempted}, arg_max(status, started_at) AS status, arg_max(reason, started_at) AS reason,
+    arg_max(run_id, started_at) AS run_id, max(started_at) AS moment
+FROM (SELECT {columns} FROM benchmark_results WHERE {real} AND {where})
+WHERE NOT ({answered}) AND status NOT IN ('skipped', 'timeout') AND started_at IS NOT NULL
+GROUP BY {attempted} ORDER BY ALL
+"""
+#: By what a candidate's ways are told apart, and then the questions.
+_WAY = (
+    *("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options"),
+    "versions",
+)
+_ASKED_ORDER = ("model", "batch_size", *SHAPES, *CIRCUMSTANCES, "mode")
+#: A throughput beside the CPU's, over what both answered: the matrix's own rule, in one query.
+_TRIED = """
+WITH tried AS (
+    SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
+        coalesce(verification, '') AS verification, {rate} AS rate,
+        concat_ws(chr(31), {question}, {kind}) AS question
+    FROM benchmark_results
+    WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
+), whole AS (
+    SELECT family, hardware, mode, count(DISTINCT model) AS models,
+        count(DISTINCT model) FILTER (status = 'ok' AND verification <> 'failed') AS through,
+        list(DISTINCT reason ORDER BY reason) FILTER (status <> 'ok') AS reasons
+    FROM tried GROUP BY ALL
+), fastest AS (
+    SELECT family, mode, hardware, question, max(rate) AS rate FROM tried
+    WHERE status = 'ok' AND verification <> 'failed' AND rate > 0 GROUP BY ALL
+), beside AS (
+    SELECT a.family, a.mode, a.hardware, b.hardware AS other,
+        exp(avg(ln(a.rate / b.rate))) AS speed
+    FROM fastest a JOIN fastest b USING (family, mode, question)
+    WHERE a.hardware <> b.hardware GROUP BY ALL
+)
+SELECT whole.*, max(speed) FILTER (other = 'cpu') AS speed, coalesce(min(speed), 0) AS least
+FROM whole LEFT JOIN beside USING (family, mode, hardware)
+GROUP BY ALL ORDER BY family, hardware, mode
+"""
+_QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
+#: Of each platform, the devices with a result that counts.
+DEVICES = f"""
+SELECT DISTINCT hardware, device_name FROM benchmark_results
+WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
+"""  # noqa: S608 — our words
+#: Every stored model with what is known of it.
+FACTS = f"""
+SELECT model, max(family), max(parameters), max(flops / batch_size), max(conditions->>'kin'),
+    list(DISTINCT hardware)
+FROM benchmark_results WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'
+GROUP BY model ORDER BY model
+"""  # noqa: S608 — our words
+
+
+def cells_sql(there: Container[str], where: str) -> str:
+    """The query for cells of what is in a table, the same order every time."""
+    return _CELLS.format(
+        columns=_columns(there),
+        latency=_FIGURES["latency"],
+        rate=_FIGURES["throughput"],
+        asked=_text(ASKED, there),
+        real=_REAL,
+        answered=_ANSWERED,
+        where=where,
+        said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
+        middles=", ".join(f'median("{name}") AS "{name}"' for name in _MIDDLES),
+        way=", ".join(f'"{name}"' for name in _WAY),
+        asked_order=", ".join(f'"{name}"' for name in _ASKED_ORDER),
+    )
+
+
+def failures_sql(there: Container[str], where: str) -> str:
+    """The query for what did not work when it was last tried."""
+    return _FAILURES.format(
+        columns=_columns(there),
+        attempted=", ".join(f'"{name}"' for name in _ATTEMPTED),
+        real=_REAL,
+        answered=_ANSWERED,
+        where=where,
+    )
+
+
+def tried_sql(there: Container[str]) -> str:
+    """The query for what became of each family on each platform."""
+    return _TRIED.format(
+        rate=_FIGURES["throughput"],
+        question=_text(_QUESTION, there),
+        kind=kind_sql("throughput_unit") if "throughput_unit" in there else "''",
+        real=_REAL,
+    )
+
+
+def cell(number: int, row: dict[str, Any]) -> Cell:
+    """A row of `cells_sql` with its number there."""
+    latencies, rates = (tuple(v for v in row.pop(name) if v) for name in _LAUNCHES)
+    row["moment"] = spell_time(row["moment"]) if row["moment"] else None
+    return Cell(row, latencies, rates, number)
+
+
+def failure(row: dict[str, Any]) -> Failure:
+    """A row of `failures_sql`."""
+    return Failure({**row, "moment": spell_time(row["moment"])})
+
+
+def tried(row: Mapping[str, Any]) -> Tried:
+    """A row of `tried_sql`."""
+    reasons = [str(one) for one in row["reasons"] or () if one]
+    refused = [one for one in reasons if belongs(one) is Belongs.CELL]
+    return Tried(
+        family=row["family"],
+        hardware=row["hardware"],
+        mode=row["mode"] or "",
+        models=row["models"],
+        through=row["through"],
+        refused=len(refused),
+        speed=row["speed"],
+        best=bool(row["least"]) and row["least"] >= NEAR_BEST,
+        reason=", ".join(refused),
+    )
+
+
+def _columns(there: Container[str]) -> str:
+    """Those that choosing reads; an older table may lack some."""
+    return ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in _COLUMNS)
+
+
+def _text(names: Iterable[str], there: Container[str]) -> str:
+    return ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names if name in there)

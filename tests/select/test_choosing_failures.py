@@ -1,0 +1,143 @@
+"""What failed when it was last tried has no figure, none is estimated for it, and it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from choosing_world import result, selector, stored
+
+from accelbench.select.selector import HardwareSelector
+
+LATER = "2026-02-01T00:00:00Z"
+MEMORY = {"status": "out_of_memory", "reason": "out_of_memory"}
+
+
+def failed(**changes: Any) -> dict[str, Any]:
+    """A later attempt that did not work, and never got as far as an engine."""
+    usual = {"status": "failed", "reason": "crash", "started_at": LATER, "threads": None}
+    gone = {"latency_p50_ms": None, "series_key": None, "verification": "not_done"}
+    return result(**{**usual, **gone, "hardware": "cuda", **changes})
+
+
+def asked(found: HardwareSelector, batch: int = 1, *among: str, **more: Any) -> dict[str, Any]:
+    return found.select_hardware(
+        "embedding", "bert-tiny", batch, available_hardware=among or ("cpu", "cuda"), **more
+    )
+
+
+def test_what_never_got_as_far_as_an_engine_fails_too(tmp_path: Path) -> None:
+    path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
+    stored(path, failed(), run="r2")
+    answer = asked(HardwareSelector(path))
+    assert answer["primary_recommendation"] == "cpu"
+    said = answer["all_scores"]["cuda"]
+    assert (said["compatible"], said["basis"]) == (False, "incompatible")
+    assert said["reason"] == "it failed in its newest run: crash at batch 1 (pytorch, fp32)"
+    assert f"cuda is out: {said['reason']}." in answer["explanation"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reason": "hardware_absent"},  # of the machine: it says nothing of the card
+        {"reason": "timeout", "status": "timeout"},
+        {"started_at": "2025-01-01T00:00:00Z"},  # it worked since
+        {"precision": "fp16"},
+        {"runtime": "onnxruntime"},
+        {"sequence_length": 512},
+        {"batch_size": 4},
+        {"device_name": "Another card"},
+        {"model": "bert-mini"},
+        {"mode": "training"},
+    ],
+)
+def test_what_failed_of_something_else_takes_no_figure_away(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
+    stored(path, failed(**changes), run="r2")
+    answer = asked(HardwareSelector(path))
+    assert answer["primary_recommendation"] == "cuda"
+    assert answer["all_scores"]["cuda"]["basis"] == "measured"
+
+
+def test_a_launch_that_failed_beside_others_that_worked_is_no_failure(tmp_path: Path) -> None:
+    several = [result(hardware="cuda", latency_p50_ms=1.0, launch=n) for n in range(3)]
+    lost = failed(launch=3, series_key=several[0]["series_key"])
+    answer = asked(selector(tmp_path, result(), *several, lost))
+    assert answer["all_scores"]["cuda"]["predictions"]["launches"] == 3
+
+
+def test_wrong_outputs_in_the_newest_run_are_a_failure(tmp_path: Path) -> None:
+    path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
+    wrong = result(hardware="cuda", latency_p50_ms=0.5, verification="failed", started_at=LATER)
+    stored(path, wrong, run="r2")
+    answer = asked(HardwareSelector(path))
+    assert answer["primary_recommendation"] == "cpu"
+    assert "wrong_outputs at batch 1" in answer["all_scores"]["cuda"]["reason"]
+
+
+def memory_ran_out(tmp_path: Path) -> HardwareSelector:
+    """A card that holds a batch of 32 and not one of 64, and a slow processor."""
+    measured = [
+        result(batch_size=batch, hardware=hardware, latency_p50_ms=step * batch)
+        for hardware, step in (("cpu", 10.0), ("cuda", 1.0))
+        for batch in (1, 32)
+    ]
+    return selector(tmp_path, *measured, failed(batch_size=64, **MEMORY))
+
+
+@pytest.mark.parametrize("batch", [64, 65, 128, 1024])
+def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(
+    tmp_path: Path, batch: int
+) -> None:
+    answer = asked(memory_ran_out(tmp_path), batch)
+    assert answer["primary_recommendation"] == "cpu"
+    assert "predictions" not in answer["all_scores"]["cuda"]
+    reason = "it failed in its newest run: out_of_memory at batch 64 (pytorch, fp32)"
+    assert answer["all_scores"]["cuda"]["reason"] == reason
+    assert answer["missing"][0]["hardware"] == "cpu"
+
+
+def test_below_it_the_estimate_stands(tmp_path: Path) -> None:
+    said = asked(memory_ran_out(tmp_path), 48)["all_scores"]["cuda"]
+    assert said["basis"] == "between batches"
+
+
+def test_another_way_that_may_hold_it_is_taken(tmp_path: Path) -> None:
+    smaller = result(hardware="cuda", batch_size=32, latency_p50_ms=40.0, precision="int8")
+    path = stored(tmp_path / "r.duckdb", smaller, result(hardware="cuda", batch_size=32))
+    stored(path, failed(batch_size=64, **MEMORY), run="r2")
+    said = asked(HardwareSelector(path), 64)["all_scores"]["cuda"]
+    assert (said["basis"], said["precision"]) == ("between batches", "int8")
+
+
+def test_nothing_is_offered_under_limits_that_ran_out_of_memory(tmp_path: Path) -> None:
+    found = memory_ran_out(tmp_path).best_under(
+        {"max_latency_ms": 1e6}, "embedding", "bert-tiny", batch_sizes=[16, 64, 128]
+    )
+    offered = [one for part in ("fits", "does_not_fit") for one in found[part]]
+    assert {one["batch_size"] for one in offered if one["hardware"] == "cuda"} == {1, 16, 32}
+    assert {one["batch_size"] for one in offered if one["hardware"] == "cpu"} >= {64, 128}
+
+
+def test_where_it_was_refused_other_models_say_nothing_of_it(tmp_path: Path) -> None:
+    peers = [
+        result(
+            model=f"peer-{n}", hardware=hardware, flops=1e6 * n, parameters=1000 * n,
+            latency_p50_ms=float(n),
+        )
+        for n in range(2, 8)
+        for hardware in ("cpu", "cuda")
+    ]  # fmt: skip
+    mine = result(flops=5e6, latency_p50_ms=5.0)
+    free = asked(selector(tmp_path, *peers, mine), 8)
+    assert free["all_scores"]["cuda"]["basis"] == "roofline"
+    refused = failed(status="unsupported", reason="operator")
+    barred = asked(selector(tmp_path, *peers, mine, refused), 8)
+    assert "operator at batch 1" in barred["all_scores"]["cuda"]["reason"]
+    # That int8 does not go through says nothing of fp32.
+    int8 = asked(selector(tmp_path, *peers, mine, {**refused, "precision": "int8"}), 8)
+    assert int8["all_scores"]["cuda"]["basis"] == "roofline"
