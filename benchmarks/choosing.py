@@ -182,7 +182,7 @@ def timed(database: Database) -> dict[str, float]:
     )
     selector = HardwareSelector(database.path)
     begun = time.perf_counter()
-    for model, batch in rows[:_WARMING]:  # the second reads everything
+    for model, batch in rows[:_WARMING]:  # one of them reads everything
         selector.select_hardware("vision", model, batch)
     first = time.perf_counter() - begun
     warm = []

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hardware_selector")
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
+#: Models that are read one by one before all are.
+_SINGLY = 8
 #: Models that an estimate may be from: the more, the longer it takes.
 _MOST_LIKE = 200
 
@@ -28,9 +30,10 @@ _MOST_LIKE = 200
 class Store:
     """A database or a lake's mirror, asked for what choosing needs.
 
-    The first model that is asked about is read alone, which is all that a command line wants.
-    Whoever asks about a second one will ask about more: everything is read then, once. Both give
-    the same.
+    The first few models that are asked about are read one by one, which is all that most people
+    want: tens of milliseconds each, of a hundred thousand results. Whoever asks about more, or
+    says so beforehand, has everything read once, which takes seconds, and each answer then
+    milliseconds. Both give the same.
     """
 
     def __init__(self, database: Database) -> None:
@@ -38,6 +41,7 @@ class Store:
         self._seen: Any = None
         self._kept: dict[Any, Any] = {}
         self._asked: set[tuple[str, ...]] = set()
+        self._every = False
         self._answering: ExitStack | None = None
 
     @contextmanager
@@ -60,7 +64,7 @@ class Store:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         """The cells of a model by its names, the same order every time."""
         self._asked.add(tuple(models))
-        if len(self._asked) > 1 and self._few():
+        if self._at_once():
             by_model = self._by_model()
             found = [cell for name in models for cell in by_model.get(name, ())]
             return sorted(found, key=lambda one: one.order)
@@ -79,7 +83,7 @@ class Store:
         names = self._like(place, known)
         if not names:
             return []
-        if len(self._asked) > 1 and self._few():
+        if self._at_once():
             by_model = self._by_model()
             found = [cell for name in names for cell in by_model.get(name, ())]
         else:
@@ -93,17 +97,45 @@ class Store:
 
         Where too few say that, it is about as many weights.
         """
-        there = [
-            (name, said)
-            for name, said in self.models().items()
-            if said["family"] == place.family and place.hardware in said["hardware"]
-        ]
+        there = self._by_place().get((place.family, place.hardware), {})
         for column, amount in (("flops", known.flops), ("parameters", known.parameters)):
-            told = [(said[column], name) for name, said in there if amount and said[column]]
-            apart = ((abs(math.log(one / amount)), name) for one, name in told if amount)
-            if len(told) >= FEWEST_FITTED:
-                return [name for _, name in nsmallest(_MOST_LIKE, apart)]
-        return [name for name, _ in there][:_MOST_LIKE]
+            told = there.get(column, ())
+            if amount and len(told) >= FEWEST_FITTED:
+                work = math.log(amount)
+                return [name for _, name in nsmallest(_MOST_LIKE, (
+                    (abs(one - work), name) for one, name in told
+                ))]  # fmt: skip
+        return [name for _, name in there.get("", ())][:_MOST_LIKE]
+
+    def _by_place(self) -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
+        """By family and platform the models with a result there, beside what is known of each.
+
+        Under flops and parameters stand the logarithms of those that say theirs.
+        """
+
+        def made() -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
+            found: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = {}
+            for name, said in self.models().items():
+                for hardware in said["hardware"]:
+                    there = found.setdefault((said["family"], hardware), {})
+                    there.setdefault("", []).append((0.0, name))
+                    for column in ("flops", "parameters"):
+                        if said[column]:
+                            known = (math.log(said[column]), name)
+                            there.setdefault(column, []).append(known)
+            return found
+
+        by_place: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = self._once(
+            "by place", made
+        )
+        return by_place
+
+    def expect_many(self) -> None:
+        """Many models will be asked about: what there is is best read at once."""
+        self._every = True
+
+    def _at_once(self) -> bool:
+        return (self._every or len(self._asked) > _SINGLY) and self._few()
 
     def _few(self) -> bool:
         """Whether all of it may be held in memory."""

@@ -177,6 +177,7 @@ class HardwareSelector:
                 available_hardware=available_hardware,
             )
 
+        self._store.expect_many()
         return selection_map(select, self.config["model_size_categories"], utc_now())
 
     def select_for_all_models(
@@ -254,6 +255,7 @@ class HardwareSelector:
     def _answers(
         self, wanted: Callable[[str, str | None], bool], **question: Any
     ) -> dict[str, dict[str, Any]]:
+        self._store.expect_many()
         return {
             name: self.select_hardware(
                 model_family=said["family"] or None, model_name=name, **question

@@ -25,6 +25,9 @@ class Nothing:
     def answering(self) -> Iterator[None]:
         yield
 
+    def expect_many(self) -> None:
+        """Nothing is read."""
+
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return []
 
