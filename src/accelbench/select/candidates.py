@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from accelbench.core.errors import UsageError
 from accelbench.core.words import HARDWARE
-from accelbench.select.evidence import Somewhere, is_on
+from accelbench.select.evidence import Attempt, is_on
 from accelbench.select.rules import DEPLOYMENTS
 
 #: Shown only where there is something to say of them, as in the matrix.
@@ -26,7 +26,7 @@ class Candidate:
     def name(self) -> str:
         return f"{self.platform}:{self.device}" if self.device else self.platform
 
-    def has(self, found: Somewhere) -> bool:
+    def has(self, found: Attempt) -> bool:
         """Whether a figure was measured there, or an attempt failed there."""
         return found.hardware == self.platform and is_on(found, self.device)
 

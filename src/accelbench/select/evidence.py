@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from accelbench.measure.launches import interval_of, typical
 
@@ -29,17 +29,46 @@ NEAR_BATCH = 4.0
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A figure: a model at a batch and shapes, at one place by one way.
+class Attempt:
+    """Something that was tried at one place.
 
     Attributes:
         row: what its launches have in common, by the store's column names.
+    """
+
+    row: Mapping[str, Any] = field(hash=False)
+
+    @cached_property
+    def hardware(self) -> str:
+        return str(self.row["hardware"])
+
+    @property
+    def device(self) -> str:
+        return str(self.row.get("device_name") or "")
+
+    @property
+    def precision(self) -> str:
+        return str(self.row.get("precision") or "")
+
+    @cached_property
+    def mode(self) -> str:
+        return str(self.row.get("mode") or "")
+
+    @cached_property
+    def batch(self) -> int:
+        return int(self.row.get("batch_size") or 1)
+
+
+@dataclass(frozen=True)
+class Cell(Attempt):
+    """A figure: a model at a batch and shapes, at one place by one way.
+
+    Attributes:
         latencies: milliseconds of a step, one a launch.
         rates: items a second, one a launch that says it.
         order: its number among all that was read, the same every time: of equals it decides.
     """
 
-    row: Mapping[str, Any] = field(hash=False)
     latencies: tuple[float, ...]
     rates: tuple[float, ...] = ()
     order: int = 0
@@ -62,26 +91,6 @@ class Cell:
     @cached_property
     def model(self) -> str:
         return str(self.row["model"])
-
-    @cached_property
-    def hardware(self) -> str:
-        return str(self.row["hardware"])
-
-    @property
-    def device(self) -> str:
-        return str(self.row.get("device_name") or "")
-
-    @property
-    def precision(self) -> str:
-        return str(self.row.get("precision") or "")
-
-    @cached_property
-    def mode(self) -> str:
-        return str(self.row.get("mode") or "")
-
-    @cached_property
-    def batch(self) -> int:
-        return int(self.row.get("batch_size") or 1)
 
     @cached_property
     def context(self) -> tuple[Any, ...]:
@@ -187,19 +196,8 @@ class Place:
         return sorted(found.values(), key=lambda cell: (cell.batch, cell.order))
 
 
-class Somewhere(Protocol):
-    """A figure, or a failure: it was at some place."""
-
-    @property
-    def row(self) -> Mapping[str, Any]: ...
-    @property
-    def hardware(self) -> str: ...
-    @property
-    def device(self) -> str: ...
-
-
-def is_on(found: Somewhere, device: str) -> bool:
-    """Whether a figure is of a device, by its name or by the kind of unit that it is."""
+def is_on(found: Attempt, device: str) -> bool:
+    """Whether it was tried on a device, by its name or by the kind of unit that it is."""
     unit = str(found.row.get("device") or "").rpartition(":")[2]
     return device in ("", found.device, unit)
 

@@ -6,13 +6,12 @@ or that time ran out, says nothing of what would happen elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Status
-from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell
+from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Attempt, Cell
 
 #: How it was tried; a failure that never came to a device says nothing of some of it.
 _WAY = ("hardware", "device_name", "runtime", "precision", "compiled", "options")
@@ -20,26 +19,8 @@ _WRONG_OUTPUTS = "wrong_outputs"
 
 
 @dataclass(frozen=True)
-class Failure:
-    """The newest attempt at something, which did not work.
-
-    Attributes:
-        row: what was tried, by the store's column names, with status, reason, moment and run_id.
-    """
-
-    row: Mapping[str, Any] = field(hash=False)
-
-    @property
-    def hardware(self) -> str:
-        return str(self.row["hardware"])
-
-    @property
-    def device(self) -> str:
-        return str(self.row.get("device_name") or "")
-
-    @property
-    def batch(self) -> int:
-        return int(self.row.get("batch_size") or 1)
+class Failure(Attempt):
+    """The newest attempt at something, which did not work: its status, reason, moment, run_id."""
 
     @property
     def reason(self) -> str:
