@@ -1,0 +1,27 @@
+"""What a rate counts: the word for it, and whether two rates count the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelbench.analysis.costs import items_of
+
+#: What is said of a rate whose source names no unit.
+ITEMS = "items"
+#: An item of the batch by any other name is the same item; a token or a second of sound is not.
+_OF_THE_BATCH = frozenset(
+    {ITEMS, "inferences", "images", "queries", "requests", "samples", "sequences"}
+)
+
+
+def unit_of(row: Mapping[str, Any]) -> str:
+    """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
+    said = row.get("throughput_unit")
+    # A cell has its rates apart from its row, and without a rate nobody says its unit.
+    return items_of({**row, "throughput": 1.0}) or ITEMS if said else ITEMS
+
+
+def counted(unit: str) -> str:
+    """The same word for units whose rates can be held together."""
+    return ITEMS if unit in _OF_THE_BATCH else unit
