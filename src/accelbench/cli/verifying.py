@@ -22,7 +22,7 @@ from accelbench.run import journey
 from accelbench.run.automatic import SIZES
 from accelbench.run.context import Settings
 from accelbench.run.journey import Found, Journey
-from accelbench.run.plan import Plan, Request, joined
+from accelbench.run.plan import Plan, Planned, Request, joined
 from accelbench.select.asking import shapes_named
 
 if TYPE_CHECKING:
@@ -176,8 +176,13 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
         except UsageError as error:
             cannot[str(error)] = None
             continue
-        able = [one for one in plan.cases if one.refusal is None]
+        able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]
         cannot |= {f"{one.refusal.message}.": None for one in plan.cases if one.refusal}
+        cannot |= {
+            f"{one.case.target.place} is emulated here, and its times are no device's.": None
+            for one in plan.cases
+            if _stands_in(one)
+        }
         if able:
             plans.setdefault(case.settings, []).append(Plan(tuple(able), plan.notes))
     for why in cannot:
@@ -200,3 +205,8 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
         for settings, several in plans.items()
     )
     return bool(measured(database, journeys))
+
+
+def _stands_in(planned: Planned) -> bool:
+    """Whether it would be measured on what is no device, and count for nothing."""
+    return planned.device is not None and planned.device.emulated

@@ -12,6 +12,7 @@ from typing import Any
 
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
+from accelbench.select.cases import case, installed
 from accelbench.select.choosing import Prices
 from accelbench.select.evidence import Cell
 from accelbench.select.front import (
@@ -23,10 +24,15 @@ from accelbench.select.front import (
     rate_in,
     unit_in,
 )
-from accelbench.select.limits import Limits, batches_named, kept, limits_named, spelled
+from accelbench.select.limits import Limits, batches_named, kept, limits_named
 from accelbench.select.options import Option, options
 from accelbench.select.room import counted_memory
-from accelbench.select.worth import case, first_batch, sizes_meant, worth_measuring
+from accelbench.select.worth import (
+    BATCHES,
+    first_batch,
+    sizes_meant,
+    worth_measuring,
+)
 
 __all__ = ["Limits", "limits_named", "under"]
 
@@ -41,6 +47,7 @@ class Search:
     candidates: Sequence[Candidate]
     batches: Sequence[int]
     rate: Rate
+    elsewhere: bool = False  # it was measured, though not on what is asked about
 
     @cached_property
     def fits(self) -> list[Option]:
@@ -89,12 +96,21 @@ def under(
     named = batches_named(batches)
     every = list(options(asked, own, candidates, named, prices))
     rate, counts = rate_in(every), unit_in(every)
-    judged = (replace(one, why=kept(one, limits, counts)) for one in every)
-    found = Search(asked, limits, _one_of_each(judged, rate), candidates, named, rate)
-    to_verify = worth_measuring(asked, limits, found.options, candidates, named, rate)
+
+    def judged(several: Iterable[Option]) -> list[Option]:
+        return _one_of_each((replace(one, why=kept(one, limits, counts)) for one in several), rate)
+
+    found = Search(asked, limits, judged(every), candidates, named, rate, bool(own))
+    perhaps = list(found.options)
+    if not found.fits and not named:
+        # Of what was measured nothing fits, and nobody said at which batches to look further.
+        perhaps = judged(options(asked, own, candidates, BATCHES, prices))
+    here = installed()
+    to_verify = worth_measuring(asked, limits, perhaps, candidates, named, rate, here)
 
     def told(one: Option) -> dict[str, Any]:
-        return one.told(case(asked, one)["command"])
+        words = case(asked, one, here)
+        return one.told(words["command"], words.get("unmeasurable"))
 
     return {
         "model": asked.model,
@@ -138,7 +154,9 @@ def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[s
     yield from _held_together(found)
     if found.options and found.unmeasured:
         yield f"Not measured: {', '.join(found.unmeasured)}."
-    for why in dict.fromkeys(one["why"] for one in to_verify if one["command"] is None):
+    # What was measured and fits would only be confirmed.
+    open_ones = to_verify[1:] if found.fits and found.fits[0].measured else to_verify
+    for why in dict.fromkeys(one["unmeasurable"] for one in open_ones if one["command"] is None):
         yield f"No command measures it: {why}."
 
 
@@ -148,6 +166,7 @@ def _question(found: Search) -> str:
     said = [f"at {sizes}"] if sizes else []
     said += [f"in {asked.precision}"] if asked.precision else []
     said += [f"in {asked.mode}"] if asked.mode != "inference" else []
+    said += [f"on {', '.join(one.name for one in found.candidates)}"] if found.elsewhere else []
     return " ".join([asked.model, *said])
 
 
@@ -174,18 +193,18 @@ def _best(found: Search, what: str) -> str:
 
 
 def _missed(found: Search) -> str:
-    """The limit that most miss, and who comes nearest to it."""
-    missed = [(why.limit, why.by, one, why) for one in found.misfits for why in one.why]
-    limits = [limit for limit, *_ in missed]
+    """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
+    missed = [(why, one) for one in found.misfits for why in one.why]
+    limits = [why.limit for why, _ in missed]
     most = min(found.limits.told, key=lambda name: -limits.count(name))
-    count = len({one.name for limit, _, one, _ in missed if limit == most})
-    _, _, one, why = min(
-        (m for m in missed if m[0] == most), key=lambda m: (m[1], merit(m[2], found.rate))
+    why, one = min(
+        ((why, one) for why, one in missed if why.limit == most),
+        key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], found.rate)),
     )
-    nearest = f"{one.hardware} {one.runtime} {one.precision} at batch {one.batch_size}"
     return (
-        f"of {len(found.options)} ways {count} are not known to keep {most}"
-        f" {spelled(found.limits.told[most])}; the nearest is {nearest}, {why.text}"
+        f"{most} is not known to be kept by {limits.count(most)} of {len(found.options)} ways;"
+        f" the nearest is {one.hardware} {one.runtime} {one.precision} at batch {one.batch_size}:"
+        f" {why.text}"
     )
 
 

@@ -54,14 +54,15 @@ def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
         memory = (one.memory.high,) if by_memory and one.memory else ()
         return (one.latency.high, -held(one), *memory)
 
-    def beaten(one: Option) -> bool:
-        mine = figures(one)
+    every = [figures(one) for one in options]
+
+    def beaten(mine: tuple[float, ...]) -> bool:
         return any(
             all(a <= b for a, b in zip(theirs, mine, strict=True)) and theirs != mine
-            for theirs in map(figures, options)
+            for theirs in every
         )
 
-    found = [one for one in options if not beaten(one)]
+    found = [one for one, mine in zip(options, every, strict=True) if not beaten(mine)]
     return sorted(found, key=lambda one: (one.latency.high, merit(one, held)))
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 #: How a reason ends that is a gap, which measuring may fill.
 UNMEASURED = "was not measured"
 _NO_PRICE = "no price is known"
+#: Tensors are indexed by signed 32 or 64 bits.
+_LARGEST = 2**31 - 1
+#: What was given is repeated as far as one line has room for it.
+_SHORT = 40
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,11 @@ class Limits:
             value = getattr(self, one.name)
             if value is not None:
                 # Plain numbers, so that an answer can be written whatever they came from.
-                plain = value if type(value) is int else _amount(one.name, value)
-                object.__setattr__(self, one.name, plain)
-                if not plain > 0:
-                    raise UsageError(
-                        f"A limit of {spelled(plain)} for {one.name} leaves nothing.",
-                        "A limit is above 0.",
-                    )
+                number = _amount(one.name, value)
+                object.__setattr__(self, one.name, value if type(value) is int else number)
+                if number <= 0:
+                    said = f"A limit of {spelled(number)} for {one.name} leaves nothing."
+                    raise UsageError(said, "A limit is above 0.")
 
     @property
     def told(self) -> dict[str, float]:
@@ -63,7 +65,7 @@ class Reason:
     """Why an option is not known to keep a limit.
 
     Attributes:
-        by: how many times over the limit it is.
+        by: how many times over the limit its middle is.
         open: it may keep it, for all that is known.
     """
 
@@ -82,7 +84,7 @@ def limits_named(given: Mapping[str, float | None]) -> Limits:
     known = [one.name for one in fields(Limits)]
     if not isinstance(given, Mapping):
         raise UsageError(
-            f"Limits are named, and {given!r} names none.", f"Limits: {', '.join(known)}."
+            f"Limits are named, and {_shortly(given)} names none.", f"Limits: {', '.join(known)}."
         )
     for name in given:
         if name not in known:
@@ -97,7 +99,9 @@ def batches_named(given: Iterable[int]) -> tuple[int, ...]:
         UsageError: one of them is no whole number of items, or they are no list.
     """
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise UsageError(f"{given!r} is no list of batch sizes.", "Use a list, such as [1, 8].")
+        raise UsageError(
+            f"{_shortly(given)} is no list of batch sizes.", "Use a list, such as [1, 8]."
+        )
     return tuple(sorted({_batch(one) for one in given}))
 
 
@@ -142,65 +146,62 @@ def _most(
         text = _NO_PRICE if word == "cost" else f"its {word.split()[-1]} {UNMEASURED}"
         yield Reason(name, text, open=True)
     elif known.high > limit:
-        yield _missed(
-            name,
-            word,
-            unit,
-            f"is above {spelled(limit)}",
-            known.high / limit,
-            known,
-            known.high,
-            known.low,
-            known.low <= limit,
-        )
+        said = f"is above {spelled(limit)}"
+        text = _missed(word, unit, said, known.high, known.low, is_open=known.low <= limit)
+        yield Reason(name, text, known.middle / limit, known.low <= limit)
 
 
 def _least(one: Option, limit: float | None) -> Iterator[Reason]:
     rate = one.rate
     if limit is not None and rate.low < limit:
         said = f"is below {spelled(limit)}"
-        yield _missed(
-            "min_throughput",
-            "",
-            f"{one.unit}/s",
-            said,
-            limit / rate.low,
-            rate,
-            rate.low,
-            rate.high,
-            rate.high >= limit,
-        )
+        text = _missed("", f"{one.unit}/s", said, rate.low, rate.high, is_open=rate.high >= limit)
+        yield Reason("min_throughput", text, limit / rate.middle, rate.high >= limit)
 
 
-def _missed(
-    name: str, word: str, unit: str, limit: str, by: float, known: Span, worst: float, best: float,
-    is_open: bool,
-) -> Reason:  # fmt: skip
+def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_open: bool) -> str:
     """In words: by the figure; by an estimate's dear end, or even by its other one."""
-    end, value = ("", worst) if known.low == known.high else ("at worst", worst)
-    if end and not is_open:
-        end, value = "at best", best
-    amount = f"{value:.4g} {unit}".rstrip()
+    measured = worst == best
+    end = "" if measured else "at worst" if is_open else "at best"
+    amount = f"{worst if is_open else best:.4g} {unit}".rstrip()
     text = " ".join(part for part in (word, end, amount, limit) if part)
-    return Reason(name, f"{text}, and it {UNMEASURED}" if is_open else text, by, is_open)
+    return f"{text}, and it {UNMEASURED}" if is_open else text
 
 
 def _amount(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UsageError(
-            f"A limit is a number, and {name} is {value!r}.", "Leave out what is none."
+            f"A limit is a number, and {name} is {_shortly(value)}.", "Leave out what is none."
         )
-    if not math.isfinite(value):
+    number = _finite(value)
+    if number is None:
         raise UsageError(
-            f"A limit is a number, and {name} is {float(value)}.", "Leave out what has no limit."
+            f"{name} is {_shortly(value)}, which limits nothing.", "Leave out what has no limit."
         )
-    return float(value)
+    return number
+
+
+def _finite(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _batch(value: Any) -> int:
-    whole = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-    if not whole or value != int(value):
-        raise UsageError(f"A batch size is a whole number, and {value!r} is none.")
-    if value < 1:
-        raise UsageError(f"A batch of {int(value)} holds no item.", "Use 1 or more.")
-    return int(value)
+    number = None if isinstance(value, bool) or not isinstance(value, Real) else _finite(value)
+    if number is None or number != int(number):
+        raise UsageError(f"A batch size is a whole number, and {_shortly(value)} is none.")
+    if not 1 <= number <= _LARGEST:
+        holds = "holds no item" if number < 1 else "is more than an engine can count"
+        raise UsageError(f"A batch of {int(number)} {holds}.", f"Use 1 to {_LARGEST}.")
+    return int(number)
+
+
+def _shortly(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # more digits than Python spells
+        return "a number without end"
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"

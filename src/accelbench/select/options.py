@@ -18,7 +18,7 @@ from accelbench.select.figures import MEASURED, Figure, Question, figure
 from accelbench.select.limits import Reason
 from accelbench.select.room import by_batches, counted_memory
 from accelbench.select.spans import Span
-from accelbench.select.units import unit_of
+from accelbench.select.units import ITEMS, counted, unit_of
 
 ESTIMATED = "estimated"
 #: Other batches of the same way are all that an option is estimated from.
@@ -74,8 +74,8 @@ class Option:
     @cached_property
     def settings(self) -> dict[str, Any]:
         said = self.row.get("options") or {}
-        found: dict[str, Any] = json.loads(said) if isinstance(said, str) else dict(said)
-        return found
+        found = json.loads(said) if isinstance(said, str) else said
+        return dict(found) if isinstance(found, Mapping) else {}
 
     @property
     def name(self) -> tuple[Any, ...]:
@@ -89,8 +89,13 @@ class Option:
         """Items of the batch a second, by the slow end of a step's time."""
         return 1e3 * self.batch_size / self.latency.high
 
-    def told(self, command: str | None) -> dict[str, Any]:
-        """As the answer has it."""
+    def told(self, command: str | None, unmeasurable: str | None = None) -> dict[str, Any]:
+        """As the answer has it.
+
+        Args:
+            command: that measures it.
+            unmeasurable: why there is none.
+        """
         found: dict[str, Any] = {
             "hardware": self.hardware,
             "device": self.device,
@@ -113,6 +118,8 @@ class Option:
             "measured_at": self.row.get("moment") if self.measured else None,
             "command": command,
         }
+        if unmeasurable:
+            found["unmeasurable"] = unmeasurable
         return {**found, "why": [one.text for one in self.why]} if self.why else found
 
 
@@ -152,23 +159,38 @@ def _option(
 ) -> Option:
     row = found.cell.row
     memory, basis = _memory(asked, batch, found, way)
+    unit = unit_of(row)
     latency, rate = _exact(found.latency), _exact(found.throughput)
     if not found.measured:
         latency = Span(found.latency, found.low, found.high)
-        slower, faster = found.latency / found.high, found.latency / found.low
-        rate = Span(found.throughput, found.throughput * slower, found.throughput * faster)
+        rate = _estimated_rate(latency, batch, found, unit)
     return Option(
         hardware=name,
         batch_size=batch,
         basis=found.basis,
         latency=latency,
         rate=rate,
-        unit=unit_of(row),
+        unit=unit,
         memory=memory,
         memory_basis=basis,
         cost=_cost(row, rate, prices),
         error=_error([found.cell] if found.measured else way),
         row=row,
+    )
+
+
+def _estimated_rate(latency: Span, batch: int, found: Figure, unit: str) -> Span:
+    """Of what is not an item of the batch an item holds as much as at the batch that was measured.
+
+    A time says how many requests there are in a second, and not how many tokens.
+    """
+    cell = found.cell
+    middle = found.throughput
+    if counted(unit) != ITEMS:
+        each = cell.throughput * cell.latency / cell.batch
+        middle = each * batch / latency.middle
+    return Span(
+        middle, middle * latency.middle / latency.high, middle * latency.middle / latency.low
     )
 
 
