@@ -89,7 +89,29 @@ def test_the_front_says_what_it_is_by(tmp_path: Path, recommend: Command) -> Non
     assert "beats it in latency and throughput." in out
 
 
+def test_a_memory_that_is_only_estimated_is_to_be_measured(
+    tmp_path: Path, recommend: Command
+) -> None:
+    store(tmp_path / DB, {"memory_peak_mb": None})
+    words = ("bert-tiny", "--hardware", "cpu")
+    _, out, _ = recommend(*words, "--memory-mb", "500")
+    assert "To measure: accelbench run bert-tiny" in out
+    _, out, _ = recommend(*words, "--max-latency-ms", "500")
+    assert "To measure" not in out
+
+
 # -- measured by --verify
+
+
+def test_where_nothing_would_change_the_answer_it_says_so(
+    tmp_path: Path, recommend: Command, planned: list[Any]
+) -> None:
+    store(tmp_path / DB, {})
+    code, _, err = recommend(
+        "bert-tiny", "--hardware", "cpu", "--max-latency-ms", "0.01", "--verify"
+    )
+    assert (code, planned) == (1, [])
+    assert "no case would change the answer" in err
 
 
 def test_every_setting_of_the_option_is_measured(

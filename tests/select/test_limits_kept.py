@@ -137,6 +137,13 @@ def test_the_reference_does_not_differ_from_itself(tmp_path: Path) -> None:
     assert ask(chosen, 2, max_error=1e-9)["best"]["error"] == 0.0
 
 
+def test_large_figures_are_written_out(tmp_path: Path) -> None:
+    one = result(batch_size=256, latency_p50_ms=20.0, memory_peak_mb=123_456.0)
+    answer = ask(selector(tmp_path, one), memory_mb=98_765)
+    assert answer["does_not_fit"][0]["why"] == ["memory 123,456 MB is above 98765"]
+    assert "12,800 items/s" in ask(selector(tmp_path, one))["explanation"]
+
+
 def test_nothing_fits_names_the_limit_and_who_is_nearest(tmp_path: Path) -> None:
     said = ask(between(tmp_path), max_latency_ms=9.0)["explanation"]
     assert "max_latency_ms is not known to be kept by 2 of 2 ways" in said
@@ -169,6 +176,15 @@ def test_memory_is_counted_at_the_sizes_that_figures_are_of(tmp_path: Path) -> N
     assert memory(512) > 2 * memory(64)
     unasked = selector(tmp_path, result(sequence_length=512, memory_peak_mb=None, batch_size=64))
     assert ask(unasked, memory_mb=9e9)["best"]["memory_mb"] == memory(512)
+
+
+def test_memory_is_counted_with_the_settings_of_training(tmp_path: Path) -> None:
+    def memory(**settings: Any) -> Any:
+        one = result(mode="training", memory_peak_mb=None, batch_size=64, options=settings)
+        found = selector(tmp_path, one).best_under({}, model_name="bert-tiny", mode="training")
+        return found["best"]["memory_mb"]
+
+    assert memory(optimizer="sgd") < memory()
 
 
 def test_the_largest_batch_is_of_the_sizes_asked(tmp_path: Path) -> None:

@@ -188,6 +188,7 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
     for why in cannot:
         sys.stderr.write(f"accelbench: not measured here: {why}\n")
     if not cases:
+        sys.stderr.write("accelbench: nothing is measured: no case would change the answer.\n")
         return False
     if not plans:
         raise SurroundingsError(

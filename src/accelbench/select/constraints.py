@@ -24,7 +24,7 @@ from accelbench.select.front import (
     rate_in,
     unit_in,
 )
-from accelbench.select.limits import Limits, batches_named, kept, limits_named
+from accelbench.select.limits import Limits, batches_named, kept, limits_named, rounded
 from accelbench.select.options import Option, options
 from accelbench.select.room import counted_memory
 from accelbench.select.worth import (
@@ -172,18 +172,22 @@ def _question(found: Search) -> str:
 
 def _too_large(found: Search) -> Iterator[str]:
     asked, precision = found.asked, found.asked.precision or "fp32"
-    if first_batch(asked, found.limits, precision, found.batches) is None:
-        least = min(found.batches, default=1)
-        memory = counted_memory(asked, least, precision, sizes_meant(asked))
-        yield f"Batch {least} in {precision} is estimated to take {memory:.4g} MB."
+    least = min(found.batches, default=1)
+    memory = counted_memory(asked, least, precision, sizes_meant(asked))
+    none_fits = first_batch(asked, found.limits, precision, found.batches) is None
+    if none_fits and memory is not None:
+        yield f"Batch {least} in {precision} is estimated to take {rounded(memory)} MB."
 
 
 def _best(found: Search, what: str) -> str:
     one = found.fits[0]
-    step, rate = f"{one.latency.middle:.4g} ms a step", f"{one.rate.middle:.4g} {one.unit}/s"
+    step, rate = (
+        f"{rounded(one.latency.middle)} ms a step",
+        f"{rounded(one.rate.middle)} {one.unit}/s",
+    )
     if not one.measured:
-        step += f" (at worst {one.latency.high:.4g})"
-    memory = f", {one.memory.middle:.4g} MB ({one.memory_basis})" if one.memory else ""
+        step += f" (at worst {rounded(one.latency.high)})"
+    memory = f", {rounded(one.memory.middle)} MB ({one.memory_basis})" if one.memory else ""
     settings = ", ".join(f"{name}={value}" for name, value in sorted(one.settings.items()))
     where = " · ".join(part for part in (one.device, one.runtime, one.precision, settings) if part)
     return (

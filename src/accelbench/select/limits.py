@@ -27,6 +27,8 @@ _NO_PRICE = "no price is known"
 _LARGEST = 2**31 - 1
 #: What was given is repeated as far as one line has room for it.
 _SHORT = 40
+#: From here on a figure's digits are all before the point.
+_LONG = 1e4
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,11 @@ def spelled(value: float) -> str:
     return f"{value:.10g}"
 
 
+def rounded(value: float) -> str:
+    """A figure in four digits, and never with an exponent for its being large."""
+    return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
+
+
 def kept(one: Option, limits: Limits, counts: str) -> tuple[Reason, ...]:
     """Every limit that an option is not known to keep.
 
@@ -163,7 +170,7 @@ def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_o
     """In words: by the figure; by an estimate's dear end, or even by its other one."""
     measured = worst == best
     end = "" if measured else "at worst" if is_open else "at best"
-    amount = f"{worst if is_open else best:.4g} {unit}".rstrip()
+    amount = f"{rounded(worst if is_open else best)} {unit}".rstrip()
     text = " ".join(part for part in (word, end, amount, limit) if part)
     return f"{text}, and it {UNMEASURED}" if is_open else text
 

@@ -73,9 +73,7 @@ class Option:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        said = self.row.get("options") or {}
-        found = json.loads(said) if isinstance(said, str) else said
-        return dict(found) if isinstance(found, Mapping) else {}
+        return settings_of(self.row)
 
     @property
     def name(self) -> tuple[Any, ...]:
@@ -121,6 +119,13 @@ class Option:
         if unmeasurable:
             found["unmeasurable"] = unmeasurable
         return {**found, "why": [one.text for one in self.why]} if self.why else found
+
+
+def settings_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What was set on purpose; nothing where its source says nothing of it."""
+    said = row.get("options") or {}
+    found = json.loads(said) if isinstance(said, str) else said
+    return dict(found) if isinstance(found, Mapping) else {}
 
 
 def options(
@@ -205,10 +210,10 @@ def _memory(
     measured = cell.row.get("memory_peak_mb") if found.measured else None
     if measured is not None:
         return Span.exact(measured), MEASURED
-    sizes = {**asked.shapes, **sizes_of(cell)}
+    sizes, settings = {**asked.shapes, **sizes_of(cell)}, settings_of(cell.row)
 
     def count(batch: int) -> float | None:
-        return counted_memory(asked, batch, cell.precision, sizes)
+        return counted_memory(asked, batch, cell.precision, sizes, settings)
 
     known = by_batches(batch, way, count) or Span.exact(count(batch))
     return known, None if known is None else ESTIMATED

@@ -111,9 +111,12 @@ def _way(one: Option) -> str:
 
 
 def _is_known(case: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether what is worth measuring was measured, and would only be confirmed."""
+    """Whether what is worth measuring was measured and fits, and would only be confirmed."""
     same = ("hardware", "device", "runtime", "precision", "batch_size", "options")
+    by_memory = "memory_mb" in found["limits"]
     return any(
-        one["basis"] == "measured" and not one.get("why") and all(one[n] == case[n] for n in same)
-        for one in (*found["fits"], *found["does_not_fit"])
+        one["basis"] == "measured"
+        and not (by_memory and one["memory_basis"] != "measured")
+        and all(one[name] == case[name] for name in same)
+        for one in found["fits"]
     )
