@@ -102,6 +102,18 @@ def test_what_may_fit_for_all_that_is_known_is_worth_measuring(tmp_path: Path) -
     assert under(chosen, (2,), max_latency_ms=5)["to_verify"] == []
 
 
+def test_what_may_do_more_than_the_best_is_worth_measuring(tmp_path: Path) -> None:
+    chosen = selector(
+        tmp_path,
+        result(batch_size=8, latency_p50_ms=10.0),
+        result(batch_size=32, latency_p50_ms=20.0),
+    )
+    # At 16 a step takes 14 ms, at worst 20, and does more than at 8.
+    answer = under(chosen, (4, 16), max_latency_ms=15)
+    assert answer["best"]["batch_size"] == 8
+    assert [case["batch_size"] for case in answer["to_verify"]] == [8, 16]
+
+
 def test_where_nothing_fits_and_no_batch_is_named_others_are_looked_at(tmp_path: Path) -> None:
     chosen = selector(tmp_path, result(batch_size=8, latency_p50_ms=80.0))
     answer = under(chosen, max_latency_ms=50)

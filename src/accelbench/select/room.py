@@ -52,7 +52,11 @@ def by_batches(batch: int, way: Sequence[Cell], count: Counted) -> Span | None:
     A larger batch takes no less, and mostly no more an item: both bound it. Between the ends it
     grows as between the two nearest batches, else as the catalogue counts.
     """
-    known = {cell.batch: float(m) for cell in way if (m := cell.row.get("memory_peak_mb"))}
+    known: dict[int, float] = {}
+    for cell in way:  # of several that are called alike the one that took most
+        took = float(cell.row.get("memory_peak_mb") or 0.0)
+        known[cell.batch] = max(took, known.get(cell.batch, took))
+    known = {one: took for one, took in known.items() if took}
     if not known:
         return None
     if batch in known:
