@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.core.errors import UsageError
-from accelbench.select.constraints import Option, pareto
+from accelbench.select.front import pareto
+from accelbench.select.options import Option
+from accelbench.select.spans import Span
 
 
 def grid(folder: Path, **more: Any) -> Any:
@@ -134,9 +136,10 @@ def test_a_slip_is_refused(tmp_path: Path, limits: dict[str, float], said: str) 
 
 
 def option(latency: float, throughput: float, memory: float | None) -> Option:
+    exact = Span.exact
     return Option(
-        "cuda", None, "pytorch", "fp32", 1, "measured", latency, throughput, throughput, memory,
-        None, None, None, None, None, "",
+        "cuda", 1, "measured", Span(latency, latency, latency),
+        Span(throughput, throughput, throughput), memory=exact(memory),
     )  # fmt: skip
 
 
@@ -150,11 +153,14 @@ options = st.lists(
 def test_nothing_beats_what_is_on_the_front_and_something_there_beats_the_rest(
     found: list[Option],
 ) -> None:
+    def memory(one: Option) -> float:
+        return one.memory.high if one.memory else 0.0
+
     def beats(one: Option, other: Option) -> bool:
         no_worse = (
-            one.latency_ms <= other.latency_ms
-            and one.throughput >= other.throughput
-            and (one.memory_mb or 0) <= (other.memory_mb or 0)
+            one.latency.high <= other.latency.high
+            and one.rate.low >= other.rate.low
+            and memory(one) <= memory(other)
         )
         return no_worse and one != other
 

@@ -35,7 +35,7 @@ def test_tokens_stay_tokens_at_other_batches(tmp_path: Path) -> None:
         said = answer["all_scores"]["cpu"]["predictions"]
         assert said["latency"] == pytest.approx(latency)
         assert said["throughput"] == pytest.approx(rate)
-        assert said["throughput_unit"] == "tokens/s"
+        assert said["throughput_unit"] == "tokens"
         assert f"{rate:.4g} tokens/s" in answer["explanation"]
         assert "items/s" not in answer["explanation"]
 
@@ -61,7 +61,7 @@ def test_tokens_and_items_are_not_held_together(tmp_path: Path) -> None:
     )
     assert answer["primary_recommendation"] == "cuda"  # which is faster, though 100 > 11.1
     assert "throughput" not in answer["weights"]
-    assert answer["weights_left_out"]["throughput"] == "in requests/s here and in tokens/s there"
+    assert answer["weights_left_out"]["throughput"] == "of requests here and of tokens there"
 
 
 def test_images_and_items_of_a_batch_are_the_same(tmp_path: Path) -> None:

@@ -5,32 +5,45 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.find import find
 from accelbench.cli.measuring import measured
+from accelbench.core.case import runtimes_own
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.precision import parse_precision
+from accelbench.core.protocols import Device
 from accelbench.core.words import Mode
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run import journey
 from accelbench.run.automatic import SIZES
 from accelbench.run.context import Settings
-from accelbench.run.journey import Journey
-from accelbench.run.plan import Plan, Request, joined
+from accelbench.run.journey import Found, Journey
+from accelbench.run.plan import Plan, Planned, Request, joined
+from accelbench.select.asking import shapes_named
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 Words = Mapping[str, Any]
+#: Options that are asked of every engine, in either mode.
+_OF_ALL = ("compile", "threads")
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is worth measuring, in the words of an answer."""
+    """What is worth measuring, in the words of an answer.
+
+    Attributes:
+        device: by its name, where it is of one.
+        exact: only this engine will do; else the platform's own, where this one is not here.
+        options: what was set on purpose.
+        weights: random, hub, or a folder.
+        data: a folder of real inputs.
+    """
 
     model: str
     hardware: str
@@ -40,26 +53,59 @@ class Case:
     mode: str
     shapes: Words = field(default_factory=dict)
     launches: int = 1
+    device: str | None = None
+    exact: bool = False
+    options: Words = field(default_factory=dict)
+    weights: str = "random"
+    data: str | None = None
 
-    def request(self, installed: Iterable[str]) -> Request:
+    def request(self, found: Found, installed: Iterable[str]) -> Request:
         """As plans are made of it.
 
         Raises:
-            UsageError: The model is no catalogue's, or the precision is nobody's here.
+            UsageError: The model is no catalogue's, the precision is nobody's here, or the engine
+                is not here and no other will do.
         """
+        named = self.runtime in set(installed)
+        if self.exact and self.runtime and not named:
+            raise UsageError(f"The engine {self.runtime} is not here.")
         sizes: dict[str, Any] = {
             name: (self.shapes[column],) for name, column in SIZES.items() if self._has(column)
         }
+        own = runtimes_own(self.options)
+        trains = {n: v for n, v in self.options.items() if n not in (*own, *_OF_ALL)}
         return Request(
             models=(find(self.model),),
-            hardware=(self.hardware.lower(),),
+            hardware=(self._place(found),),
             # What was imported may be of an engine that nobody has here.
-            runtimes=(self.runtime,) if self.runtime in set(installed) else (),
+            runtimes=(str(self.runtime),) if named else (),
             batch_sizes=(self.batch_size,),
             precisions=(parse_precision(self.precision),),
             modes=(Mode(self.mode),),
+            options={name: self.options[name] for name in _OF_ALL if name in self.options},
+            training_options=trains,
+            runtime_options={str(self.runtime): own} if named and own else {},
             **sizes,
         )
+
+    @property
+    def settings(self) -> Settings:
+        """Of a run, whatever its id."""
+        threads = self.options.get("threads")
+        return Settings(
+            "", launches=self.launches, weights=self.weights, data=self.data, threads=threads
+        )
+
+    def _place(self, found: Found) -> str:
+        """The platform, and of several devices which: a name would make another series of it."""
+        platform, _, word = self.hardware.partition(":")
+        meant = (self.device or word).lower()
+        devices = [one for one in found.get(platform.lower(), ()) if isinstance(one, Device)]
+        for number, one in enumerate(devices):
+            if meant in (one.name.lower(), one.unit, str(one.ordinal)):
+                first = not number or not meant
+                return platform.lower() if first else f"{platform}:{one.unit or one.ordinal}"
+        return f"{platform}:{meant}".lower() if meant else platform.lower()
 
     def _has(self, column: str) -> bool:
         generating = column in ("prompt_tokens", "new_tokens") and self.mode == Mode.TRAINING
@@ -76,14 +122,25 @@ def measured_again(database: Database, answers: Sequence[Words]) -> bool:
 
 
 def measured_options(database: Database, found: Sequence[Words], shapes: Words) -> bool:
-    """Measure what searches under limits think worth it."""
-    names = ("model", "hardware", "runtime", "precision", "batch_size", "mode")
-    cases = [
-        Case(**{name: words[name] for name in names}, shapes=shapes)
-        for one in found
-        for words in one["to_verify"]
-    ]
-    return _measure(database, cases)
+    """Measure what searches under limits think worth it.
+
+    Args:
+        database: Where it is stored.
+        found: Their answers.
+        shapes: Sizes that were asked for, by any of their names.
+    """
+    asked = shapes_named(shapes)
+    return _measure(database, [_case(words, asked) for one in found for words in one["to_verify"]])
+
+
+def _case(words: Words, asked: Words) -> Case:
+    names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
+    more = ("options", "weights", "data")
+    return Case(
+        **{name: words[name] for name in (*names, *more)},
+        shapes={**asked, **words["shapes"]},
+        exact=True,
+    )
 
 
 def _named_by(answer: Words) -> Iterable[Case]:
@@ -111,21 +168,27 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
         SurroundingsError: It can run none of them.
     """
     found, runtimes = detect_all(), journey.installed_runtimes()
-    plans: dict[int, list[Plan]] = {}
+    plans: dict[Settings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
         try:
-            plan = journey.plan_for(case.request(runtimes), found, runtimes)
+            plan = journey.plan_for(case.request(found, runtimes), found, runtimes)
         except UsageError as error:
             cannot[str(error)] = None
             continue
-        able = [one for one in plan.cases if one.refusal is None]
+        able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]
         cannot |= {f"{one.refusal.message}.": None for one in plan.cases if one.refusal}
+        cannot |= {
+            f"{one.case.target.place} is emulated here, and its times are no device's.": None
+            for one in plan.cases
+            if _stands_in(one)
+        }
         if able:
-            plans.setdefault(case.launches, []).append(Plan(tuple(able), plan.notes))
+            plans.setdefault(case.settings, []).append(Plan(tuple(able), plan.notes))
     for why in cannot:
         sys.stderr.write(f"accelbench: not measured here: {why}\n")
     if not cases:
+        sys.stderr.write("accelbench: nothing is measured: no case would change the answer.\n")
         return False
     if not plans:
         raise SurroundingsError(
@@ -136,10 +199,15 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
     journeys = (
         Journey(
             joined(several),
-            Settings(run_id=new_run_id(), launches=launches),
+            replace(settings, run_id=new_run_id()),
             runtimes,
             {"command": command, "label": "recommend --verify"},
         )
-        for launches, several in plans.items()
+        for settings, several in plans.items()
     )
     return bool(measured(database, journeys))
+
+
+def _stands_in(planned: Planned) -> bool:
+    """Whether it would be measured on what is no device, and count for nothing."""
+    return planned.device is not None and planned.device.emulated

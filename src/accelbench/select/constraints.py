@@ -1,98 +1,75 @@
-"""The best batch size and precision under limits, of everything known of a model. Pure.
+"""The best batch size and precision under limits, of everything known of a model.
 
 What is not known does not fit: a limit that nobody can show to be kept is not kept.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from accelbench.catalog.memory import memory_estimate_bytes
-from accelbench.core.case import Shapes
-from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.core.words import MIB
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
+from accelbench.select.cases import case, installed
 from accelbench.select.choosing import Prices
-from accelbench.select.evidence import Cell, Known
-from accelbench.select.failures import Failure
-from accelbench.select.figures import MEASURED, Figure, Question, figure
+from accelbench.select.front import (
+    Rate,
+    are_mixed,
+    compares_memory,
+    merit,
+    pareto,
+    rate_in,
+    unit_in,
+)
+from accelbench.select.limits import Limits, batches_named, kept, limits_named, rounded
+from accelbench.select.options import Option, options
 from accelbench.select.own import Own
-from accelbench.select.words import command
+from accelbench.select.room import counted_memory
+from accelbench.select.worth import (
+    BATCHES,
+    first_batch,
+    sizes_meant,
+    worth_measuring,
+)
 
-#: Tried where nothing was measured: as far as memory is estimated to allow.
-BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
-_ESTIMATED = "estimated"
-#: Other batches of the same way are all that an option is estimated from.
-_NOTHING = Known()
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What an answer may not exceed, or fall below; None is no limit."""
-
-    memory_mb: float | None = None
-    max_latency_ms: float | None = None
-    min_throughput: float | None = None
-    max_error: float | None = None
-    max_cost: float | None = None
-    max_power: float | None = None
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is not None and not value > 0:
-                raise UsageError(f"A limit of {value:g} for {one.name} leaves nothing.")
-
-
-def limits_named(given: Mapping[str, float | None]) -> Limits:
-    """Limits from their names.
-
-    Raises:
-        UsageError: there is no such limit.
-    """
-    known = [one.name for one in fields(Limits)]
-    for name in given:
-        if name not in known:
-            raise UsageError(f"There is no limit {name!r}.", f"Limits: {', '.join(known)}.")
-    return Limits(**given)
+__all__ = ["Limits", "limits_named", "under"]
 
 
 @dataclass(frozen=True)
-class Option:
-    """A way, a batch and a precision with its figures; `why` says what speaks against it."""
+class Search:
+    """Everything that was looked at, and what of it keeps to the limits."""
 
-    hardware: str
-    device: str | None
-    runtime: str
-    precision: str
-    batch_size: int
-    basis: str
-    latency_ms: float
-    throughput: float
-    throughput_low: float  # at the slow end of an estimate's bounds
-    memory_mb: float | None
-    memory_basis: str | None
-    error: float | None
-    power_watts: float | None
-    cost_per_million: float | None
-    measured_at: str | None
-    command: str
-    why: tuple[str, ...] = ()
+    asked: Asked
+    limits: Limits
+    options: Sequence[Option]
+    candidates: Sequence[Candidate]
+    batches: Sequence[int]
+    rate: Rate
+    elsewhere: bool = False  # it was measured, though not on what is asked about
 
-    @property
-    def measured(self) -> bool:
-        return self.basis == MEASURED
+    @cached_property
+    def fits(self) -> list[Option]:
+        """What keeps all of them, the best first."""
+        return self._in_order(one for one in self.options if not one.why)
 
-    def told(self) -> dict[str, Any]:
-        """As the answer has it."""
-        found = asdict(self)
-        if not found.pop("why"):
-            return found
-        return {**found, "why": list(self.why)}
+    @cached_property
+    def misfits(self) -> list[Option]:
+        return self._in_order(one for one in self.options if one.why)
+
+    @cached_property
+    def front(self) -> list[Option]:
+        return pareto(self.fits, self.rate)
+
+    @cached_property
+    def unmeasured(self) -> list[str]:
+        """Of what was asked about, that without any figure."""
+        known = {one.hardware for one in self.options}
+        return [one.name for one in self.candidates if one.name not in known]
+
+    def _in_order(self, found: Iterable[Option]) -> list[Option]:
+        return sorted(found, key=lambda one: merit(one, self.rate))
 
 
 def under(
@@ -108,214 +85,147 @@ def under(
     Args:
         asked: the question; its batch is none of it.
         limits: what has to be kept.
-        own: cells of the model in one context.
+        own: what is known of the model, in one context.
         candidates: the hardware that counts.
         batches: batch sizes that are estimated where they were not measured.
         prices: dollars per million of a result.
+
+    Raises:
+        UsageError: a batch size is none.
     """
-    options = [
-        _judged(one, limits)
-        for one in _options(asked, own, candidates, sorted(set(batches)), prices)
-    ]
-    fits = sorted((one for one in options if not one.why), key=_merit)
-    best = fits[0] if fits else None
+    named = batches_named(batches)
+    every = list(options(asked, own, candidates, named, prices))
+    rate, counts = rate_in(every), unit_in(every)
+
+    def judged(several: Iterable[Option]) -> list[Option]:
+        return _one_of_each((replace(one, why=kept(one, limits, counts)) for one in several), rate)
+
+    found = Search(asked, limits, judged(every), candidates, named, rate, bool(own.cells))
+    perhaps = list(found.options)
+    if not found.fits and not named:
+        # Of what was measured nothing fits, and nobody said at which batches to look further.
+        perhaps = judged(options(asked, own, candidates, BATCHES, prices))
+    here = installed()
+    to_verify = worth_measuring(asked, limits, perhaps, candidates, named, rate, here)
+
+    def told(one: Option) -> dict[str, Any]:
+        words = case(asked, one, here)
+        return one.told(words["command"], words.get("unmeasurable"))
+
     return {
         "model": asked.model,
         "mode": asked.mode,
-        "limits": {name: value for name, value in asdict(limits).items() if value is not None},
-        "best": best.told() if best else None,
-        "fits": [one.told() for one in fits],
-        "does_not_fit": [one.told() for one in sorted(options, key=_merit) if one.why],
-        "pareto": [one.told() for one in pareto(fits)],
-        "to_verify": to_verify(asked, limits, options, candidates),
-        "explanation": _explained(asked, limits, best, options),
+        "limits": limits.told,
+        "best": told(found.fits[0]) if found.fits else None,
+        "fits": [told(one) for one in found.fits],
+        "does_not_fit": [told(one) for one in found.misfits],
+        "pareto": [told(one) for one in found.front],
+        "pareto_by": ["latency_ms", "throughput", *_by_memory(found)],
+        "to_verify": to_verify,
+        "explanation": " ".join(_explained(found, to_verify)),
     }
 
 
-def pareto(options: Sequence[Option]) -> list[Option]:
-    """Those that no other beats in latency, throughput, and memory where all know theirs."""
-    by_memory = all(one.memory_mb is not None for one in options)
+def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
+    """Versions of an engine have one name here: the best counts, and first one that fits."""
+    best: dict[tuple[Any, ...], tuple[Any, Option]] = {}
+    for one in judged:
+        order = (bool(one.why), merit(one, rate))
+        if one.name not in best or order < best[one.name][0]:
+            best[one.name] = order, one
+    return [one for _, one in best.values()]
 
-    def figures(one: Option) -> tuple[float, ...]:
-        memory = (one.memory_mb or 0.0,) if by_memory else ()
-        return (one.latency_ms, -one.throughput, *memory)
 
-    def beaten(one: Option) -> bool:
-        mine = figures(one)
-        return any(
-            all(a <= b for a, b in zip(theirs, mine, strict=True)) and theirs != mine
-            for theirs in map(figures, options)
+def _by_memory(found: Search) -> list[str]:
+    return ["memory_mb"] if compares_memory(found.fits) else []
+
+
+def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Sentences."""
+    what = f" under {found.limits}" if found.limits.told else ""
+    if not found.options:
+        yield f"Nothing is measured of {_question(found)}, so nothing is known to fit{what}."
+        yield from _too_large(found)
+    elif found.fits:
+        yield _best(found, what)
+        yield f"{len(found.fits)} of {len(found.options)} ways fit."
+    else:
+        yield f"Nothing fits{what}: {_missed(found)}."
+    yield from _held_together(found)
+    if found.options and found.unmeasured:
+        yield f"Not measured: {', '.join(found.unmeasured)}."
+    # What was measured and fits would only be confirmed.
+    open_ones = to_verify[1:] if found.fits and found.fits[0].measured else to_verify
+    for why in dict.fromkeys(one["unmeasurable"] for one in open_ones if one["command"] is None):
+        yield f"No command measures it: {why}."
+
+
+def _question(found: Search) -> str:
+    asked = found.asked
+    sizes = ", ".join(f"{name} {value}" for name, value in asked.shapes.items())
+    said = [f"at {sizes}"] if sizes else []
+    said += [f"in {asked.precision}"] if asked.precision else []
+    said += [f"in {asked.mode}"] if asked.mode != "inference" else []
+    said += [f"on {', '.join(one.name for one in found.candidates)}"] if found.elsewhere else []
+    return " ".join([asked.model, *said])
+
+
+def _too_large(found: Search) -> Iterator[str]:
+    asked, precision = found.asked, found.asked.precision or "fp32"
+    least = min(found.batches, default=1)
+    memory = counted_memory(asked, least, precision, sizes_meant(asked))
+    none_fits = first_batch(asked, found.limits, precision, found.batches) is None
+    if none_fits and memory is not None:
+        yield f"Batch {least} in {precision} is estimated to take {rounded(memory)} MB."
+
+
+def _best(found: Search, what: str) -> str:
+    one = found.fits[0]
+    step, rate = (
+        f"{rounded(one.latency.middle)} ms a step",
+        f"{rounded(one.rate.middle)} {one.unit}/s",
+    )
+    if not one.measured:
+        step += f" (at worst {rounded(one.latency.high)})"
+    memory = f", {rounded(one.memory.middle)} MB ({one.memory_basis})" if one.memory else ""
+    settings = ", ".join(f"{name}={value}" for name, value in sorted(one.settings.items()))
+    where = " · ".join(part for part in (one.device, one.runtime, one.precision, settings) if part)
+    return (
+        f"{one.hardware} at batch {one.batch_size} in {one.precision}{what}: {one.basis},"
+        f" {rate}, {step}{memory} ({where})."
+    )
+
+
+def _missed(found: Search) -> str:
+    """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
+    missed = [(why, one) for one in found.misfits for why in one.why]
+    limits = [why.limit for why, _ in missed]
+    most = min(found.limits.told, key=lambda name: -limits.count(name))
+    why, one = min(
+        ((why, one) for why, one in missed if why.limit == most),
+        key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], found.rate)),
+    )
+    return (
+        f"{most} is not known to be kept by {limits.count(most)} of {len(found.options)} ways;"
+        f" the nearest is {one.hardware} {one.runtime} {one.precision} at batch {one.batch_size}:"
+        f" {why.text}"
+    )
+
+
+def _held_together(found: Search) -> Iterator[str]:
+    """How options were held together, where that is not plain."""
+    if are_mixed(found.options):
+        units = sorted({one.unit for one in found.options})
+        yield (
+            f"Rates are of {' and of '.join(units)}, which do not compare: the order is by items of"
+            " the batch that go through in a second."
         )
-
-    return sorted((one for one in options if not beaten(one)), key=lambda one: one.latency_ms)
-
-
-def to_verify(
-    asked: Asked, limits: Limits, options: Sequence[Option], candidates: Sequence[Candidate]
-) -> list[dict[str, Any]]:
-    """What is worth measuring, as words of cases: the best that fits, and what may be better.
-
-    Where nothing is known of a model of the catalogue, it is each hardware's largest batch whose
-    estimated memory fits.
-    """
-    fits = sorted((one for one in options if not one.why), key=_merit)
-    wanted = fits[:1]
-    wanted += [one for one in fits[1:] if not one.measured and one.throughput > fits[0].throughput][
-        :3
-    ]
-    found = [_words(asked, o.hardware, o.precision, o.batch_size, o.runtime) for o in wanted]
-    if options:
-        return found
-    precision = asked.precision or "fp32"
-    batch = _largest(asked, limits, precision)
-    if batch is None:
-        return []
-    return [_words(asked, one.name, precision, batch, None) for one in candidates]
-
-
-def _words(
-    asked: Asked, hardware: str, precision: str, batch: int, runtime: str | None
-) -> dict[str, Any]:
-    platform, _, device = hardware.partition(":")
-    one = replace(asked, batch=batch, precision=precision)
-    return {
-        "model": asked.names[0],
-        "hardware": hardware,
-        "runtime": runtime,
-        "precision": precision,
-        "batch_size": batch,
-        "mode": asked.mode,
-        "command": command(one, Candidate(platform, device)),
-    }
-
-
-def _largest(asked: Asked, limits: Limits, precision: str) -> int | None:
-    for batch in reversed(BATCHES):
-        memory = _estimated_memory(asked, batch, precision)
-        if memory is None:
-            return 1
-        if limits.memory_mb is None or memory <= limits.memory_mb:
-            return batch
-    return None
-
-
-def _options(
-    asked: Asked,
-    own: Own,
-    candidates: Sequence[Candidate],
-    batches: Sequence[int],
-    prices: Prices | None,
-) -> list[Option]:
-    """Each way at each of its batches, and at those that are asked for besides."""
-    ways: dict[tuple[str, tuple[str, ...]], list[Cell]] = defaultdict(list)
-    failures: dict[str, Sequence[Failure]] = {}
-    for candidate in candidates:
-        for cell in own.cells:
-            if candidate.has(cell):
-                ways[(candidate.name, cell.way)].append(cell)
-                failures[candidate.name] = own.of(candidate).failures
-    best: dict[tuple[Any, ...], Option] = {}
-    for (name, _), cells in sorted(ways.items()):
-        for batch in sorted({*batches, *(cell.batch for cell in cells)}):
-            question = Question(asked.names[0], asked.family, batch, asked.mode)
-            found = figure(question, cells, (), _NOTHING, failures[name])
-            if found is not None:
-                one = _option(asked, name, batch, found, prices)
-                key = (name, one.device, one.runtime, one.precision, batch)
-                # Versions and options of an engine have one name here: the best of them counts.
-                if key not in best or _merit(one) < _merit(best[key]):
-                    best[key] = one
-    return list(best.values())
-
-
-def _option(asked: Asked, name: str, batch: int, found: Figure, prices: Prices | None) -> Option:
-    row = found.cell.row
-    memory = row.get("memory_peak_mb") if found.measured else None
-    basis = MEASURED if memory is not None else None
-    if memory is None:
-        memory = _estimated_memory(asked, batch, found.cell.precision)
-        basis = _ESTIMATED if memory is not None else None
-    cost = prices({**row, "throughput": found.throughput}) if prices else None
-    return Option(
-        hardware=name,
-        device=row.get("device_name"),
-        runtime=str(row.get("runtime") or ""),
-        precision=found.cell.precision,
-        batch_size=batch,
-        basis=found.basis,
-        latency_ms=found.latency,
-        throughput=found.throughput,
-        throughput_low=found.throughput * found.latency / found.high,
-        memory_mb=memory,
-        memory_basis=basis,
-        error=row.get("verification_error"),
-        power_watts=row.get("power_watts") if found.measured else None,
-        cost_per_million=cost,
-        measured_at=row.get("moment") if found.measured else None,
-        command=_words(asked, name, found.cell.precision, batch, None)["command"],
-    )
-
-
-def _estimated_memory(asked: Asked, batch: int, precision: str) -> float | None:
-    if asked.spec is None:
-        return None
-    try:
-        found = memory_estimate_bytes(asked.spec, Shapes(batch), precision or "fp32", asked.mode)
-    except AccelbenchError:
-        return None
-    return None if found is None else found / MIB
-
-
-def _judged(one: Option, limits: Limits) -> Option:
-    """The same with every limit that it does not keep, or of which that is not known."""
-    most = (
-        ("memory_mb", limits.memory_mb, "memory", "MB"),
-        ("latency_ms", limits.max_latency_ms, "latency", "ms"),
-        ("error", limits.max_error, "error", ""),
-        ("cost_per_million", limits.max_cost, "cost", "per million"),
-        ("power_watts", limits.max_power, "power", "W"),
-    )
-    why = []
-    for name, limit, word, unit in most:
-        value = getattr(one, name)
-        if limit is not None and value is None:
-            why.append(f"its {word} was not measured" if word != "cost" else "no price is known")
-        elif limit is not None and value > limit:
-            why.append(f"{word} {value:.4g} {unit}".rstrip() + f" is above {limit:g}")
-    least = limits.min_throughput
-    if least is not None and one.throughput < least:
-        why.append(f"{one.throughput:.4g} items/s is below {least:g}")
-    return replace(one, why=tuple(why))
-
-
-def _merit(one: Option) -> tuple[Any, ...]:
-    """The most items a second first, an estimate by its slow end; the same order every time."""
-    rate = one.throughput if one.measured else one.throughput_low
-    return (
-        -rate, not one.measured, one.latency_ms, one.hardware, one.device or "", one.runtime,
-        one.precision, one.batch_size,
-    )  # fmt: skip
-
-
-def _explained(asked: Asked, limits: Limits, best: Option | None, options: Sequence[Option]) -> str:
-    said = ", ".join(
-        f"{name} {value:g}" for name, value in asdict(limits).items() if value is not None
-    )
-    under_what = f" under {said}" if said else ""
-    if not options:
-        return f"Nothing is measured of {asked.model}, so nothing is known to fit{under_what}."
-    if best is None:
-        counts: dict[str, int] = defaultdict(int)
-        for one in options:
-            for why in one.why:
-                counts[why] += 1
-        first = max(sorted(counts), key=lambda why: counts[why])
-        return f"Nothing fits{under_what}: of {len(options)} ways {counts[first]} do not: {first}."
-    fitting = sum(not one.why for one in options)
-    memory = f", {best.memory_mb:.4g} MB ({best.memory_basis})" if best.memory_mb else ""
-    where = " · ".join(part for part in (best.device, best.runtime, best.precision) if part)
-    return (
-        f"{best.hardware} at batch {best.batch_size} in {best.precision}{under_what}: {best.basis},"
-        f" {best.throughput:.4g} items/s, {best.latency_ms:.4g} ms a step{memory} ({where})."
-        f" {fitting} of {len(options)} ways fit."
-    )
+        for name in ("min_throughput", "max_cost"):
+            if name in found.limits.told:
+                yield f"{name} is taken to be of {unit_in(found.options)}."
+    unknown = sum(one.memory is None for one in found.fits)
+    if unknown and len(found.fits) > 1:
+        yield (
+            f"The Pareto front leaves memory out: of {unknown} of {len(found.fits)} that fit it is"
+            " not known."
+        )

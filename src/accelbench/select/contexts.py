@@ -13,7 +13,7 @@ from typing import Any
 
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import SINGLE_STREAM
-from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell
+from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, sizes_of
 
 _NAMES = (*SHAPES, *CIRCUMSTANCES)
 #: What an import does not say.
@@ -38,7 +38,7 @@ class Meant:
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes that were said."""
-        return {name: self.context[name] for name in SHAPES if self.context.get(name) is not None}
+        return sizes_of(self.context)
 
 
 def meant(

@@ -28,6 +28,11 @@ SINGLE = 0.03
 NEAR_BATCH = 4.0
 
 
+def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes that were said."""
+    return {name: row[name] for name in SHAPES if row.get(name) is not None}
+
+
 @dataclass(frozen=True)
 class Attempt:
     """Something that was tried at one place.

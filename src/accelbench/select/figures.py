@@ -80,7 +80,7 @@ class Figure:
 
     @property
     def unit(self) -> str:
-        """What the throughput counts: images/s, tokens/s."""
+        """What the throughput counts, in the plural: images, tokens."""
         return unit_of(self.cell.row)
 
     def told(self) -> dict[str, Any]:

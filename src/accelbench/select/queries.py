@@ -16,7 +16,7 @@ from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, Tried
 from accelbench.select.failures import Failure
-from accelbench.select.units import kind_sql
+from accelbench.select.units import counted_sql
 from accelbench.store.fit import spell_time
 
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
@@ -88,7 +88,7 @@ _TRIED = """
 WITH tried AS (
     SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
         coalesce(verification, '') AS verification, {rate} AS rate,
-        concat_ws(chr(31), {question}, {kind}) AS question
+        concat_ws(chr(31), {question}, {counted}) AS question
     FROM benchmark_results
     WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
 ), whole AS (
@@ -157,7 +157,7 @@ def tried_sql(there: Container[str]) -> str:
     return _TRIED.format(
         rate=_FIGURES["throughput"],
         question=_text(_QUESTION, there),
-        kind=kind_sql("throughput_unit") if "throughput_unit" in there else "''",
+        counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",
         real=_REAL,
     )
 

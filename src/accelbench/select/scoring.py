@@ -17,7 +17,7 @@ from accelbench.select.config import FACTORS
 from accelbench.select.figures import Figure
 from accelbench.select.matrices import Entry
 from accelbench.select.rules import Ruled
-from accelbench.select.units import kind_of
+from accelbench.select.units import counted
 
 #: What a level is worth as a criterion.
 COMPATIBILITY: Mapping[str, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
@@ -96,7 +96,7 @@ def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order:
     ]
     used, left_out = _usable(figured, weights)
     # A million tokens and a million images have no price in common.
-    kinds = {kind_of(one.figure.unit) for one in figured if one.figure}
+    kinds = {counted(one.figure.unit) for one in figured if one.figure}
     by_cost = len(kinds) == 1 and all(one.cost for one in figured)
     rated = [replace(one, **_score(one, figured, used, by_cost)) for one in figured]
     ruled = [
@@ -125,9 +125,9 @@ def _usable(
         unknown = [one.name for one in figured if _amount(one, name) is None]
         if unknown and weight:
             left_out[name] = f"not known of {', '.join(sorted(unknown))}"
-    units = {kind_of(one.figure.unit): one.figure.unit for one in figured if one.figure}
+    units = {counted(one.figure.unit): one.figure.unit for one in figured if one.figure}
     if len(units) > 1 and "throughput" in weights:
-        left_out["throughput"] = f"in {' here and in '.join(sorted(units.values()))} there"
+        left_out["throughput"] = f"of {' here and of '.join(sorted(units.values()))} there"
     kept = {name: weight for name, weight in weights.items() if name not in left_out and weight}
     if not sum(kept.values()):
         kept = {"compatibility": 1.0}

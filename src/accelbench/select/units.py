@@ -1,4 +1,4 @@
-"""What throughputs count, and which of them count the same. Pure."""
+"""What a rate counts: the word for it, and whether two rates count the same. Pure."""
 
 from __future__ import annotations
 
@@ -6,28 +6,34 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from accelbench.analysis.costs import items_of
 from accelbench.select.evidence import Cell
 
-#: Of an item of the batch, or of a step: where nobody says what is counted, it is that.
-ITEMS = "items/s"
-#: What a step does more of than its batch has items: they are counted for themselves.
-_OF_THEIR_OWN = ("token", "audio")
+#: What is said of a rate whose source names no unit.
+ITEMS = "items"
+#: An item of the batch by any other name is the same item; a token or a second of sound is not.
+_OF_THE_BATCH = frozenset(
+    {ITEMS, "inferences", "images", "queries", "requests", "samples", "sequences"}
+)
 
 
 def unit_of(row: Mapping[str, Any]) -> str:
-    """What a figure's throughput counts: images/s, tokens/s."""
-    return str(row.get("throughput_unit") or "").lower() or ITEMS
+    """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
+    said = row.get("throughput_unit")
+    # A cell has its rates apart from its row, and without a rate nobody says its unit.
+    return items_of({**row, "throughput": 1.0}) or ITEMS if said else ITEMS
 
 
-def kind_of(unit: str) -> str:
-    """Units of one kind can be held together: an image is an item of the batch, a token is none."""
-    return next((word for word in _OF_THEIR_OWN if unit.startswith(word)), ITEMS)
+def counted(unit: str) -> str:
+    """The same word for units whose rates can be held together."""
+    return ITEMS if unit in _OF_THE_BATCH else unit
 
 
-def kind_sql(column: str) -> str:
-    """The same of a column of units."""
-    cases = " ".join(f"WHEN lower({column}) LIKE '{word}%' THEN '{word}'" for word in _OF_THEIR_OWN)
-    return f"CASE {cases} ELSE '{ITEMS}' END"
+def counted_sql(column: str) -> str:
+    """Of a column of units, what tells those apart that cannot be held together."""
+    return (
+        f"CASE WHEN lower({column}) SIMILAR TO '(token|audio).*' THEN lower({column}) ELSE '' END"
+    )
 
 
 def items_a_step(cells: Sequence[Cell]) -> float:

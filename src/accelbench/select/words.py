@@ -79,7 +79,7 @@ def _figure_said(one: Contender) -> str:
         return f"By rule alone, rated {one.rating}: {why}."
     row = found.cell.row
     where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
-    figures = f"{found.latency:.4g} ms a step, {found.throughput:.4g} {found.unit}"
+    figures = f"{found.latency:.4g} ms a step, {found.throughput:.4g} {found.unit}/s"
     if found.measured:
         count = len(found.cell.latencies)
         said = f"Measured: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"

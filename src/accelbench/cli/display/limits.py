@@ -9,12 +9,14 @@ from rich.console import Console
 from rich.table import Table
 
 from accelbench.cli.display.recommend import table, text, where
-from accelbench.cli.display.words import figure
+from accelbench.cli.display.words import figure, marks
+from accelbench.select.limits import spelled
 
 Option = Mapping[str, Any]
 
 #: Options that do not fit, and that are named; all of them are in the JSON document.
 _NAMED = 6
+_COMPARED = {"latency_ms": "latency", "throughput": "throughput", "memory_mb": "memory"}
 
 
 def show_under(found: Mapping[str, Any], explain: bool, console: Console | None = None) -> None:
@@ -22,11 +24,11 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     console = console or Console(highlight=False)
     console.print(text(_heading(found)), style="bold")
     best, front = found["best"], found["pareto"]
-    shown = found["fits"] if explain else [o for o in front if o != best]
+    shown = found["fits"] if explain else front
     if best:
         rows = [best, *(one for one in shown if one != best)]
         console.print(_table(rows, front))
-        console.print(text("* nothing that fits beats it in latency, throughput and memory."))
+        console.print(text(_star(found)))
     console.print(text(found["explanation"]))
     misfits = found["does_not_fit"]
     for one in misfits if explain else misfits[:_NAMED]:
@@ -34,26 +36,36 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     if len(misfits) > _NAMED and not explain:
         console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
     unmeasured = [one for one in found["to_verify"] if not _is_known(one, found)]
-    if unmeasured:
-        console.print(text(f"To measure: {unmeasured[0]['command']}, or add --verify"))
+    commands = [one["command"] for one in unmeasured if one["command"]]
+    if commands:
+        console.print(text(f"To measure: {commands[0]}, or add --verify"))
     console.print()
 
 
 def _heading(found: Mapping[str, Any]) -> str:
     limits = ", ".join(
-        f"--{name.replace('_', '-')} {value:g}" for name, value in found["limits"].items()
+        f"--{name.replace('_', '-')} {spelled(value)}" for name, value in found["limits"].items()
     )
     return f"{found['model']} ({found['mode']}) under {limits}"
 
 
+def _star(found: Mapping[str, Any]) -> str:
+    """What the front is held together by."""
+    if len(found["fits"]) == 1:
+        return "* nothing else fits."
+    *most, last = (_COMPARED[name] for name in found["pareto_by"])
+    return f"* nothing that fits beats it in {', '.join(most)} and {last}."
+
+
 def _table(rows: Sequence[Option], front: Sequence[Option]) -> Table:
     """The columns of which anything is known."""
+    rate, rates = _rates(rows)
     named = (
         ("hardware", "", [where(one["hardware"], one) for one in rows]),
-        ("engine", "", [f"{one['runtime']} {one['precision']}" for one in rows]),
+        ("engine", "", [_engine(one) for one in rows]),
         ("batch", "right", [str(one["batch_size"]) for one in rows]),
         ("ms", "right", [_figure(one, "latency_ms") for one in rows]),
-        ("items/s", "right", [_figure(one, "throughput") for one in rows]),
+        (rate, "right", rates),
         ("MB", "right", [_memory(one) for one in rows]),
         ("error", "right", [_figure(one, "error") for one in rows]),
         ("W", "right", [_figure(one, "power_watts") for one in rows]),
@@ -81,18 +93,30 @@ def _memory(one: Option) -> str:
     return f"{'' if one['memory_basis'] == 'measured' else '≈'}{figure(value)}"
 
 
+def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
+    """The head of the column of rates and its figures: each with its unit where they differ."""
+    units = [f"{one['throughput_unit']}/s" for one in rows]
+    rates = [_figure(one, "throughput") for one in rows]
+    if len(set(units)) == 1:
+        return units[0], rates
+    return "rate", [f"{rate} {unit}" for rate, unit in zip(rates, units, strict=True)]
+
+
+def _engine(one: Option) -> str:
+    return f"{one['runtime']} {one['precision']}{marks(one)}"
+
+
 def _way(one: Option) -> str:
-    return " ".join(
-        str(part)
-        for part in (where(one["hardware"], one), one["runtime"], one["precision"])
-        if part
-    )
+    return f"{where(one['hardware'], one)} {_engine(one)}"
 
 
 def _is_known(case: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether what is worth measuring was measured, and would only be confirmed."""
-    same = ("hardware", "runtime", "precision", "batch_size")
+    """Whether what is worth measuring was measured and fits, and would only be confirmed."""
+    same = ("hardware", "device", "runtime", "precision", "batch_size", "options")
+    by_memory = "memory_mb" in found["limits"]
     return any(
-        one["basis"] == "measured" and all(one[name] == case[name] for name in same)
-        for one in (*found["fits"], *found["does_not_fit"])
+        one["basis"] == "measured"
+        and not (by_memory and one["memory_basis"] != "measured")
+        and all(one[name] == case[name] for name in same)
+        for one in found["fits"]
     )

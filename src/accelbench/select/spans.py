@@ -1,0 +1,19 @@
+"""A figure with the ends between which it lies; of what was measured they are the figure. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """Between `low` and `high`, and most likely `middle`."""
+
+    middle: float
+    low: float
+    high: float
+
+    @staticmethod
+    def exact(value: float | None) -> Span | None:
+        """A figure that was measured; None of none."""
+        return None if value is None else Span(value, value, value)

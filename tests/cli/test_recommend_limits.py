@@ -1,0 +1,203 @@
+"""Limits on the command line: what is said, what is measured by --verify, and by hand."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shells import Command
+from stored_rows import store
+
+from accelbench.cli import verifying
+from accelbench.cli.verifying import Case
+from accelbench.core.protocols import Absent, Device
+from accelbench.store.database import Database
+
+DB = "accelbench.duckdb"
+HERE = {
+    "cpu": [Device("cpu", "A processor")],
+    "cuda": [Device("cuda", "A card"), Device("cuda", "Another card", 1)],
+    "openvino": [
+        Device("openvino", "A processor", unit="cpu"),
+        Device("openvino", "Arc", unit="gpu"),
+    ],
+    "qnn": [Device("qnn", "HTP emulation", emulated=True)],
+    "rocm": [Absent("rocm", "no driver", "Install it.")],
+}
+
+
+@pytest.fixture
+def recommend(command: Callable[..., Command]) -> Command:
+    return command("recommend")
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What would have been measured on the devices of `HERE`; nothing is."""
+    seen: list[Any] = []
+
+    def measured(database: Any, journeys: Any) -> list[str]:
+        seen.extend(journeys)
+        return ["a-run"]
+
+    monkeypatch.setattr(verifying, "measured", measured)
+    monkeypatch.setattr(verifying, "detect_all", lambda: HERE)
+    return seen
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-3", "0"])
+def test_a_limit_that_limits_nothing_is_a_slip(recommend: Command, word: str) -> None:
+    code, out, err = recommend("bert-tiny", f"--max-latency-ms={word}")
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert "max_latency_ms" in err
+
+
+def test_what_an_estimate_may_keep_cannot_be_told(tmp_path: Path, recommend: Command) -> None:
+    store(tmp_path / DB, {"batch_size": 8, "latency_p50_ms": 80.0, "throughput": 100.0})
+    words = ("bert-tiny", "--hardware", "cpu", "--batch-sizes", "2")
+    assert recommend(*words, "--max-latency-ms", "50")[0] == 4
+    assert recommend(*words, "--max-latency-ms", "5")[0] == 1
+
+
+def test_tokens_stand_at_the_head_of_their_column(tmp_path: Path, recommend: Command) -> None:
+    writes = {
+        "model": "gpt2", "family": "text_generation", "sequence_length": None,
+        "prompt_tokens": 64, "new_tokens": 16, "latency_p50_ms": 100.0,
+    }  # fmt: skip
+    tokens = {**writes, "throughput": 160.0, "throughput_unit": "tokens/s"}
+    store(tmp_path / DB, tokens)
+    _, out, _ = recommend("gpt2", "--hardware", "cpu", "--memory-mb", "5000")
+    assert "tokens/s" in out
+    assert "items/s" not in out
+    assert "* nothing else fits." in out
+    items = {**writes, "runtime": "onnxruntime", "throughput": 9.0}
+    store(tmp_path / DB, {**items, "throughput_unit": "sequences/s"}, run="s")
+    _, out, _ = recommend("gpt2", "--hardware", "cpu", "--memory-mb", "5000", "--explain")
+    assert "160 tokens/s" in " ".join(out.split())
+    assert "9.00 sequences/s" in " ".join(out.split())
+
+
+def test_the_front_says_what_it_is_by(tmp_path: Path, recommend: Command) -> None:
+    own = {"model": "ours", "family": "vision"}
+    store(tmp_path / DB, {**own, "memory_peak_mb": None}, {**own, "runtime": "onnxruntime"})
+    _, out, _ = recommend("ours", "--max-latency-ms", "50")
+    assert "beats it in latency and throughput." in out
+
+
+def test_a_memory_that_is_only_estimated_is_to_be_measured(
+    tmp_path: Path, recommend: Command
+) -> None:
+    store(tmp_path / DB, {"memory_peak_mb": None})
+    words = ("bert-tiny", "--hardware", "cpu")
+    _, out, _ = recommend(*words, "--memory-mb", "500")
+    assert "To measure: accelbench run bert-tiny" in out
+    _, out, _ = recommend(*words, "--max-latency-ms", "500")
+    assert "To measure" not in out
+
+
+# -- measured by --verify
+
+
+def test_where_nothing_would_change_the_answer_it_says_so(
+    tmp_path: Path, recommend: Command, planned: list[Any]
+) -> None:
+    store(tmp_path / DB, {})
+    code, _, err = recommend(
+        "bert-tiny", "--hardware", "cpu", "--max-latency-ms", "0.01", "--verify"
+    )
+    assert (code, planned) == (1, [])
+    assert "no case would change the answer" in err
+
+
+def test_every_setting_of_the_option_is_measured(
+    tmp_path: Path, recommend: Command, planned: list[Any]
+) -> None:
+    settings = {"compile": True, "threads": 2}
+    store(tmp_path / DB, {"options": settings, "sequence_length": 64, "batch_size": 4})
+    code, _, err = recommend("bert-tiny", "--memory-mb", "500", "--verify")
+    assert code == 0, err
+    (journey,) = planned
+    ((case, device),) = [(one.case, one.device) for one in journey.plan.cases]
+    assert (case.shapes.batch, case.shapes.sequence) == (4, 64)
+    assert case.options == settings
+    assert (str(case.target), device.name) == ("pytorch/cpu", "A processor")
+    assert journey.settings.threads == 2
+
+
+def test_another_device_than_the_one_named_is_not_measured(
+    tmp_path: Path, recommend: Command, planned: list[Any]
+) -> None:
+    store(tmp_path / DB, {"device_name": "A processor of others"})
+    code, _, err = recommend("bert-tiny", "--memory-mb", "500", "--verify")
+    assert (code, planned) == (3, [])
+    assert "cpu has no device a processor of others" in err
+
+
+def test_another_engine_than_the_one_named_is_not_measured(
+    tmp_path: Path, recommend: Command, planned: list[Any]
+) -> None:
+    store(tmp_path / DB, {"runtime": "tensorrt"})
+    code, _, err = recommend("bert-tiny", "--memory-mb", "500", "--verify")
+    assert (code, planned) == (3, [])
+    assert "The engine tensorrt is not here" in err
+
+
+def test_what_is_emulated_is_not_measured(recommend: Command, planned: list[Any]) -> None:
+    code, _, err = recommend("bert-tiny", "--hardware", "qnn", "--memory-mb", "500", "--verify")
+    assert planned == []
+    assert code == 3
+    assert "qnn" in err
+
+
+@pytest.mark.parametrize(
+    ("hardware", "device", "place"),
+    [
+        ("cpu", "A processor", "cpu"),
+        ("cpu:A processor", None, "cpu"),
+        ("cuda", "Another card", "cuda:1"),
+        ("cuda:1", None, "cuda:1"),
+        ("cuda", None, "cuda"),
+        ("openvino", "Arc", "openvino:gpu"),
+        ("cuda", "A third card", "cuda:a third card"),
+        ("rocm", None, "rocm"),
+    ],
+)
+def test_a_device_is_named_as_a_run_by_hand_would(
+    hardware: str, device: str | None, place: str
+) -> None:
+    one = Case("bert-tiny", hardware, None, "fp32", 1, "inference", device=device)
+    assert one.request(HERE, ()).hardware == (place,)
+
+
+def test_the_gap_is_filled_for_real(tmp_path: Path, recommend: Command) -> None:
+    store(tmp_path / DB, {"model": "another"})
+    words = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32", "--batch-sizes", "2")
+    limits = ("--sequence-length", "32", "--memory-mb", "4000")
+    code, out, err = recommend(*words, *limits, "--verify")
+    assert code == 0, err
+    assert "1 of 1 ways fit" in out
+    (row,) = (one for one in Database(tmp_path / DB).results() if one["model"] == "bert-tiny")
+    assert (row["batch_size"], row["sequence_length"]) == (2, 32)
+    (found,) = recommend.json(*words, *limits)["recommendations"]
+    assert (found["best"]["basis"], found["best"]["batch_size"]) == ("measured", 2)
+
+
+def test_the_command_by_hand_asks_the_same(
+    tmp_path: Path, recommend: Command, command: Callable[..., Command]
+) -> None:
+    change = {"runtime": "onnxruntime", "sequence_length": 64, "options": {"threads": 1}}
+    store(tmp_path / DB, {**change, "device_name": "A processor, by name"})
+    (found,) = recommend.json("bert-tiny", "--memory-mb", "500")["recommendations"]
+    words = shlex.split(found["to_verify"][0]["command"])
+    assert words[:2] == ["accelbench", "run"]
+    code, out, err = command("run")(*words[2:], "--dry-run", "--json")
+    assert code == 0, err
+    (case,) = json.loads(out)["cases"]
+    assert case
+    assert "onnxruntime" in out
+    assert "64" in out
