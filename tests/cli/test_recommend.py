@@ -16,6 +16,13 @@ from accelbench.core.protocols import Absent, Device
 DB = "accelbench.duckdb"
 CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0, "throughput": 500.0}
 BATCH_8 = {"batch_size": 8, "latency_p50_ms": 40.0, "throughput": 200.0, "memory_peak_mb": 300.0}
+#: What a run says of its figures, and an import may not.
+ASKED = {
+    "scenario": "single_stream",
+    "world_size": 1,
+    "weights": "random",
+    "data_source": "synthetic",
+}
 SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
 EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.1}
 
@@ -28,7 +35,7 @@ def recommend(command: Callable[..., Command]) -> Command:
 @pytest.fixture
 def measured(tmp_path: Path) -> None:
     """A CPU at two batches, and a card that is faster."""
-    store(tmp_path / DB, {}, BATCH_8, CARD)
+    store(tmp_path / DB, *({**ASKED, **row} for row in ({}, BATCH_8, CARD)))
 
 
 def answer(recommend: Command, *words: object) -> Any:

@@ -31,7 +31,10 @@ def recommend(
     ),
     # -- the question
     model_family: str | None = typer.Option(
-        None, "--model-family", "--family", help="Of a model that is in no catalogue and no result."
+        None,
+        "--model-family",
+        "--family",
+        help="Of a model that is in no catalogue and no result; without MODEL only those of it.",
     ),
     batch_size: list[str] = typer.Option(
         [], "--batch-size", "--batch-sizes", help="Items in one step; 1 by default."
@@ -198,6 +201,9 @@ def _limits(*given: float | None) -> Limits | None:
     """What was limited; None where nothing was."""
     from accelbench.select.constraints import Limits
 
+    for one in given:
+        if one is not None and not 0 < one < float("inf"):
+            raise UsageError(f"A limit of {one:g} leaves nothing.", "Use a number above 0.")
     return None if all(one is None for one in given) else Limits(*given)
 
 
@@ -206,6 +212,11 @@ def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] |
         raise UsageError("--max-memory-gb is of each device.", "Say how many with --gpu-count.")
     if count is None:
         return None
+    if gigabytes is not None and not 0 < gigabytes < float("inf"):
+        raise UsageError(
+            f"--max-memory-gb takes a number above 0, not {gigabytes:g}.",
+            "Use 16, or leave it out.",
+        )
     return {"gpu_count": count, **({"max_memory_gb": gigabytes} if gigabytes else {})}
 
 

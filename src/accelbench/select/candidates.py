@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from accelbench.core.errors import UsageError
 from accelbench.core.words import HARDWARE
+from accelbench.select import checked
 from accelbench.select.evidence import Cell, is_on
 from accelbench.select.rules import DEPLOYMENTS
 
@@ -48,6 +49,7 @@ def candidates(
         UsageError: a word names nothing, or several devices.
     """
     known = list(dict.fromkeys((*HARDWARE, *measured, *others)))
+    asked = checked.names("available_hardware", asked)
     if asked is None:
         there = {*measured, *others}
         return [Candidate(name) for name in known if name not in _RARE or name in there]
@@ -68,7 +70,7 @@ def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list
     Raises:
         UsageError: there is no such deployment.
     """
-    if where not in DEPLOYMENTS:
+    if checked.word("deployment", where, DEPLOYMENTS) not in DEPLOYMENTS:
         raise UsageError(
             f"There is no deployment {where!r}.", f"There are: {', '.join(DEPLOYMENTS)}."
         )
@@ -86,13 +88,16 @@ def order_in(where: str) -> Callable[[str], float]:
 
 def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:
     text = word.strip()
-    if text.lower() in known:
-        return Candidate(text.lower())
-    if text in known:
-        return Candidate(text)
-    platform, colon, device = text.partition(":")
-    if colon and platform.lower() in known:
-        return _device(platform.lower(), device, measured)
+    spelt = {one.lower(): one for one in reversed(known)}
+    if text.lower() in spelt:
+        return Candidate(text if text in known else spelt[text.lower()])
+    platform, colon, device = (part.strip() for part in text.partition(":"))
+    if colon and platform.lower() in spelt:
+        if not device.removeprefix("="):
+            raise UsageError(
+                f"{word!r} names no device.", f"Leave the colon out, or use {platform}:0."
+            )
+        return _device(spelt[platform.lower()], device, measured)
     holding = [
         Candidate(name, one)
         for name, devices in measured.items()

@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from accelbench.analysis.cost_words import money
 from accelbench.cli.display.words import figure, plain
+from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 
 Answer = Mapping[str, Any]
 
@@ -19,8 +21,9 @@ _BASES = {"between batches": "other batches"}
 #: Models of a ranking that are shown.
 _MOST_RANKED = 20
 _ORDER = (
-    "Each on the hardware that is first for it: measured before estimated, and among them the most"
-    " items a second. What only a rule speaks for comes last."
+    "Each on the hardware that is first for it. What counts the same stands together, what most"
+    " models count first: measured before estimated, and among them the most a second. What only a"
+    " rule speaks for comes last."
 )
 #: What most questions mean is not said.
 _USUAL = {"mode": "inference"}
@@ -33,7 +36,8 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
     scores = answer["all_scores"]
     able = [name for name, one in scores.items() if one["compatible"]]
     if able:
-        console.print(_candidates({name: scores[name] for name in able}))
+        sign = sign_of(answer.get("currency", USUAL_CURRENCY))
+        console.print(_candidates({name: scores[name] for name in able}, sign))
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
     for line in (*lines, *_together(answer)):
         console.print(text(line))
@@ -66,10 +70,12 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         console.print(
             text(f"{len(missing)} of {len(answers)} rest on no measurement of what they name.")
         )
-        console.print(text(f"To measure: {missing[0]['missing'][0]['command']}"))
+        first = next((r for r in (_to_measure(one["missing"]) for one in missing) if r), None)
+        if first:
+            console.print(text(f"To measure: {first}"))
     moments = [str(one["data_date"]) for one in answers if one["data_date"]]
     if moments:
-        console.print(text(f"Data up to {_moment(max(moments))}."))
+        console.print(text(f"Data of what is named up to {_moment(max(moments))}."))
 
 
 def show_ranking(
@@ -82,17 +88,22 @@ def show_ranking(
         return
     console.print(text(f"For {task} at batch {batch}"), style="bold")
     shown = ranked if explain else ranked[:_MOST_RANKED]
+    units = {one["throughput_unit"] for one in shown if one["throughput"] is not None}
+    (unit,) = units if len(units) == 1 else (None,)
     rows = [
         (
             str(place),
             one["model"],
             str(one.get("device") or one["hardware"] or "none"),
             *_figures({"predictions": one}),
+            # What is counted is a column where it differs, else the heading of the figures.
+            str(one["throughput_unit"] or "") if len(units) > 1 else "",
             _in_a_word(one),
         )
         for place, one in enumerate(shown, 1)
     ]
-    console.print(table(("", "model", "on", "ms", "items/s", "by"), rows, right=(0, 3, 4)))
+    rate = "a second" if len(units) > 1 else str(unit or "items/s")
+    console.print(table(("", "model", "on", "ms", rate, "counts", "by"), rows, right=(0, 3, 4)))
     if len(shown) < len(ranked):
         console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
     if explain:
@@ -115,7 +126,7 @@ def _heading(answer: Answer) -> str:
     return f"{said}: take {answer['primary_recommendation']}"
 
 
-def _candidates(scores: Mapping[str, Any]) -> Table:
+def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
     rows = [
         (
             where(name, one),
@@ -128,7 +139,7 @@ def _candidates(scores: Mapping[str, Any]) -> Table:
         )
         for name, one in scores.items()
     ]
-    heads = ("hardware", "engine", "ms", "items/s", "MB", "/million", "by", "score")
+    heads = ("hardware", "engine", "ms", "items/s", "MB", f"{sign}/million", "by", "score")
     return table(heads, rows, right=(2, 3, 4, 5, 7))
 
 
@@ -175,7 +186,7 @@ def _memory(one: Answer) -> str:
 
 def _cost(one: Answer) -> str:
     known = one.get("cost_per_million")
-    return "" if known is None else figure(known)
+    return "" if known is None else money(known)
 
 
 def _basis(one: Answer) -> str:
@@ -223,11 +234,22 @@ def _briefly(answer: Answer) -> Iterator[str]:
     if missing:
         names = ", ".join(one["hardware"] for one in missing)
         yield f"Not measured: {names}."
-        yield f"To measure: {missing[0]['command']}"
+        command = _to_measure(missing)
+        yield (
+            f"To measure: {command}"
+            if command
+            else f"No command measures it as it stands: {missing[0]['reason']}."
+        )
+    yield from answer.get("cost_notes", ())
     if answer["data_date"]:
         yield f"Data of {_moment(answer['data_date'])}; compatibility by {answer['matrix_source']}."
     else:
         yield f"Compatibility by {answer['matrix_source']}."
+
+
+def _to_measure(missing: Sequence[Answer]) -> str | None:
+    """The first command that fills a gap, if any does."""
+    return next((str(one["command"]) for one in missing if one["command"]), None)
 
 
 def _moment(moment: str) -> str:
