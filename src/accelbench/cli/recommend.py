@@ -58,13 +58,13 @@ def recommend(
         None, "--deployment", help="Where it will run: browser, mobile, edge, intel, mac, …"
     ),
     sequence_length: int | None = typer.Option(
-        None, "--sequence-length", min=1, help="Tokens in one item; as measured by default."
+        None, "--sequence-length", help="Tokens in one item; as measured by default."
     ),
     image_size: int | None = typer.Option(
-        None, "--image-size", min=1, help="Side of a square image in pixels."
+        None, "--image-size", help="Side of a square image in pixels."
     ),
     gpu_count: int | None = typer.Option(
-        None, "--gpu-count", min=1, help="For so many devices together; with --max-memory-gb each."
+        None, "--gpu-count", help="For so many devices together; with --max-memory-gb each."
     ),
     max_memory_gb: float | None = typer.Option(None, "--max-memory-gb", help="Of each device."),
     # -- limits
@@ -131,6 +131,10 @@ def recommend(
     named = [*words(models), *words(model_name)]
     limits = _limits(memory_mb, max_latency_ms, min_throughput, max_error, max_cost, max_power)
     sizes = {"sequence_length": sequence_length, "image_size": image_size}
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} takes a number from 1, not {size}.", "Or leave it out.")
     question = {
         "model_family": model_family,
         "mode": mode,
@@ -212,6 +216,10 @@ def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] |
         raise UsageError("--max-memory-gb is of each device.", "Say how many with --gpu-count.")
     if count is None:
         return None
+    if count < 1:
+        raise UsageError(
+            f"--gpu-count takes a number from 1, not {count}.", "Use 4, or leave it out."
+        )
     if gigabytes is not None and not 0 < gigabytes < float("inf"):
         raise UsageError(
             f"--max-memory-gb takes a number above 0, not {gigabytes:g}.",

@@ -62,6 +62,8 @@ class Recommender:
         self._about = (config, matrix_file)
         self._question = dict(question)
         _refuse_other_mode(question)
+        if "model_family" in question:
+            family_named(question["model_family"])  # a slip is told before what it is looked for in
 
     @cached_property
     def selector(self) -> HardwareSelector:

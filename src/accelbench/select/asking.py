@@ -93,7 +93,7 @@ class Put:
         Raises:
             UsageError: the name is no text.
         """
-        checked.word("model_name", self.model)
+        checked.word("model_name", self.model, advice='Use "bert-tiny", or leave it out.')
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -48,8 +48,8 @@ def amount(what: str, value: Any, advice: str = "") -> float:
     return number
 
 
-def word(what: str, value: Any, known: Iterable[str] = ()) -> str:
-    """A text; names stand beside what is wrong.
+def word(what: str, value: Any, known: Iterable[str] = (), advice: str = "") -> str:
+    """A text; those that are known, or an advice, stand beside what is wrong.
 
     Raises:
         UsageError: it is none.
@@ -57,7 +57,7 @@ def word(what: str, value: Any, known: Iterable[str] = ()) -> str:
     if isinstance(value, str):
         return value
     names = ", ".join(known)
-    raise UsageError(f"{what} takes a name, not {value!r}.", f"One of {names}." if names else "")
+    raise UsageError(f"{what} takes a name, not {value!r}.", advice or f"One of {names}.")
 
 
 def names(what: str, value: Any) -> list[str] | None:
@@ -122,10 +122,10 @@ def path(what: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, (str, PathLike)) or not str(value).strip():
-        raise UsageError(f"{what} takes a path, not {value!r}.")
+        raise UsageError(f"{what} takes a path, not {value!r}.", "Leave it out for the usual.")
     said = fspath(value)
     if not isinstance(said, str) or "\0" in said:
-        raise UsageError(f"{what} takes a path, not {value!r}.")
+        raise UsageError(f"{what} takes a path, not {value!r}.", "Leave it out for the usual.")
     return said
 
 
