@@ -498,7 +498,12 @@ def test_a_matrix_of_ones_own_is_believed_first(tmp_path: Path, recommend: Comma
         (("bert-tiny", "--task", "training", "--mode", "inference"), "Leave one out"),
         (("bert-tiny", "--max-memory-gb", "16"), "Say how many with --gpu-count"),
         (("bert-tiny", "--memory-mb", "9", "--deployment", "browser"), "are not asked together"),
-        (("bert-tiny", "--create-map"), "--create-map is of all models"),
+        (("bert-tiny", "--create-map"), "MODEL means nothing."),
+        (
+            ("--create-map", "--model-family", "vision", "--batch-size", "4"),
+            "--model-family, --batch-size means nothing.",
+        ),
+        (("--create-map", "--image-size", "64"), "a size means nothing."),
         (("--task", "embedding", "--verify"), "--verify needs a MODEL"),
         (("--task", "embedding", "--batch-size", "1,2"), "is of one batch size"),
         (("bert-tiny", "--config", "none.json"), "none.json cannot be read"),

@@ -132,3 +132,35 @@ def test_stored_models_of_one_family(tmp_path: Path) -> None:
     assert [one["model"] for one in ranked] == ["bert-tiny"]
     with pytest.raises(UsageError, match="no model family"):
         chosen.select_for_all_models(model_family="poetry")
+
+
+@pytest.mark.parametrize("estimate", ["huge", -1, 0, NAN, INF, True, []])
+def test_an_estimate_of_ones_own_is_a_size_or_a_number(tmp_path: Path, estimate: Any) -> None:
+    class Own(HardwareSelector):
+        def _estimate_model_size(self, model_name: str) -> Any:
+            return estimate
+
+    with pytest.raises(UsageError, match="It gives a number of weights, small, medium or large"):
+        Own().select_hardware("vision", "of-ours")
+
+
+@pytest.mark.parametrize("place", [None, "first", NAN])
+def test_a_place_of_ones_own_is_a_number(tmp_path: Path, place: Any) -> None:
+    class Own(HardwareSelector):
+        def _encode_hardware_type(self, hardware_type: str) -> Any:
+            return place
+
+    with pytest.raises(UsageError, match="_encode_hardware_type gave"):
+        Own().select_hardware("vision", "of-ours")
+
+
+def test_an_answer_of_ones_own_may_be_short() -> None:
+    class Own(HardwareSelector):
+        def select_hardware(self, *_: Any, **__: Any) -> dict[str, Any]:
+            return {"primary_recommendation": "cpu"}
+
+    families = Own().create_hardware_selection_map()["model_families"]
+    assert families["audio"]["model_sizes"]["small"]["training"] == {
+        "primary": "cpu",
+        "fallbacks": [],
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +159,22 @@ def recommend(
         priced,
     )
     if create_map:
-        _refuse_beside_map(bool(named), task, limits is not None, verify)
+        _refuse_beside_map(
+            {
+                "MODEL": named,
+                "--task": task,
+                "a limit": limits,
+                "--verify": verify,
+                "--model-family": model_family,
+                "--batch-size": batches,
+                "--mode": mode,
+                "--precision": precision,
+                "--deployment": deployment,
+                "a size": question["shapes"],
+                "--gpu-count": gpu_count,
+                "--explain": explain,
+            }
+        )
         _deliver(recommender.selection_map(), output)
         return
     found = _found(recommender, named, task, limits, verify)
@@ -228,12 +244,14 @@ def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] |
     return {"gpu_count": count, **({"max_memory_gb": gigabytes} if gigabytes else {})}
 
 
-def _refuse_beside_map(named: bool, task: str | None, limited: bool, verify: bool) -> None:
+def _refuse_beside_map(given: Mapping[str, object]) -> None:
     """A map is of every family and both modes: what would silently be ignored is refused."""
-    given = {"MODEL": named, "--task": task, "a limit": limited, "--verify": verify}
     said = ", ".join(name for name, there in given.items() if there)
     if said:
-        raise UsageError(f"--create-map is of all models and modes, so {said} means nothing there.")
+        raise UsageError(
+            f"--create-map is of all families, sizes, batches and modes: {said} means nothing.",
+            "Leave it out.",
+        )
 
 
 def _deliver(document: dict[str, Any], output: Path | None) -> None:

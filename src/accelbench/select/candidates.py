@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.words import HARDWARE
@@ -84,6 +87,21 @@ def order_in(where: str) -> Callable[[str], float]:
     """Where a platform stands among equals in a deployment."""
     there = DEPLOYMENTS[where]
     return lambda name: float(there.index(name))
+
+
+def placed(encode: Callable[[str], Any]) -> Callable[[str], float]:
+    """What somebody's own encoding says of where a platform stands, seen to be a number."""
+
+    def order(name: str) -> float:
+        said = encode(name)
+        if not isinstance(said, Real) or math.isnan(said):
+            raise UsageError(
+                f"_encode_hardware_type gave {said!r} for {name}.",
+                "It gives a number: the lower, the earlier among equals.",
+            )
+        return float(said)
+
+    return order
 
 
 def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:

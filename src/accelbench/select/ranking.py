@@ -45,8 +45,8 @@ def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = []
     for name, answer in answers.items():
-        first = answer["primary_recommendation"]
-        scores = answer["all_scores"].get(first, {}) if first else {}
+        first = answer.get("primary_recommendation")
+        scores = (answer.get("all_scores") or {}).get(first, {}) if first else {}
         said = scores.get("predictions", {})
         found.append(
             {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
 from accelbench.select.asking import Put, family_named
-from accelbench.select.candidates import order_in
+from accelbench.select.candidates import order_in, placed
 from accelbench.select.checked import amount, batches
 from accelbench.select.choosing import Ground, choose, own_cells, told
 from accelbench.select.constraints import Limits, limits_named, under
@@ -141,7 +141,9 @@ class HardwareSelector:
             asked = knows.asked(put, config, self._estimate_model_size)
             known = None if work is None else Known(asked.size.parameters, work)
             among = knows.candidates(config, available_hardware, deployment)
-            order = self._encode_hardware_type if deployment is None else order_in(deployment)
+            order = (
+                placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
+            )
             ground = Ground(config, knows.matrices(config), order, self.prices)
             chosen = choose(asked, among, knows.store, ground, known)
             own = own_cells(asked, knows.store.cells(asked.names))
