@@ -23,10 +23,11 @@ from accelbench.select.mapping import selection_map
 from accelbench.select.pricing import Costs, Given, costs_of
 from accelbench.select.ranking import does, ranked
 from accelbench.select.sizes import from_name
-from accelbench.select.sources import StrPath, configured
+from accelbench.select.sources import Nothing, StrPath, configured
 from accelbench.select.task import task_key, task_named
 
 if TYPE_CHECKING:
+    from accelbench.select.reading import Store
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
@@ -65,6 +66,15 @@ class HardwareSelector:
     def database(self) -> Database | None:
         """What answers rest on; None where nothing was measured."""
         return self._knows.database
+
+    @property
+    def _store(self) -> Store | Nothing:
+        """Where figures are from; benchmarks put in one that hides some of them."""
+        return self._knows.store
+
+    @_store.setter
+    def _store(self, store: Store | Nothing) -> None:
+        self._knows.store = store
 
     @property
     def prices(self) -> Costs | None:
