@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,13 @@ from accelbench.core.protocols import Absent, Device
 DB = "accelbench.duckdb"
 CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0, "throughput": 500.0}
 BATCH_8 = {"batch_size": 8, "latency_p50_ms": 40.0, "throughput": 200.0, "memory_peak_mb": 300.0}
+#: What a run says of its figures, and an import may not.
+ASKED = {
+    "scenario": "single_stream",
+    "world_size": 1,
+    "weights": "random",
+    "data_source": "synthetic",
+}
 SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
 EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.1}
 
@@ -28,7 +36,7 @@ def recommend(command: Callable[..., Command]) -> Command:
 @pytest.fixture
 def measured(tmp_path: Path) -> None:
     """A CPU at two batches, and a card that is faster."""
-    store(tmp_path / DB, {}, BATCH_8, CARD)
+    store(tmp_path / DB, *({**ASKED, **row} for row in ({}, BATCH_8, CARD)))
 
 
 def answer(recommend: Command, *words: object) -> Any:
@@ -182,6 +190,30 @@ def test_several_devices_are_spoken_of_without_a_predicted_speed(recommend: Comm
     assert "Speed not predicted" in " ".join(out.split())
 
 
+@pytest.mark.usefixtures("measured")
+def test_the_command_that_is_named_plans_what_was_asked(
+    recommend: Command, command: Callable[..., Command]
+) -> None:
+    words = ("--hardware", "cpu", "--sequence-length", "48", "--precision", "bf16")
+    (missing,) = answer(recommend, "bert-tiny", *words, "--batch-size", "2")["missing"]
+    named = shlex.split(missing["command"])
+    assert named[:2] == ["accelbench", "run"]
+    (case,) = command("run").json(*named[2:], "--dry-run")["cases"]
+    assert (case["batch_size"], case["sequence_length"], case["precision"]) == (2, 48, "bf16")
+    assert case["hardware"] == "cpu"
+
+
+def test_where_no_command_measures_it_that_is_said(recommend: Command) -> None:
+    words = ("of-ours", "--model-family", "vision", "--hardware", "cpu")
+    for more in ((), ("--explain",)):
+        _, out, _ = recommend(*words, *more)
+        said = " ".join(out.split())
+        assert "No command measures it as it stands: of-ours is in no catalogue" in said
+    code, out, _ = recommend(*words, "--batch-size", "1,2")
+    assert code == 0
+    assert "None" not in out
+
+
 # -- every model, a task, a map
 
 
@@ -194,6 +226,44 @@ def test_without_a_model_every_stored_one_is_answered(tmp_path: Path, recommend:
     assert "resnet-tiny" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     assert len(recommend.json()["recommendations"]) == 2
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_family_without_a_model_is_of_the_stored_models(
+    tmp_path: Path, recommend: Command
+) -> None:
+    vision = {"model": "resnet-tiny", "family": "vision"}
+    store(tmp_path / DB, vision, {"family": "embedding", "model": "distilbert-tiny"}, run="s")
+
+    def models(*words: str) -> list[str]:
+        found = recommend.json("--model-family", *words)["recommendations"]
+        return [one.get("question", one)["model"] for one in found]
+
+    assert models("vision") == ["resnet-tiny"]
+    assert models("embedding") == ["distilbert-tiny"]  # the other says no family
+    assert models("Vision", "--memory-mb", "500") == ["resnet-tiny"]
+    ranked = recommend.json("--task", "training", "--model-family", "vision")["ranking"]
+    assert [one["model"] for one in ranked] == ["resnet-tiny"]
+    code, _, err = recommend("--model-family", "audio")
+    assert code in (2, 4)
+    assert "audio" in err
+
+
+def test_what_is_counted_differently_is_ranked_apart(tmp_path: Path, recommend: Command) -> None:
+    tokens = {"family": "text_generation", "throughput": 9000.0, "throughput_unit": "tokens/s"}
+    images = {"family": "vision", "throughput_unit": "images/s", "mode": "training"}
+    store(
+        tmp_path / DB,
+        {**images, "model": "resnet-tiny", "throughput": 10.0},
+        {**images, "model": "vit-tiny", "throughput": 20.0},
+        {**tokens, "model": "gpt2-tiny", "mode": "training"},
+    )
+    found = recommend.json("--task", "training", "--hardware", "cpu")["ranking"]
+    assert [one["model"] for one in found] == ["vit-tiny", "resnet-tiny", "gpt2-tiny"]
+    _, out, _ = recommend("--task", "training", "--hardware", "cpu")
+    assert "counts" in out
+    assert "tokens" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 @pytest.mark.usefixtures("measured")
@@ -322,8 +392,15 @@ def test_a_price_is_part_of_the_answer_and_may_change_it(
     assert found["primary_recommendation"] == "cpu"
     card = found["all_scores"]["cuda"]["cost_per_million"]
     assert card == pytest.approx(360.0 / 3600 / 500 * 1e6)
+    assert (found["currency"], len(found["cost_notes"])) == ("USD", 1)
     _, out, _ = recommend(*words, "--prices", "dear.json")
-    assert "/million" in out
+    assert "$/million" in out
+    assert "Priced by dear.json: A card at $360.00 an hour" in out
+    (tmp_path / "euros.json").write_text('{"currency": "EUR", "per_hour": {"A card": 360.0}}')
+    _, out, _ = recommend(*words, "--prices", "euros.json")
+    assert "€/million" in out
+    assert "Without a price: A processor (cpu)." in out
+    assert "$" not in out
 
 
 @pytest.mark.usefixtures("measured")
@@ -400,13 +477,33 @@ def test_a_matrix_of_ones_own_is_believed_first(tmp_path: Path, recommend: Comma
         (("bert-tiny", "--hardware", ""), "What follows --hardware is empty"),
         (("bert-tiny", "--hardware", ","), "A list is empty"),
         (("bert-tiny", "--batch-size", "0"), "--batch-size takes numbers from 1"),
+        (("bert-tiny", "--batch-size", "-1"), "--batch-size takes numbers from 1"),
+        (("bert-tiny", "--batch-size", "x"), "--batch-size takes whole numbers"),
+        (("bert-tiny", "--gpu-count", "0"), "--gpu-count takes a number from 1, not 0"),
+        (("bert-tiny", "--sequence-length", "0"), "--sequence-length takes a number from 1"),
+        (("bert-tiny", "--image-size", "-5"), "--image-size takes a number from 1"),
+        (
+            ("bert-tiny", "--gpu-count", "2", "--max-memory-gb", "-3"),
+            "--max-memory-gb takes a number above 0, not -3",
+        ),
+        (("bert-tiny", "--gpu-count", "2", "--max-memory-gb", "nan"), "above 0, not nan"),
+        (("bert-tiny", "--memory-mb", "nan"), "A limit of nan leaves nothing"),
+        (("bert-tiny", "--max-latency-ms", "inf"), "A limit of inf leaves nothing"),
+        (("bert-tiny", "--hardware", "moon"), "There is no hardware 'moon'"),
+        (("bert-tiny", "--model-family", "vision"), "is of the family embedding, not of vision"),
+        (("--model-family", "poetry"), "There is no model family 'poetry'"),
         (("bert-tiny", "--memory-mb", "0"), "leaves nothing"),
         (("bert-tiny", "--max-cost", "1"), "Name a file of prices with --prices"),
         (("bert-tiny", "--prices", "none.json"), "none.json"),
         (("bert-tiny", "--task", "training", "--mode", "inference"), "Leave one out"),
         (("bert-tiny", "--max-memory-gb", "16"), "Say how many with --gpu-count"),
         (("bert-tiny", "--memory-mb", "9", "--deployment", "browser"), "are not asked together"),
-        (("bert-tiny", "--create-map"), "--create-map is of all models"),
+        (("bert-tiny", "--create-map"), "MODEL means nothing."),
+        (
+            ("--create-map", "--model-family", "vision", "--batch-size", "4"),
+            "--model-family, --batch-size means nothing.",
+        ),
+        (("--create-map", "--image-size", "64"), "a size means nothing."),
         (("--task", "embedding", "--verify"), "--verify needs a MODEL"),
         (("--task", "embedding", "--batch-size", "1,2"), "is of one batch size"),
         (("bert-tiny", "--config", "none.json"), "none.json cannot be read"),

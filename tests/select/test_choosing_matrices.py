@@ -13,7 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.words import Family
 from accelbench.report.matrix import About
 from accelbench.report.matrix_markdown import markdown
-from accelbench.select.matrices import of_markdown
+from accelbench.select.pages import of_markdown
 
 PAGE = """
 # Compatibility

@@ -47,7 +47,7 @@ def cell(hardware: str, latency: float, **more: Any) -> Cell:
 
 def answer(found: Sequence[Cell], among: Sequence[Candidate], batch: int = 4) -> dict[str, Any]:
     asked = Put("embedding", "bert-tiny", batch, "inference").understood(
-        "", {}, lambda *_: Size("small", "a test", 4_385_920)
+        (), {}, lambda *_: Size("small", "a test", 4_385_920)
     )
     order = defaults()["fallback_order"].index
     return told(choose(asked, among, Given(found), Ground(defaults(), Matrices(()), order)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.api.aggregated import outcome_of
+from accelbench.api.config import check_count
 from accelbench.api.reporting import reported
 from accelbench.api.starting import (
     carried_out,
@@ -20,7 +21,7 @@ from accelbench.api.starting import (
     observer_of,
     try_writing,
 )
-from accelbench.api.wanted import Wanted, model_named
+from accelbench.api.wanted import Wanted, model_named, wanted
 from accelbench.catalog.find import called, choose
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
@@ -32,6 +33,7 @@ from accelbench.run import journey
 from accelbench.run.automatic import Choice, plan_chosen
 from accelbench.run.journey import Ended, Found, Journey
 from accelbench.run.plan import Plan
+from accelbench.select import checked
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
 
@@ -46,7 +48,7 @@ class EnhancedHardwareBenchmarkRunner:
         database_path: The database or lake that results go into, and that choices rest on;
             None: ACCELBENCH_DB, or accelbench.duckdb here.
         no_database: Store nothing but the journal, which a crash leaves too.
-        config_path: The selector's configuration.
+        config_path: The selector's configuration: a file's path, or the same as a mapping.
         matrix_file: The selector's compatibility matrix.
         output_dir: A folder for result files, as `accelbench run --output-dir` leaves them.
         selector: One of your own, such as of a class derived from HardwareSelector.
@@ -58,7 +60,7 @@ class EnhancedHardwareBenchmarkRunner:
         database_path: str | os.PathLike[str] | None = None,
         *,
         no_database: bool = False,
-        config_path: str | os.PathLike[str] | None = None,
+        config_path: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         matrix_file: str | os.PathLike[str] | None = None,
         output_dir: str | os.PathLike[str] | None = None,
         selector: HardwareSelector | None = None,
@@ -68,11 +70,22 @@ class EnhancedHardwareBenchmarkRunner:
             raise UsageError(
                 "no_database and database_path contradict each other.", "Leave one out."
             )
-        self.database_path = database_path
+        if selector is not None and not callable(getattr(selector, "select_hardware", None)):
+            raise UsageError(
+                f"selector takes a HardwareSelector, not {selector!r}.",
+                "Leave it out for the usual.",
+            )
+        self.database_path = checked.path("database_path", database_path)
         self.no_database = no_database
-        self.output_dir = None if output_dir is None else Path(output_dir).expanduser()
+        folder = checked.path("output_dir", output_dir)
+        self.output_dir = None if folder is None else Path(folder).expanduser()
         self.verbose = verbose
-        self._config, self._matrix = map(_path, (config_path, matrix_file))
+        self._config = (
+            config_path
+            if isinstance(config_path, Mapping)
+            else checked.path("config_path", config_path)
+        )
+        self._matrix = checked.path("matrix_file", matrix_file)
         self._selector = selector
 
     @property
@@ -81,7 +94,7 @@ class EnhancedHardwareBenchmarkRunner:
         if self._selector is None:
             from accelbench.select.selector import HardwareSelector
 
-            self._selector = HardwareSelector(_path(self.database_path), self._config, self._matrix)
+            self._selector = HardwareSelector(self.database_path, self._config, self._matrix)
         return self._selector
 
     def run_benchmark(
@@ -112,10 +125,10 @@ class EnhancedHardwareBenchmarkRunner:
             UsageError, SurroundingsError: nothing can be measured or written; one sentence.
             KeyboardInterrupt: after Ctrl-C; what was measured until then is stored.
         """
-        wanted = Wanted(hardware, batch_sizes, mode, **parameters)
+        how = wanted(hardware=hardware, batch_sizes=batch_sizes, mode=mode, **parameters)
         spec = model_named(model_name, model_family)
-        said = f"run_benchmark({model_name!r}, {wanted})"
-        whole = self._run((spec,), wanted, {spec.id: model_name}, said, create_report=False)
+        said = f"run_benchmark({model_name!r}, {how})"
+        whole = self._run((spec,), how, {spec.id: model_name}, said, create_report=False)
         (one,) = whole.pop("models").values()
         return {**one, **whole}
 
@@ -143,13 +156,14 @@ class EnhancedHardwareBenchmarkRunner:
         Returns:
             The run, with what `run_benchmark` says of a model for each, by the model's id.
         """
-        for what, names in (("models", models), ("model_families", model_families)):
-            if isinstance(names, str):
-                raise UsageError(f"{what} takes a list of names, not {names!r}.")
-        wanted = Wanted(**parameters)
-        chosen = choose(models, models_set, model_families, limit=limit)
-        said = f"run_multiple({[one.id for one in chosen]}, {wanted})"
-        return self._run(chosen, wanted, called(models, chosen), said, create_report)
+        named = checked.names("models", models) or []
+        families = checked.names("model_families", model_families) or []
+        if limit is not None:
+            check_count("limit", limit, least=1)
+        how = wanted(**parameters)
+        chosen = choose(named, models_set, families, limit=limit)
+        said = f"run_multiple({[one.id for one in chosen]}, {how})"
+        return self._run(chosen, how, called(named, chosen), said, create_report)
 
     def _run(
         self,
@@ -230,10 +244,6 @@ class EnhancedHardwareBenchmarkRunner:
             page = (self.output_dir or Path()) / f"report-{ended.run_id}.html"
             files.append(reported(page.absolute(), begun, ended, database))
         return files
-
-
-def _path(named: str | os.PathLike[str] | None) -> str | None:
-    return None if named is None else os.fspath(named)
 
 
 def _allowed(found: Found, names: Sequence[str] | None) -> Found:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from accelbench.api.config import check_count, check_counts
 from accelbench.catalog.find import choose, find
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.plugins import RUNTIMES, registered
-from accelbench.core.precision import parse_precision
+from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.words import Family, Mode
 from accelbench.hardware.detect import known
 from accelbench.run.context import Settings
 from accelbench.run.plan import AUTO, Request
+from accelbench.select import checked
 
+#: What drawing numbers takes.
+_LARGEST_SEED = 2**63 - 1
 _VERIFY = ("auto", "require", "off")
 
 
@@ -62,27 +67,44 @@ class Wanted:
         Raises:
             UsageError: one sentence, and what to use instead.
         """
+        self._check_places()
+        self._check_words()
+        self._check_amounts()
+
+    def _check_places(self) -> None:
         names = [] if self.chosen else [str(self.hardware)]
-        if isinstance(self.available_hardware, str):
-            raise UsageError(
-                f"available_hardware takes a list of names, not {self.available_hardware!r}."
-            )
-        for name in (*names, *(self.available_hardware or ())):
-            if str(name).lower().partition(":")[0] not in known():
+        allowed = checked.names("available_hardware", self.available_hardware)
+        if allowed == []:
+            raise UsageError("available_hardware is empty.", "Name at least one, or leave it out.")
+        for name in (*names, *(allowed or ())):
+            if name.lower().partition(":")[0] not in known():
                 raise UsageError(
                     f"There is no hardware named {name!r}.", f"Known: {', '.join(known())}."
                 )
+
+    def _check_words(self) -> None:
         if self.mode not in tuple(Mode):
             raise UsageError(f"There is no mode {self.mode!r}.", f"Modes: {', '.join(Mode)}.")
-        if self.batch_sizes is not None:
-            check_counts("batch_sizes", self.batch_sizes, least=1)
-        parse_precision(self.precision)
+        parse_precision(checked.word("precision", self.precision, PRECISIONS))
         frameworks = registered(RUNTIMES)
-        if self.framework is not None and self.framework not in frameworks:
+        if self.framework is not None and str(self.framework) not in frameworks:
             raise UsageError(
                 f"There is no framework named {self.framework!r}.",
                 f"Known: {', '.join(sorted(set(frameworks) - {'scripted'}))}.",
             )
+        if self.verify not in _VERIFY:
+            raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {self.verify!r}.")
+        if self.label is not None:
+            label = checked.word("label", self.label, advice="Use one line of text.")
+            if not label.isprintable():
+                raise UsageError(
+                    f"The label {label!r} has characters that cannot be shown.",
+                    "Use one line of text.",
+                )
+
+    def _check_amounts(self) -> None:
+        if self.batch_sizes is not None:
+            check_counts("batch_sizes", self.batch_sizes, least=1)
         for parameter, value, least in (
             ("sequence_length", self.sequence_length, 1),
             ("iterations", self.iterations, 1),
@@ -90,10 +112,12 @@ class Wanted:
             ("launches", self.launches, 1),
             ("seed", self.seed, 0),
         ):
-            if value is not None:
+            if value is not None or parameter in ("launches", "seed"):
                 check_count(parameter, value, least)
-        if self.verify not in _VERIFY:
-            raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {self.verify!r}.")
+        if self.seed > _LARGEST_SEED:
+            raise UsageError(f"seed takes a whole number below 2**63, not {self.seed}.")
+        if self.budget is not None:
+            checked.amount("budget", self.budget, "Use seconds, such as 600.")
 
     @property
     def chosen(self) -> bool:
@@ -125,16 +149,31 @@ class Wanted:
         )
 
 
+def wanted(**parameters: Any) -> Wanted:
+    """How models are to be measured, by what a call says.
+
+    Raises:
+        UsageError: there is no such parameter, or it is not what is meant.
+    """
+    known = [one.name for one in fields(Wanted)]
+    for name in parameters:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+            raise UsageError(f"There is no parameter {name!r}.", hint)
+    return Wanted(**parameters)
+
+
 def model_named(name: str, family: str | None) -> ModelSpec:
     """The catalogue's model, seen to be of the family that is said.
 
     Raises:
         UsageError: it is not, or there is no such model or family.
     """
-    spec = find(name)
+    spec = find(checked.word("model_name", name, advice="List the models with: accelbench models"))
     if family is None:
         return spec
-    if family.replace("-", "_").lower() not in tuple(Family):
+    if checked.word("model_family", family, Family).replace("-", "_").lower() not in tuple(Family):
         raise UsageError(
             f"There is no model family {family!r}.", f"Known families: {', '.join(Family)}."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,10 @@ def recommend(
     ),
     # -- the question
     model_family: str | None = typer.Option(
-        None, "--model-family", "--family", help="Of a model that is in no catalogue and no result."
+        None,
+        "--model-family",
+        "--family",
+        help="Of a model that is in no catalogue and no result; without MODEL only those of it.",
     ),
     batch_size: list[str] = typer.Option(
         [], "--batch-size", "--batch-sizes", help="Items in one step; 1 by default."
@@ -55,13 +59,13 @@ def recommend(
         None, "--deployment", help="Where it will run: browser, mobile, edge, intel, mac, …"
     ),
     sequence_length: int | None = typer.Option(
-        None, "--sequence-length", min=1, help="Tokens in one item; as measured by default."
+        None, "--sequence-length", help="Tokens in one item; as measured by default."
     ),
     image_size: int | None = typer.Option(
-        None, "--image-size", min=1, help="Side of a square image in pixels."
+        None, "--image-size", help="Side of a square image in pixels."
     ),
     gpu_count: int | None = typer.Option(
-        None, "--gpu-count", min=1, help="For so many devices together; with --max-memory-gb each."
+        None, "--gpu-count", help="For so many devices together; with --max-memory-gb each."
     ),
     max_memory_gb: float | None = typer.Option(None, "--max-memory-gb", help="Of each device."),
     # -- limits
@@ -128,6 +132,10 @@ def recommend(
     named = [*words(models), *words(model_name)]
     limits = _limits(memory_mb, max_latency_ms, min_throughput, max_error, max_cost, max_power)
     sizes = {"sequence_length": sequence_length, "image_size": image_size}
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} takes a number from 1, not {size}.", "Or leave it out.")
     question = {
         "model_family": model_family,
         "mode": mode,
@@ -151,7 +159,22 @@ def recommend(
         priced,
     )
     if create_map:
-        _refuse_beside_map(bool(named), task, limits is not None, verify)
+        _refuse_beside_map(
+            {
+                "MODEL": named,
+                "--task": task,
+                "a limit": limits,
+                "--verify": verify,
+                "--model-family": model_family,
+                "--batch-size": batches,
+                "--mode": mode,
+                "--precision": precision,
+                "--deployment": deployment,
+                "a size": question["shapes"],
+                "--gpu-count": gpu_count,
+                "--explain": explain,
+            }
+        )
         _deliver(recommender.selection_map(), output)
         return
     found = _found(recommender, named, task, limits, verify)
@@ -206,15 +229,26 @@ def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] |
         raise UsageError("--max-memory-gb is of each device.", "Say how many with --gpu-count.")
     if count is None:
         return None
+    if count < 1:
+        raise UsageError(
+            f"--gpu-count takes a number from 1, not {count}.", "Use 4, or leave it out."
+        )
+    if gigabytes is not None and not 0 < gigabytes < float("inf"):
+        raise UsageError(
+            f"--max-memory-gb takes a number above 0, not {gigabytes:g}.",
+            "Use 16, or leave it out.",
+        )
     return {"gpu_count": count, **({"max_memory_gb": gigabytes} if gigabytes else {})}
 
 
-def _refuse_beside_map(named: bool, task: str | None, limited: bool, verify: bool) -> None:
+def _refuse_beside_map(given: Mapping[str, object]) -> None:
     """A map is of every family and both modes: what would silently be ignored is refused."""
-    given = {"MODEL": named, "--task": task, "a limit": limited, "--verify": verify}
     said = ", ".join(name for name, there in given.items() if there)
     if said:
-        raise UsageError(f"--create-map is of all models and modes, so {said} means nothing there.")
+        raise UsageError(
+            f"--create-map is of all families, sizes, batches and modes: {said} means nothing.",
+            "Leave it out.",
+        )
 
 
 def _deliver(document: dict[str, Any], output: Path | None) -> None:

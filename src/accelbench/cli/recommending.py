@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.cli.filters import catalogued, in_catalogue
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.select.asking import family_named
 from accelbench.select.selector import HardwareSelector
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class Recommender:
         self._about = (config, matrix_file)
         self._question = dict(question)
         _refuse_other_mode(question)
+        if "model_family" in question:
+            family_named(question["model_family"])  # a slip is told before what it is looked for in
 
     @cached_property
     def selector(self) -> HardwareSelector:
@@ -70,10 +72,11 @@ class Recommender:
             from accelbench.cli.stored import filled
 
             filled(self._db)
-        selector = HardwareSelector(self._db, *self._about)
-        if self._prices is not None:
-            selector.prices = _per_million(self._prices, selector.database)
-        return selector
+        return HardwareSelector(self._db, *self._about, self._prices)
+
+    def _look_again(self) -> None:
+        """The database may not have been there when it was first looked for."""
+        vars(self).pop("selector", None)
 
     @cached_property
     def question(self) -> dict[str, Any]:
@@ -99,6 +102,7 @@ class Recommender:
             from accelbench.cli.verifying import measured_again
 
             if measured_again(self.database, found):
+                self._look_again()
                 found = [self._answer(n, batch) for n in models for batch in self._batches or (1,)]
         firsts = [one["primary_recommendation"] for one in found]
 
@@ -139,6 +143,7 @@ class Recommender:
             from accelbench.cli.verifying import measured_options
 
             if measured_options(self.database, found, self.question.get("shapes") or {}):
+                self._look_again()
                 found = [self._under(name, limits) for name in models]
 
         def show(explain: bool) -> None:
@@ -224,9 +229,11 @@ class Recommender:
             if self._db is None:
                 filled(None)  # says that there is none
             raise nothing(f"{self._db} has no results", {})
-        names = _models_in(database)
+        family = self._question.get("model_family")
+        asked = {} if family is None else {"family": (family_named(family),)}
+        names = _models_in(database, *asked.get("family", ()))
         if not names:
-            raise none_found(database, {})
+            raise none_found(database, asked)
         return names
 
     def _only_batch(self, what: str) -> int:
@@ -260,36 +267,13 @@ def _is_gap(why: str) -> bool:
     return why.endswith(("was not measured", "no price is known"))
 
 
-def _per_million(
-    prices: Prices, database: Database | None
-) -> Callable[[Mapping[str, Any]], float | None]:
-    """What a million items cost, of a figure that a selector has."""
-    from accelbench.analysis.costs import cost_of
-    from accelbench.analysis.machines import machine_of
-    from accelbench.analysis.sides import PER_MILLION
-
-    machines = {} if database is None else _environments(database)
-
-    def cost(row: Mapping[str, Any]) -> float | None:
-        run = str(row.get("run_id") or "")
-        machine = machine_of(run, machines[run]) if run in machines else None
-        # What a selector reads was answered: of the rest there is no figure.
-        return cost_of({"status": "ok", **row}, prices, machine).get(PER_MILLION)
-
-    return cost
-
-
-def _environments(database: Database) -> dict[str, Any]:
-    """Of each run, the machine as it said it is."""
-    _, rows = database.query("SELECT run_id, environment::VARCHAR FROM benchmark_runs")
-    return {str(run): json.loads(said) if said else None for run, said in rows}
-
-
-def _models_in(database: Database) -> list[str]:
-    """The models that have results which count."""
+def _models_in(database: Database, family: str | None = None) -> list[str]:
+    """The models that have results which count; of one family, where one is named."""
+    where, values = ("", []) if family is None else (" AND family = ?", [family])
     _, rows = database.query(
         "SELECT DISTINCT model FROM benchmark_results"  # noqa: S608 — our words
-        f" WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok' ORDER BY 1"
+        f" WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'{where} ORDER BY 1",
+        values,
     )
     return [str(name) for (name,) in rows]
 

@@ -10,14 +10,15 @@ from accelbench.catalog.find import find
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.precision import parse_precision
+from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.words import Family, Mode
+from accelbench.select import checked
 from accelbench.select.evidence import Cell, Known
 from accelbench.select.sizes import Size
 from accelbench.select.task import task_key, task_named
 
 #: By the store's names, as shapes have them.
-_SIZES = {
+SIZES = {
     "sequence_length": "sequence",
     "image_size": "image",
     "audio_seconds": "audio",
@@ -32,7 +33,7 @@ class Asked:
     """What is to be chosen for.
 
     Attributes:
-        stored: the name that the database has it under; "" where it has not.
+        stored: the names that the database has it under.
         shapes: sizes that were named, by the store's columns.
         distributed: how many devices work on it, and what memory each has.
     """
@@ -43,7 +44,7 @@ class Asked:
     mode: str
     size: Size
     spec: ModelSpec | None = None
-    stored: str = ""
+    stored: tuple[str, ...] = ()
     precision: str | None = None
     task: str | None = None
     shapes: Mapping[str, int] = field(default_factory=dict)
@@ -52,8 +53,9 @@ class Asked:
     @property
     def names(self) -> tuple[str, ...]:
         """What its results may be stored under."""
-        said = (self.spec.id if self.spec else "", self.model, self.stored)
-        return tuple(dict.fromkeys(name for name in said if name))
+        said = (self.spec.id if self.spec else "", self.model, *self.stored)
+        # Of any model of a family there is no name, and no result has none.
+        return tuple(dict.fromkeys(name for name in said if name)) or ("",)
 
     def told(self) -> dict[str, Any]:
         """As the answer repeats it."""
@@ -85,67 +87,73 @@ class Put:
     shapes: Mapping[str, int] | None = None
     parameters: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a model that has no name to look it up by.
+
+        Raises:
+            UsageError: the name is no text.
+        """
+        checked.word("model_name", self.model, advice='Use "bert-tiny", or leave it out.')
+
     @property
     def names(self) -> tuple[str, ...]:
         """What its results may be stored under."""
         spec = spec_of(self.model) if self.model else None
         return tuple(dict.fromkeys((*([spec.id] if spec else []), self.model)))
 
-    def understood(self, name: str, stored: Mapping[str, Any], size: Callable[..., Size]) -> Asked:
+    def understood(
+        self, names: tuple[str, ...], stored: Mapping[str, Any], size: Callable[..., Size]
+    ) -> Asked:
         """The same with every word looked up.
 
         Args:
-            name: under which the database has the model; "" where it has not.
+            names: under which the database has the model.
             stored: what it says of the model.
             size: how large a model is, by name, the catalogue's model, and number of weights.
 
         Raises:
             UsageError: a word is none of those that are known.
         """
-        if isinstance(self.batch, bool) or self.batch != int(self.batch) or self.batch < 1:
+        if isinstance(self.batch, int) and self.batch < 1 and self.batch is not False:
             raise UsageError(f"A batch of {self.batch!r} holds no item.", "Use 1 or more.")
+        batch = checked.whole("batch_size", self.batch)
         spec = spec_of(self.model) if self.model else None
-        family = self.family or (spec.family.value if spec else "") or stored.get("family")
+        said = None if self.family in (None, "") else family_named(self.family)
+        if spec is not None and said is not None:
+            _refuse_other_family(spec, said)
+        family = said or (spec.family.value if spec else "") or stored.get("family")
         if not family:
             raise UsageError(
                 f"The family of {self.model or 'no model'} is not known.",
                 f"Say it: one of {', '.join(Family)}.",
             )
         task = None if self.task is None else task_key(self.task)
+        mode = task_named(task).mode if task else mode_named(self.mode)
+        weights = self.parameters
+        if weights is not None:
+            weights = round(checked.amount("parameters", weights, "Use a number of weights."))
         return Asked(
             model=self.model,
             family=family_named(family),
-            batch=int(self.batch),
-            mode=task_named(task).mode if task else mode_named(self.mode),
-            size=size(self.model, spec, self.parameters or stored.get("parameters")),
+            batch=batch,
+            mode=mode,
+            size=size(self.model, spec, weights or stored.get("parameters")),
             spec=spec,
-            stored=name,
-            precision=precision_named(self.precision),
+            stored=names,
+            precision=precision_named(self.precision, mode),
             task=task,
             shapes=shapes_named(self.shapes),
-            distributed=checked(self.distributed),
+            distributed=checked.distributed(self.distributed),
         )
 
 
-def checked(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A distributed configuration as the documents have it: gpu_count, and max_memory_gb of each.
-
-    Raises:
-        UsageError: it has another key, or what is no amount.
-    """
-    if given is None:
-        return None
-    for name, value in given.items():
-        if name not in ("gpu_count", "max_memory_gb"):
-            raise UsageError(
-                f"A distributed configuration has no {name!r}.", "Known: gpu_count, max_memory_gb."
-            )
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
-            raise UsageError(f"{name} of a distributed configuration is {value!r}, not above 0.")
-    count = given.get("gpu_count", 1)
-    if count != int(count):
-        raise UsageError(f"gpu_count is {count!r}, and devices are whole.")
-    return {"gpu_count": int(count), "max_memory_gb": given.get("max_memory_gb")}
+def _refuse_other_family(spec: ModelSpec, family: str) -> None:
+    """A model of the catalogue is of its family, or of one that its inputs are of."""
+    if family not in (spec.family.value, *spec.modalities):
+        raise UsageError(
+            f"{spec.id} is of the family {spec.family.value}, not of {family}.",
+            "Leave the family out: it is known from the model.",
+        )
 
 
 def spec_of(name: str) -> ModelSpec | None:
@@ -156,52 +164,60 @@ def spec_of(name: str) -> ModelSpec | None:
         return None
 
 
-def family_named(word: str) -> str:
+def family_named(word: str | None) -> str:
     """One of the five families; dashes and case do not matter.
 
     Raises:
         UsageError: it is none.
     """
-    text = word.strip().lower().replace("-", "_").replace(" ", "_")
+    text = checked.word("model_family", word, Family).strip().lower()
+    text = text.replace("-", "_").replace(" ", "_")
     if text not in tuple(Family):
         raise UsageError(f"There is no model family {word!r}.", f"Families: {', '.join(Family)}.")
     return text
 
 
-def mode_named(word: str) -> str:
+def mode_named(word: str | None) -> str:
     """Inference or training.
 
     Raises:
         UsageError: it is neither.
     """
-    text = word.strip().lower()
+    text = checked.word("mode", word, Mode).strip().lower()
     if text not in tuple(Mode):
         raise UsageError(f"There is no mode {word!r}.", f"Modes: {', '.join(Mode)}.")
     return text
 
 
-def precision_named(word: str | None) -> str | None:
+def precision_named(word: str | None, mode: str = Mode.INFERENCE.value) -> str | None:
     """A precision as it is stored; None stands for any.
+
+    Training in half precision is autocast anyway, and stored without saying so.
 
     Raises:
         UsageError: there is none of that name.
     """
-    return None if word is None else parse_precision(word)
+    if word is None:
+        return None
+    found = parse_precision(checked.word("precision", word, PRECISIONS))
+    return found.removeprefix("amp-") if mode == Mode.TRAINING else found
 
 
 def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
     """Sizes by the store's columns; the names of a case's shapes are taken too.
 
     Raises:
-        UsageError: there is no such size.
+        UsageError: there is no such size, or it is no whole number.
     """
-    aliases = {short: long for long, short in _SIZES.items()}
+    if given is not None and not isinstance(given, Mapping):
+        raise UsageError(f"shapes takes a mapping, not {given!r}.", 'Use {"image_size": 224}.')
+    aliases = {short: long for long, short in SIZES.items()}
     found = {}
     for name, value in (given or {}).items():
         column = aliases.get(name, name)
-        if column not in _SIZES:
-            raise UsageError(f"There is no size {name!r}.", f"Sizes: {', '.join(_SIZES)}.")
-        found[column] = int(value)
+        if column not in SIZES:
+            raise UsageError(f"There is no size {name!r}.", f"Sizes: {', '.join(SIZES)}.")
+        found[column] = checked.whole(column, value)
     return found
 
 
@@ -223,7 +239,7 @@ def _counted(asked: Asked) -> float | None:
         return None
     from accelbench.catalog.cost import flops
 
-    sizes = {_SIZES[name]: value for name, value in asked.shapes.items()}
+    sizes = {SIZES[name]: value for name, value in asked.shapes.items()}
     if asked.mode == Mode.TRAINING:
         sizes = {
             name: value

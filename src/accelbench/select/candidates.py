@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.words import HARDWARE
+from accelbench.select import checked
 from accelbench.select.evidence import Attempt, is_on
 from accelbench.select.rules import DEPLOYMENTS
 
@@ -48,6 +52,7 @@ def candidates(
         UsageError: a word names nothing, or several devices.
     """
     known = list(dict.fromkeys((*HARDWARE, *measured, *others)))
+    asked = checked.names("available_hardware", asked)
     if asked is None:
         there = {*measured, *others}
         return [Candidate(name) for name in known if name not in _RARE or name in there]
@@ -68,7 +73,7 @@ def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list
     Raises:
         UsageError: there is no such deployment.
     """
-    if where not in DEPLOYMENTS:
+    if checked.word("deployment", where, DEPLOYMENTS) not in DEPLOYMENTS:
         raise UsageError(
             f"There is no deployment {where!r}.", f"There are: {', '.join(DEPLOYMENTS)}."
         )
@@ -84,15 +89,33 @@ def order_in(where: str) -> Callable[[str], float]:
     return lambda name: float(there.index(name))
 
 
+def placed(encode: Callable[[str], Any]) -> Callable[[str], float]:
+    """What somebody's own encoding says of where a platform stands, seen to be a number."""
+
+    def order(name: str) -> float:
+        said = encode(name)
+        if not isinstance(said, Real) or math.isnan(said):
+            raise UsageError(
+                f"_encode_hardware_type gave {said!r} for {name}.",
+                "It gives a number: the lower, the earlier among equals.",
+            )
+        return float(said)
+
+    return order
+
+
 def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:
     text = word.strip()
-    if text.lower() in known:
-        return Candidate(text.lower())
-    if text in known:
-        return Candidate(text)
-    platform, colon, device = text.partition(":")
-    if colon and platform.lower() in known:
-        return _device(platform.lower(), device, measured)
+    spelt = {one.lower(): one for one in reversed(known)}
+    if text.lower() in spelt:
+        return Candidate(text if text in known else spelt[text.lower()])
+    platform, colon, device = (part.strip() for part in text.partition(":"))
+    if colon and platform.lower() in spelt:
+        if not device.removeprefix("="):
+            raise UsageError(
+                f"{word!r} names no device.", f"Leave the colon out, or use {platform}:0."
+            )
+        return _device(spelt[platform.lower()], device, measured)
     holding = [
         Candidate(name, one)
         for name, devices in measured.items()

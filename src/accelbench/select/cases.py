@@ -16,20 +16,13 @@ from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import own_shapes
 from accelbench.select.evidence import sizes_of
+from accelbench.select.measuring import OPTIONS
 from accelbench.select.options import Option
 
 Words = dict[str, Any]
 
 #: Tokens of a request: what is trained has none.
 GENERATING = ("prompt_tokens", "new_tokens")
-_SIZES = {
-    "sequence_length": "--sequence-lengths",
-    "image_size": "--image-sizes",
-    "prompt_tokens": "--prompt-tokens",
-    "new_tokens": "--new-tokens",
-    "audio_seconds": "--audio-seconds",
-    "denoising_steps": "--denoising-steps",
-}
 _FLAGS = {"compile": "--compile", "gradient_checkpointing": "--gradient-checkpointing"}
 _FLAGS |= {"pure": "--pure"}
 _VALUES = {"threads": "--threads", "optimizer": "--optimizer"}
@@ -164,7 +157,7 @@ def _command(asked: Asked, words: Words) -> str:
     usual = own_shapes(asked.spec)
     for name, value in words["shapes"].items():
         if usual.get(name) != value:
-            said += [_SIZES[name], str(value)]
+            said += [OPTIONS[name], str(value)]
     return shlex.join([*said, *_settings(words)])
 
 

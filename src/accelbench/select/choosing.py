@@ -21,11 +21,13 @@ from accelbench.select.figures import (
     is_near,
 )
 from accelbench.select.matrices import Matrices
+from accelbench.select.measuring import Beside, remedy
 from accelbench.select.own import Own, own_of
+from accelbench.select.pricing import Costs, sign
 from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
 from accelbench.select.task import TASKS
-from accelbench.select.words import command, explained
+from accelbench.select.words import cost_notes, data_date, explained, unmeasured
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
@@ -64,6 +66,7 @@ class Chosen:
     data_date: str | None
     matrix_source: str
     shapes: Mapping[str, Any] = field(default_factory=dict)
+    circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
     unlike: Mapping[str, str] = field(default_factory=dict)  # by name: measured otherwise, and how
 
     @property
@@ -121,6 +124,7 @@ def choose(
         max(moments, default=None),
         ground.matrices.source,
         own.sizes,
+        own.circumstances,
         {one.name: said for one in candidates if (said := own.of(one).unlike)},
     )
 
@@ -220,13 +224,24 @@ def _cost(found: Figure | None, prices: Prices | None) -> float | None:
     return prices({**found.cell.row, "throughput": found.throughput})
 
 
-def told(chosen: Chosen) -> dict[str, Any]:
-    """The answer as JSON has it."""
+def told(
+    chosen: Chosen, costs: Costs | None = None, beside: Beside | None = None
+) -> dict[str, Any]:
+    """The answer as JSON has it.
+
+    Args:
+        chosen: the answer.
+        costs: by what it was priced.
+        beside: what a result that is missing is to stand beside.
+    """
     ranked = chosen.ranked
     scores = {one.name: _score_told(one, rank) for rank, one in enumerate(ranked, 1)}
     for one in chosen.contenders:
         if one.name not in scores:
             scores[one.name] = _impossible_told(one)
+    missing, beside = unmeasured(chosen), beside or Beside(chosen.shapes)
+    remedies = [remedy(chosen.asked, one.candidate, beside) for one in missing]
+    notes = cost_notes(chosen, costs)
     return {
         "primary_recommendation": ranked[0].name if ranked else None,
         "fallback_options": [one.name for one in ranked[1:]],
@@ -234,17 +249,18 @@ def told(chosen: Chosen) -> dict[str, Any]:
         "clear_winner": chosen.clear,
         "no_clear_winner_between": list(chosen.unclear),
         "compared": list(chosen.compared),
-        "explanation": explained(chosen),
+        "explanation": explained(chosen, remedies, sign(costs), notes),
         "question": {**chosen.asked.told(), "shapes": dict(chosen.shapes)},
         "weights": dict(chosen.scored.weights),
         "weights_left_out": dict(chosen.scored.left_out),
-        "data_date": chosen.data_date,
+        "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,
         "missing": [
-            {"hardware": one.name, "command": command(chosen.asked, one.candidate)}
-            for one in ranked
-            if one.figure is None or not one.figure.measured
+            {"hardware": one.name, "command": fills.command}
+            | ({} if fills.command else {"reason": fills.why})
+            for one, fills in zip(missing, remedies, strict=True)
         ],
+        **({} if costs is None else {"currency": costs.currency, "cost_notes": notes}),
     }
 
 

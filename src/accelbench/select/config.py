@@ -84,9 +84,11 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     """
     file = Path(path).expanduser()
     try:
-        given = parse(file.read_text(encoding="utf-8"))
+        given = parse(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"The configuration {file} cannot be read ({error.strerror}).") from error
+        raise UsageError(
+            f"The configuration {file} cannot be read ({error.strerror}).", "Name a JSON file."
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The configuration {file} is no text.") from error
     except JsonError as error:
@@ -165,6 +167,9 @@ class _Part:
         if not isinstance(given, dict):
             self.wrong("an object in braces is expected")
         self.given: dict[str, Any] = given
+        for key in given:
+            if not isinstance(key, str) or not key.strip():
+                self.wrong(f"{key!r} is no name")
 
     def wrong(self, why: str, key: str = "", advice: str = "") -> Any:
         lines = getattr(getattr(self, "given", None), "lines", {})
@@ -201,9 +206,15 @@ class _Part:
         value = self.given[key]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.wrong("a number is expected", key)
-        if value < 0 or (above and not value) or not math.isfinite(value):
-            self.wrong(f"{value:g} is {'not above' if above else 'below'} 0", key)
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            self.wrong("a number that has an end is expected", key)
+        if number < 0 or (above and not number):
+            self.wrong(f"{number:g} is {'not above' if above else 'below'} 0", key)
+        return number
 
     def word(self, key: str, words: Iterable[str]) -> str:
         known = tuple(words)

@@ -58,8 +58,8 @@ def _family(family: str, select: Select, categories: Mapping[str, float]) -> dic
 def _kept(answer: Mapping[str, Any]) -> dict[str, Any]:
     """The first, what comes next, and what is always there."""
     return {
-        "primary": answer["primary_recommendation"],
-        "fallbacks": shortened(answer["fallback_options"]),
+        "primary": answer.get("primary_recommendation"),
+        "fallbacks": shortened(answer.get("fallback_options") or ()),
     }
 
 

@@ -6,7 +6,6 @@ defaults. What one does not speak of, the next one does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,6 @@ from accelbench.select.evidence import Tried
 from accelbench.select.rules import family_rating
 
 CONFIG, DATABASE, DEFAULT = "the configuration", "the database", "the default"
-_LEVELS = ("high", "medium", "low")
-_RULE_LINE = re.compile(r"^[\s|:-]+$")
 
 
 @dataclass(frozen=True)
@@ -128,63 +125,3 @@ def of_config(compatibility: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> L
             for hardware, entry in entries.items()
         },
     )
-
-
-def of_markdown(text: str, name: str) -> Layer:
-    """What the tables of a page say: families down, platforms across, a level in each cell."""
-    found: dict[tuple[str, str, str], Entry] = {}
-    heading: list[str] = []
-    for line in text.splitlines():
-        cells = _cells(line)
-        if not cells:
-            heading = []
-        elif not heading:
-            heading = [_platform(cell) for cell in cells]
-        elif not _RULE_LINE.match(line):
-            family = _family(cells[0])
-            for hardware, cell in zip(heading[1:], cells[1:], strict=False):
-                entry = _entry(cell, name)
-                if family and hardware and entry:
-                    found.setdefault((family, hardware, ""), entry)
-    return Layer(name, found)
-
-
-def _cells(line: str) -> list[str]:
-    text = line.strip()
-    return [cell.strip() for cell in text.strip("|").split("|")] if text.startswith("|") else []
-
-
-#: Names that tables have for the documents' families.
-_FAMILIES = {
-    "text": Family.TEXT_GENERATION.value,
-    "textgeneration": Family.TEXT_GENERATION.value,
-    "llm": Family.TEXT_GENERATION.value,
-    "embeddings": Family.EMBEDDING.value,
-    **{family.value.replace("_", ""): family.value for family in Family},
-}
-#: A heading's first word that names a platform by its maker or its library.
-_PLATFORMS = {"amd": "rocm", "apple": "mps", "qualcomm": "qnn", "nvidia": "cuda"}
-
-
-def _family(cell: str) -> str:
-    word = re.sub(r"[^a-z]", "", re.sub(r"\(.*?\)", "", cell.lower()).replace("models", ""))
-    return _FAMILIES.get(word, "")
-
-
-def _platform(cell: str) -> str:
-    words = re.findall(r"[a-z0-9]+", cell.lower())
-    first = words[0] if words else ""
-    return _PLATFORMS.get(first, first)
-
-
-def _entry(cell: str, source: str) -> Entry | None:
-    """A level, or that it does not run; None of a cell that says neither."""
-    text = cell.lower()
-    level = next((one for one in _LEVELS if one in text), None)
-    if level:
-        return Entry(compatible=True, rating=level, reason=cell, source=source)
-    if "❌" in text:
-        return Entry(compatible=False, reason=cell, source=source)
-    if "✅" in text or "⚠" in text:
-        return Entry(True, "low" if "⚠" in text else None, cell, source)
-    return None

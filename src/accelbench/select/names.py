@@ -10,16 +10,27 @@ def plain_name(name: str) -> str:
     return "".join(filter(str.isalnum, name.rpartition("/")[2].lower()))
 
 
-def stored_name(
+def stored_names(
     names: Sequence[str], models: Mapping[str, object], named: Mapping[str, str]
-) -> str:
-    """Which stored model is meant: one of these names, else one that is spelled a little apart.
+) -> tuple[str, ...]:
+    """Which stored models are meant: those of these names, and what is spelled a little apart.
+
+    What somebody else calls resnet50 stays known when resnet-50 has been measured as well. Of
+    another owner's model that is only so where none has one of the names.
 
     Args:
         names: what the model is called.
         models: by the names they are stored under.
         named: those names, by what `plain_name` leaves of them.
     """
-    exact = (name for name in names if name in models)
-    near = (named[plain] for plain in map(plain_name, names) if plain in named)
-    return next(exact, "") or next(near, "")
+    exact = [name for name in names if name in models]
+    near = [named[plain] for plain in map(plain_name, names) if plain in named]
+    if not exact:
+        return tuple(near[:1])
+    spelt = {_whole(name) for name in names}
+    return tuple(dict.fromkeys([*exact, *(name for name in near if _whole(name) in spelt)]))
+
+
+def _whole(name: str) -> str:
+    """A name with its owner, whatever its spelling."""
+    return "".join(one for one in name.lower() if one.isalnum() or one == "/")

@@ -9,7 +9,7 @@ from typing import Any
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import differs, meant, own_shapes
-from accelbench.select.evidence import SHAPES, Cell
+from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell
 from accelbench.select.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.figures import is_barred
 
@@ -41,6 +41,11 @@ class Own:
             self.sizes,
             self.context,
         )
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """How it was asked, its sizes aside; nothing where there are no figures."""
+        return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
 
     @property
     def unlike(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import AccelbenchError, StoreError
+from accelbench.select import checked
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def opened(asked: str | PathLike[str] | None) -> Database | None:
             _log.debug("there is no %s: nothing measured is known", name)
             return None
         return _filled(database)
-    path = Path(asked).expanduser()
+    named = checked.path("database_path", asked)
+    path = Path(named or "").expanduser()
     if path.is_dir() and not (path / "accelbench-lake.json").exists():
         return _in_folder(path)
     database = store_at(str(asked))
@@ -47,6 +49,24 @@ def opened(asked: str | PathLike[str] | None) -> Database | None:
         _log.warning("There is nothing at %s: rules answer, and nothing measured.", asked)
         return None
     return _filled(database)
+
+
+def destination(asked: str | PathLike[str] | None) -> tuple[tuple[str, ...], str]:
+    """Words of `run` that put its results where they will be looked for; or why there are none."""
+    if asked is None:
+        return (), ""
+    path = Path(asked).expanduser()
+    if not path.is_dir() or (path / "accelbench-lake.json").exists():
+        return ("--db", str(asked)), ""
+    files = sorted(path.glob("*.duckdb"))
+    if files:
+        return ("--db", str(Path(asked) / files[0].name)), ""
+    raw, found = path / _RAW[0], _result_files(path)
+    if not found or found[0].parent == raw:
+        return ("--output-dir", str(asked)), ""
+    if found[0].parent == path:
+        return ("--output-ci", str(Path(asked) / "measured.json")), ""
+    return (), f"what run measures cannot be put among the files below {asked}: use a database"
 
 
 def _in_folder(folder: Path) -> Database | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,13 +37,16 @@ def does(task: str, model: str, family: str | None) -> bool:
 def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Models by what their best hardware does in a second; those without a figure come last.
 
+    Tokens and images cannot be held against each other: models are in order within what is
+    counted of them, and what most models are counted in comes first.
+
     Args:
         answers: an answer of `select_hardware` for each model.
     """
     found: list[dict[str, Any]] = []
     for name, answer in answers.items():
-        first = answer["primary_recommendation"]
-        scores = answer["all_scores"].get(first, {}) if first else {}
+        first = answer.get("primary_recommendation")
+        scores = (answer.get("all_scores") or {}).get(first, {}) if first else {}
         said = scores.get("predictions", {})
         found.append(
             {
@@ -54,11 +58,18 @@ def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "basis": scores.get("basis"),
                 "latency": said.get("latency"),
                 "throughput": said.get("throughput"),
+                "throughput_unit": said.get("throughput_unit"),
             }
         )
-    return sorted(found, key=_place)
+    units = Counter(_unit(one) for one in found if one["throughput"] is not None)
+
+    def place(one: Mapping[str, Any]) -> tuple[Any, ...]:
+        rate, unit = one["throughput"], _unit(one)
+        measured = one["basis"] == "measured"
+        return rate is None, -units[unit], unit, not measured, -(rate or 0.0), one["model"]
+
+    return sorted(found, key=place)
 
 
-def _place(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    measured = one["basis"] == "measured"
-    return one["throughput"] is None, not measured, -(one["throughput"] or 0.0), one["model"]
+def _unit(one: Mapping[str, Any]) -> str:
+    return str(one["throughput_unit"] or "")

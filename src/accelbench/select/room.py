@@ -9,7 +9,7 @@ from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.words import MIB, Mode
-from accelbench.select.asking import _SIZES, Asked
+from accelbench.select.asking import SIZES, Asked
 from accelbench.select.evidence import Cell
 from accelbench.select.spans import Span
 
@@ -36,7 +36,7 @@ def counted_memory(
     if asked.spec is None:
         return None
     made = ("prompt_tokens", "new_tokens") if asked.mode == Mode.TRAINING else ()
-    known = {_SIZES[name]: int(value) for name, value in sizes.items() if name not in made}
+    known = {SIZES[name]: int(value) for name, value in sizes.items() if name not in made}
     try:
         found = memory_estimate_bytes(
             asked.spec, Shapes(batch, **known), precision or "fp32", asked.mode, options

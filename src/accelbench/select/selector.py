@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
-from accelbench.core.model import ModelSpec
-from accelbench.core.words import HARDWARE
-from accelbench.select.asking import Asked, Put
-from accelbench.select.candidates import Candidate, candidates, deployed, order_in
-from accelbench.select.choosing import Ground, Prices, choose, told
+from accelbench.select.asking import Put, family_named
+from accelbench.select.candidates import order_in, placed
+from accelbench.select.checked import amount, batches
+from accelbench.select.choosing import Ground, choose, told
 from accelbench.select.constraints import Limits, limits_named, under
 from accelbench.select.distributed import advised
 from accelbench.select.evidence import Known
+from accelbench.select.known import Knowledge
 from accelbench.select.mapping import selection_map
-from accelbench.select.matrices import Matrices, of_config, of_results
-from accelbench.select.names import stored_name
 from accelbench.select.own import own_of
-from accelbench.select.places import opened
+from accelbench.select.pricing import Costs, Given, costs_of
 from accelbench.select.ranking import does, ranked
-from accelbench.select.reading import Store
-from accelbench.select.sizes import Size, estimated_size, from_name, known_size
-from accelbench.select.sources import Nothing, StrPath, configured, pages
+from accelbench.select.sizes import from_name
+from accelbench.select.sources import Nothing, StrPath, configured
 from accelbench.select.task import task_key, task_named
+
+if TYPE_CHECKING:
+    from accelbench.select.reading import Store
+    from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
 
@@ -41,7 +42,8 @@ class HardwareSelector:
             A path that leads nowhere is said in the log, and the rules answer.
         config_path: a configuration, JSON with comments; or the same as a mapping.
         matrix_file: a Markdown page with a compatibility matrix, believed before the database.
-        prices: of a result, dollars per million items, or None where no price is known.
+        prices: a price file, as docs/cost.md has it; or a function: of a result, dollars per
+            million items, or None where no price is known.
         debug: say on standard error each thing that is looked at.
     """
 
@@ -50,19 +52,39 @@ class HardwareSelector:
         database_path: StrPath | None = None,
         config_path: StrPath | Mapping[str, Any] | None = None,
         matrix_file: StrPath | None = None,
-        prices: Prices | None = None,
+        prices: Given | None = None,
         *,
         debug: bool = False,
     ) -> None:
         if debug:
             _log.setLevel(logging.DEBUG)
         self.config = configured(config_path)
+        self._knows = Knowledge(database_path, matrix_file, self.config)
         self.prices = prices
-        database = opened(database_path)
-        self.database = database
-        self._store: Store | Nothing = Nothing() if database is None else Store(database)
-        self._pages = pages(matrix_file)
-        _log.debug("evidence: %s", database.name if database else "none")
+        _log.debug("evidence: %s", self.database.name if self.database else "none")
+
+    @property
+    def database(self) -> Database | None:
+        """What answers rest on; None where nothing was measured."""
+        return self._knows.database
+
+    @property
+    def _store(self) -> Store | Nothing:
+        """Where figures are from; benchmarks put in one that hides some of them."""
+        return self._knows.store
+
+    @_store.setter
+    def _store(self, store: Store | Nothing) -> None:
+        self._knows.store = store
+
+    @property
+    def prices(self) -> Costs | None:
+        """What a million items of a result cost; a path, a function or None can be assigned."""
+        return self._costs
+
+    @prices.setter
+    def prices(self, given: Given | None) -> None:
+        self._costs = costs_of(given, self.database)
 
     # -- to be overridden
 
@@ -124,14 +146,18 @@ class HardwareSelector:
             model_family, model_name, batch_size, mode, task_type, distributed_config,
             precision, shapes, parameters,
         )  # fmt: skip
-        with self._store.answering():
-            asked = self._asked(put)
-            known = None if flops is None else Known(asked.size.parameters, flops)
-            among = self._candidates(available_hardware, deployment)
-            order = self._encode_hardware_type if deployment is None else order_in(deployment)
-            ground = Ground(self.config, self._matrices(), order, self.prices)
-            chosen = choose(asked, among, self._store, ground, known)
-        answer = told(chosen)
+        work = None if flops is None else amount("flops", flops, "Use the operations of one item.")
+        knows, config = self._knows, self.config
+        with knows.answering():
+            asked = knows.asked(put, config, self._estimate_model_size)
+            known = None if work is None else Known(asked.size.parameters, work)
+            among = knows.candidates(config, available_hardware, deployment)
+            order = (
+                placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
+            )
+            ground = Ground(config, knows.matrices(config), order, self.prices)
+            chosen = choose(asked, among, knows.store, ground, known)
+        answer = told(chosen, self.prices, knows.beside(chosen))
         spread = advised(asked, [one.candidate.platform for one in chosen.ranked])
         if spread is not None:
             answer["distributed"] = spread
@@ -177,26 +203,39 @@ class HardwareSelector:
                 available_hardware=available_hardware,
             )
 
-        self._store.expect_many()
+        self._knows.store.expect_many()
         return selection_map(select, self.config["model_size_categories"], utc_now())
 
     def select_for_all_models(
-        self, batch_size: int = 1, mode: str = "inference", **more: Any
+        self,
+        batch_size: int = 1,
+        mode: str = "inference",
+        *,
+        model_family: str | None = None,
+        **more: Any,
     ) -> dict[str, dict[str, Any]]:
-        """An answer for each stored model, by its name."""
-        return self._answers(lambda *_: True, batch_size=batch_size, mode=mode, **more)
+        """An answer for each stored model, by its name; only those of a family, if one is named."""
+        return self._answers(
+            lambda *_: True, model_family, batch_size=batch_size, mode=mode, **more
+        )
 
     def rank_models(
         self,
         task_type: str,
         available_hardware: Sequence[str] | None = None,
         batch_size: int = 1,
+        *,
+        model_family: str | None = None,
         **more: Any,
     ) -> list[dict[str, Any]]:
-        """The stored models that are for a task, by what they do in a second on that hardware."""
+        """The stored models that are for a task, by what they do in a second on that hardware.
+
+        Those whose throughput counts the same stand together: most of them first.
+        """
         task = task_key(task_type)
         answers = self._answers(
             lambda name, family: does(task, name, family),
+            model_family,
             batch_size=batch_size,
             mode=task_named(task).mode,
             task_type=task,
@@ -236,55 +275,35 @@ class HardwareSelector:
         """
         put = Put(model_family, model_name, 1, mode, None, None, precision, shapes)
         bounds = limits if isinstance(limits, Limits) else limits_named(limits)
-        with self._store.answering():
-            asked = self._asked(put)
-            cells = self._store.cells(asked.names)
-            failures = self._store.failures(asked.names)
+        sizes, knows = batches(batch_sizes), self._knows
+        with knows.answering():
+            asked = knows.asked(put, self.config, self._estimate_model_size)
+            cells = knows.store.cells(asked.names)
+            failures = knows.store.failures(asked.names)
             own = own_of(asked, cells, failures, any_batch=True)
-            among = self._candidates(available_hardware)
-        return under(asked, bounds, own, among, batch_sizes, self.prices)
+            among = knows.candidates(self.config, available_hardware)
+        found = under(asked, bounds, own, among, sizes, self.prices)
+        return found if self.prices is None else {**found, "currency": self.prices.currency}
 
     @property
     def compatibility_matrix(self) -> dict[str, Any]:
         """What each platform is worth for each family, and which source says so."""
-        names = [one.platform for one in self._candidates(None)]
-        return self._matrices().document(list(dict.fromkeys(names)), utc_now())
-
-    # -- how it is come to
+        names = [one.platform for one in self._knows.candidates(self.config, None)]
+        matrices = self._knows.matrices(self.config)
+        return matrices.document(list(dict.fromkeys(names)), utc_now())
 
     def _answers(
-        self, wanted: Callable[[str, str | None], bool], **question: Any
+        self,
+        wanted: Callable[[str, str | None], bool],
+        model_family: str | None,
+        **question: Any,
     ) -> dict[str, dict[str, Any]]:
-        self._store.expect_many()
+        family = None if model_family is None else family_named(model_family)
+        self._knows.store.expect_many()
         return {
             name: self.select_hardware(
                 model_family=said["family"] or None, model_name=name, **question
             )
-            for name, said in self._store.models().items()
+            for name, said in self._knows.models(family).items()
             if wanted(name, said["family"])
         }
-
-    def _asked(self, put: Put) -> Asked:
-        models = self._store.models()
-        stored = stored_name(put.names, models, self._store.named())
-        return put.understood(stored, models.get(stored, {}), self._size)
-
-    def _size(self, name: str, spec: ModelSpec | None, parameters: int | None) -> Size:
-        categories = self.config["model_size_categories"]
-        known = known_size(spec, parameters, categories)
-        return known or estimated_size(self._estimate_model_size(name), categories)
-
-    def _candidates(
-        self, asked: Sequence[str] | None, deployment: str | None = None
-    ) -> list[Candidate]:
-        own = [name for name in self.config["hardware_preferences"] if name not in HARDWARE]
-        others = [*own, *(name for name in self._matrices().platforms() if name not in own)]
-        found = candidates(asked, self._store.devices(), others)
-        if deployment is None:
-            return found
-        return deployed(found, deployment, all_asked=asked is None)
-
-    def _matrices(self) -> Matrices:
-        first, last = self._pages
-        config = of_config(self.config["compatibility"])
-        return Matrices((config, *first, of_results(self._store.tried()), *last))

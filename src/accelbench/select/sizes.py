@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.select.config import size_of
+from accelbench.select.checked import amount
+from accelbench.select.config import SIZES, size_of
 
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 #: "7b" and "350m" stand for themselves; "8x7b" is eight experts of seven billion.
@@ -27,6 +29,7 @@ _WORDS = {
 }
 #: A name that says nothing is taken for what most models are.
 _UNSAID = "medium"
+_ESTIMATES = "It gives a number of weights, small, medium or large, or None."
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,17 @@ def known_size(
 
 
 def estimated_size(estimate: int | float | str | None, categories: Mapping[str, float]) -> Size:
-    """By what a name was taken to mean."""
+    """By what a name was taken to mean.
+
+    Raises:
+        UsageError: whoever estimates has given neither a size nor a number of weights.
+    """
     if estimate is None:
         return Size(_UNSAID, "nothing: the name says no size")
     if isinstance(estimate, str):
-        return Size(estimate, "the model's name")
-    return Size(size_of(estimate, categories), "the model's name", int(estimate))
+        size = estimate.strip().lower()
+        if size not in SIZES:
+            raise UsageError(f"_estimate_model_size gave {estimate!r}.", _ESTIMATES)
+        return Size(size, "the model's name")
+    weights = amount("An estimate of _estimate_model_size", estimate, _ESTIMATES)
+    return Size(size_of(weights, categories), "the model's name", int(weights))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.hardware.detect import known
+from accelbench.select import checked
 from accelbench.select.config import defaults, over_defaults, read
 from accelbench.select.evidence import Cell, Known, Place, Tried
 from accelbench.select.failures import Failure
-from accelbench.select.matrices import Layer, of_markdown
+from accelbench.select.matrices import Layer
+from accelbench.select.pages import of_markdown
 
 CLAUDE_FILE = "CLAUDE.md"
 StrPath = str | PathLike[str]
@@ -51,25 +54,38 @@ class Nothing:
 
 
 def configured(given: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
-    """A configuration over the defaults: of a file, or as it is."""
-    if given is None:
-        return defaults()
-    return over_defaults(dict(given)) if isinstance(given, Mapping) else read(given)
+    """A configuration over the defaults: of a file, or as it is.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(given, Mapping):
+        return over_defaults(dict(given))
+    named = checked.path("config_path", given)
+    return defaults() if named is None else read(named)
 
 
-def pages(named: StrPath | None) -> tuple[list[Layer], list[Layer]]:
+def pages(named: StrPath | None, own: Iterable[str] = ()) -> tuple[list[Layer], list[Layer]]:
     """The pages with a matrix: those believed before the database, and those after it.
+
+    Args:
+        named: a page, where one is.
+        own: platforms that the configuration brings.
 
     Raises:
         UsageError: the page that was named has no matrix.
     """
-    if named is None:
-        return [], _beside()
+    path = checked.path("matrix_file", named)
+    if path is None:
+        return [], _beside(own)
     try:
-        layer = of_markdown(Path(named).expanduser().read_text(encoding="utf-8"), str(named))
+        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise UsageError(f"The matrix file {named} cannot be read: {why}.") from error
+        raise UsageError(
+            f"The matrix file {named} cannot be read: {why}.", "Name a Markdown page."
+        ) from error
+    layer = of_markdown(text, path, (*own, *known()))
     if not layer.entries:
         raise UsageError(
             f"There is no compatibility matrix in {named}.",
@@ -78,9 +94,10 @@ def pages(named: StrPath | None) -> tuple[list[Layer], list[Layer]]:
     return [layer], []
 
 
-def _beside() -> list[Layer]:
+def _beside(own: Iterable[str]) -> list[Layer]:
     """The page that the documents look for where nobody names one."""
     try:
-        return [of_markdown(Path(CLAUDE_FILE).read_text(encoding="utf-8"), f"./{CLAUDE_FILE}")]
+        text = Path(CLAUDE_FILE).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return []
+    return [of_markdown(text, f"./{CLAUDE_FILE}", (*own, *known()), named=False)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from accelbench.core.errors import UsageError
 from accelbench.core.words import Mode
+from accelbench.select import checked
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def task_key(name: str) -> str:
     Raises:
         UsageError: there is none.
     """
-    key = name.strip().lower().replace("-", "_").replace(" ", "_")
+    key = checked.word("task_type", name, TASKS).strip().lower().replace("-", "_").replace(" ", "_")
     if key not in TASKS:
         raise UsageError(f"There is no task {name!r}.", f"Tasks: {', '.join(TASKS)}.")
     return key

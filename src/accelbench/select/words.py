@@ -2,47 +2,84 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from accelbench.analysis.cost_words import money
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
+from accelbench.select.measuring import Remedy, remedy
 from accelbench.select.task import TASKS
 
 if TYPE_CHECKING:
     from accelbench.select.choosing import Chosen
+    from accelbench.select.pricing import Costs
     from accelbench.select.scoring import Contender
 
 
-def command(asked: Asked, candidate: Candidate) -> str:
-    """The command that measures what is missing."""
-    words = ["accelbench", "run", asked.names[0], "--hardware", candidate.name]
-    words += ["--batch-sizes", str(asked.batch)]
-    if asked.mode != "inference":
-        words += ["--mode", asked.mode]
-    if asked.precision:
-        words += ["--precision", asked.precision]
-    if asked.spec is None:
-        words += ["--models-file", "FILE"]
-    return shlex.join(words)
+def command(asked: Asked, candidate: Candidate) -> str | None:
+    """The command that measures what is missing; None where none does."""
+    return remedy(asked, candidate).command
 
 
-def explained(chosen: Chosen) -> str:
-    """Sentences, a line each."""
-    return "\n".join(_sentences(chosen))
+def explained(
+    chosen: Chosen, remedies: Sequence[Remedy] = (), sign: str = "$", costs: Sequence[str] = ()
+) -> str:
+    """Sentences, a line each.
+
+    Args:
+        chosen: the answer.
+        remedies: of each candidate without a measured figure what would give it one.
+        sign: stands before an amount of money.
+        costs: what has to be said of costs.
+    """
+    return "\n".join(_sentences(chosen, remedies, sign, costs))
 
 
-def _sentences(chosen: Chosen) -> Iterator[str]:
+def data_date(chosen: Chosen) -> str | None:
+    """When what the first candidate's figure rests on was measured."""
+    first = chosen.ranked[0].figure if chosen.ranked else None
+    moment = first.cell.row.get("moment") if first else None
+    return str(moment) if moment else None
+
+
+def cost_notes(chosen: Chosen, costs: Costs | None) -> list[str]:
+    """Which prices were used, what has none, and whether costs count; nothing without prices."""
+    if costs is None:
+        return []
+    figured = [one for one in chosen.ranked if one.figure is not None]
+    rows = [
+        {**one.figure.cell.row, "throughput": one.figure.throughput}
+        for one in figured
+        if one.figure
+    ]
+    bare = [one.name for one in chosen.ranked if one.figure is None]
+    notes = costs.notes(rows) if rows else []
+    if bare:
+        notes.append(f"Without a figure there is no cost: {', '.join(bare)}.")
+    if figured and not chosen.scored.by_cost:
+        notes.append("Costs do not count in the scores, as not every figure has one.")
+    return notes
+
+
+def unmeasured(chosen: Chosen) -> list[Contender]:
+    """Those that can be chosen, and were not measured."""
+    return [one for one in chosen.ranked if one.figure is None or not one.figure.measured]
+
+
+def _sentences(
+    chosen: Chosen, remedies: Sequence[Remedy], sign: str, costs: Sequence[str]
+) -> Iterator[str]:
     asked = chosen.asked
-    what = f"{asked.model} at batch {asked.batch}, {asked.mode}"
+    model = asked.model or f"any model of the family {asked.family}"
+    what = f"{model} at batch {asked.batch}, {asked.mode}"
     if not chosen.ranked:
         yield f"Nothing that was asked about runs {what}."
     else:
-        yield _first(chosen, what)
+        yield _first(chosen, what, sign)
         if len(chosen.compared) == 1 and len(chosen.ranked) > 1:
             yield "No other has a figure, so nothing shows that it is the best of them."
-        yield from _alternatives(chosen)
+        yield from _alternatives(chosen, sign)
     for one in chosen.contenders:
         if not one.compatible:
             yield f"{one.name} is out: {one.why_not}."
@@ -50,29 +87,30 @@ def _sentences(chosen: Chosen) -> Iterator[str]:
         yield f"{name} was measured under other circumstances alone: {how}."
     yield from _unsaid(chosen)
     yield from _ground(chosen)
-    missing = [one for one in chosen.ranked if one.figure is None or not one.figure.measured]
+    yield from costs
+    missing = unmeasured(chosen)
     if missing:
-        names = ", ".join(one.name for one in missing)
-        yield f"Not measured: {names}. To measure: {command(asked, missing[0].candidate)}"
+        said = next((one for one in remedies if one.command), next(iter(remedies), ""))
+        yield f"Not measured: {', '.join(one.name for one in missing)}. {said}".strip()
 
 
-def _first(chosen: Chosen, what: str) -> str:
+def _first(chosen: Chosen, what: str, sign: str) -> str:
     first = chosen.ranked[0]
     if chosen.unclear:
         others = " and ".join(chosen.unclear[1:])
         return (
             f"No clear winner for {what}: {first.name} is ahead of {others} by less than is known."
-            f" {_figure_said(first)}"
+            f" {_figure_said(first, sign)}"
         )
-    return f"{first.name} for {what}. {_figure_said(first)}"
+    return f"{first.name} for {what}. {_figure_said(first, sign)}"
 
 
-def _alternatives(chosen: Chosen) -> Iterator[str]:
+def _alternatives(chosen: Chosen, sign: str) -> Iterator[str]:
     for one in chosen.ranked[1:4]:
-        yield f"Else {one.name}. {_figure_said(one)}"
+        yield f"Else {one.name}. {_figure_said(one, sign)}"
 
 
-def _figure_said(one: Contender) -> str:
+def _figure_said(one: Contender, sign: str) -> str:
     found = one.figure
     if found is None:
         why = "; ".join(one.ruled.why) or "no rule speaks of it"
@@ -88,7 +126,7 @@ def _figure_said(one: Contender) -> str:
             f"Estimated ({found.basis}): {figures}, from {found.low:.4g} to {found.high:.4g} ms"
             f" ({where}; {found.note})"
         )
-    cost = "" if one.cost is None else f", ${one.cost:.4g} per million"
+    cost = "" if one.cost is None else f", {sign}{money(one.cost)} per million"
     return f"{said}{cost}, score {one.score:.3g}."
 
 
@@ -121,6 +159,6 @@ def _ground(chosen: Chosen) -> Iterator[str]:
         yield f"Sizes: {sizes}."
     size = chosen.asked.size
     yield f"Size of the model: {size.name}, by {size.source}."
-    if any(one.figure is not None for one in chosen.ranked):
-        yield f"Data of {chosen.data_date or 'no date that is known'}."
+    if chosen.compared:
+        yield f"Data of {data_date(chosen) or 'no date that is known'} ({chosen.ranked[0].name})."
     yield f"Compatibility by {chosen.matrix_source}."

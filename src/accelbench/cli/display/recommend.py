@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from accelbench.analysis.cost_words import money
 from accelbench.cli.display.words import figure, plain
+from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 
 Answer = Mapping[str, Any]
 
@@ -19,8 +21,9 @@ _BASES = {"between batches": "other batches"}
 #: Models of a ranking that are shown.
 _MOST_RANKED = 20
 _ORDER = (
-    "Each on the hardware that is first for it: measured before estimated, and among them the most"
-    " items a second. What only a rule speaks for comes last."
+    "Each on the hardware that is first for it. What counts the same stands together, what most"
+    " models count first: measured before estimated, and among them the most a second. What only a"
+    " rule speaks for comes last."
 )
 #: What most questions mean is not said.
 _USUAL = {"mode": "inference"}
@@ -33,7 +36,8 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
     scores = answer["all_scores"]
     able = [name for name, one in scores.items() if one["compatible"]]
     if able:
-        console.print(_candidates({name: scores[name] for name in able}))
+        sign = sign_of(answer.get("currency", USUAL_CURRENCY))
+        console.print(_candidates({name: scores[name] for name in able}, sign))
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
     for line in (*lines, *_together(answer)):
         console.print(text(line))
@@ -44,18 +48,20 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     """Answers side by side: a line each."""
     console = console or Console(highlight=False)
     batches = {one["question"]["batch_size"] for one in answers}
+    units = _units(map(_best, answers))
     rows = [
         (
             _model_of(one),
             str(one["question"]["batch_size"]) if len(batches) > 1 else "",
             _first(one),
             *_figures(_best(one)),
+            _counts(_best(one), units),
             _in_a_word(_best(one)),
             ", ".join(one["fallback_options"][:2]),
         )
         for one in answers
     ]
-    heads = ("model", "batch", "take", "ms", "items/s", "by", "else")
+    heads = ("model", "batch", "take", "ms", _rate(units), "counts", "by", "else")
     if len(batches) == 1:
         console.print(text(f"At batch {batches.pop()}"), style="bold")
     console.print(table(heads, rows, right=(1, 3, 4)))
@@ -66,10 +72,12 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         console.print(
             text(f"{len(missing)} of {len(answers)} rest on no measurement of what they name.")
         )
-        console.print(text(f"To measure: {missing[0]['missing'][0]['command']}"))
+        first = next((r for r in (_to_measure(one["missing"]) for one in missing) if r), None)
+        if first:
+            console.print(text(f"To measure: {first}"))
     moments = [str(one["data_date"]) for one in answers if one["data_date"]]
     if moments:
-        console.print(text(f"Data up to {_moment(max(moments))}."))
+        console.print(text(f"Data of what is named up to {_moment(max(moments))}."))
 
 
 def show_ranking(
@@ -82,17 +90,20 @@ def show_ranking(
         return
     console.print(text(f"For {task} at batch {batch}"), style="bold")
     shown = ranked if explain else ranked[:_MOST_RANKED]
+    units = _units({"predictions": one} for one in shown)
     rows = [
         (
             str(place),
             one["model"],
             str(one.get("device") or one["hardware"] or "none"),
             *_figures({"predictions": one}),
+            _counts({"predictions": one}, units),
             _in_a_word(one),
         )
         for place, one in enumerate(shown, 1)
     ]
-    console.print(table(("", "model", "on", "ms", "items/s", "by"), rows, right=(0, 3, 4)))
+    heads = ("", "model", "on", "ms", _rate(units), "counts", "by")
+    console.print(table(heads, rows, right=(0, 3, 4)))
     if len(shown) < len(ranked):
         console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
     if explain:
@@ -115,12 +126,14 @@ def _heading(answer: Answer) -> str:
     return f"{said}: take {answer['primary_recommendation']}"
 
 
-def _candidates(scores: Mapping[str, Any]) -> Table:
+def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
+    units = _units(scores.values())
     rows = [
         (
             where(name, one),
             _way(one),
             *_figures(one),
+            _counts(one, units),
             _memory(one),
             _cost(one),
             _basis(one),
@@ -128,8 +141,9 @@ def _candidates(scores: Mapping[str, Any]) -> Table:
         )
         for name, one in scores.items()
     ]
-    heads = ("hardware", "engine", "ms", "items/s", "MB", "/million", "by", "score")
-    return table(heads, rows, right=(2, 3, 4, 5, 7))
+    money = f"{sign}/million"
+    heads = ("hardware", "engine", "ms", _rate(units), "counts", "MB", money, "by", "score")
+    return table(heads, rows, right=(2, 3, 5, 6, 8))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> Table:
@@ -168,6 +182,27 @@ def _figures(one: Answer) -> tuple[str, str]:
     )
 
 
+def _units(several: Iterable[Answer]) -> set[str]:
+    """What throughputs count."""
+    known = (one.get("predictions") or {} for one in several)
+    return {
+        str(one.get("throughput_unit") or "items")
+        for one in known
+        if one.get("throughput") is not None
+    }
+
+
+def _rate(units: set[str]) -> str:
+    """The heading of throughputs: where they count different things, a column says which."""
+    return f"{next(iter(units), 'items')}/s" if len(units) < 2 else "a second"
+
+
+def _counts(one: Answer, units: set[str]) -> str:
+    known = one.get("predictions") or {}
+    several = len(units) > 1 and known.get("throughput") is not None
+    return str(known.get("throughput_unit") or "items") if several else ""
+
+
 def _memory(one: Answer) -> str:
     known = (one.get("predictions") or {}).get("memory_peak_mb")
     return "" if known is None else figure(known)
@@ -175,7 +210,7 @@ def _memory(one: Answer) -> str:
 
 def _cost(one: Answer) -> str:
     known = one.get("cost_per_million")
-    return "" if known is None else figure(known)
+    return "" if known is None else money(known)
 
 
 def _basis(one: Answer) -> str:
@@ -223,11 +258,22 @@ def _briefly(answer: Answer) -> Iterator[str]:
     if missing:
         names = ", ".join(one["hardware"] for one in missing)
         yield f"Not measured: {names}."
-        yield f"To measure: {missing[0]['command']}"
+        command = _to_measure(missing)
+        yield (
+            f"To measure: {command}"
+            if command
+            else f"No command measures it as it stands: {missing[0]['reason']}."
+        )
+    yield from answer.get("cost_notes", ())
     if answer["data_date"]:
         yield f"Data of {_moment(answer['data_date'])}; compatibility by {answer['matrix_source']}."
     else:
         yield f"Compatibility by {answer['matrix_source']}."
+
+
+def _to_measure(missing: Sequence[Answer]) -> str | None:
+    """The first command that fills a gap, if any does."""
+    return next((str(one["command"]) for one in missing if one["command"]), None)
 
 
 def _moment(moment: str) -> str:

@@ -1,0 +1,133 @@
+"""What a question is put in, seen to be of the kind that is meant. Pure.
+
+Whoever calls from Python may hand over anything: each slip is one sentence, with what to use
+instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from os import PathLike, fspath
+from typing import Any
+
+from accelbench.core.errors import UsageError
+
+#: Beyond it no engine can count.
+_LARGEST = 2**31 - 1
+_DISTRIBUTED = ("gpu_count", "max_memory_gb")
+
+
+def whole(what: str, value: Any, advice: str = "Use 1 or more.") -> int:
+    """A whole number of at least 1; 8.0 is one.
+
+    Raises:
+        UsageError: it is none.
+    """
+    number = amount(what, value, advice)
+    if number != int(number) or not 1 <= number <= _LARGEST:
+        raise UsageError(f"{what} takes a whole number from 1, not {value!r}.", advice)
+    return int(number)
+
+
+def amount(what: str, value: Any, advice: str = "") -> float:
+    """A number above 0 that has an end.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, (Integral, Real)):
+        raise UsageError(f"{what} takes a number, not {value!r}.", advice)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 < number < math.inf:
+        raise UsageError(f"{what} takes a number above 0, not {value!r}.", advice)
+    return number
+
+
+def word(what: str, value: Any, known: Iterable[str] = (), advice: str = "") -> str:
+    """A text; those that are known, or an advice, stand beside what is wrong.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(value, str):
+        return value
+    names = ", ".join(known)
+    raise UsageError(f"{what} takes a name, not {value!r}.", advice or f"One of {names}.")
+
+
+def names(what: str, value: Any) -> list[str] | None:
+    """A list of names, in one order whatever held them; None stands for all.
+
+    Raises:
+        UsageError: it is none. A bare name is refused, as the benchmark runner does.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        raise UsageError(f"{what} takes a list of names, not {value!r}.", f"Use [{value!r}].")
+    if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
+        raise UsageError(f"{what} takes a list of names, not {value!r}.", 'Use ["cpu", "cuda"].')
+    found = list(value)
+    for one in found:
+        if not isinstance(one, str):
+            raise UsageError(f"{what} holds {one!r}, which is no name.", 'Use ["cpu", "cuda"].')
+    return sorted(found) if isinstance(value, (set, frozenset)) else found
+
+
+def batches(value: Any) -> list[int]:
+    """Batch sizes.
+
+    Raises:
+        UsageError: they are none.
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise UsageError(f"batch_sizes takes a list of numbers, not {value!r}.", "Use [1, 8].")
+    return [whole("batch_sizes", one) for one in value]
+
+
+def distributed(given: Any) -> dict[str, Any] | None:
+    """A distributed configuration as the documents have it: gpu_count, and max_memory_gb of each.
+
+    Raises:
+        UsageError: it has another key, or what is no amount.
+    """
+    if given is None:
+        return None
+    example = 'Use {"gpu_count": 4, "max_memory_gb": 16}.'
+    if not isinstance(given, Mapping):
+        raise UsageError(f"distributed_config takes a mapping, not {given!r}.", example)
+    for name in given:
+        if name not in _DISTRIBUTED:
+            raise UsageError(
+                f"A distributed configuration has no {name!r}.", "Known: gpu_count, max_memory_gb."
+            )
+    gib = given.get("max_memory_gb")
+    return {
+        "gpu_count": whole("gpu_count", given.get("gpu_count", 1), example),
+        "max_memory_gb": None if gib is None else _plain(amount("max_memory_gb", gib, example)),
+    }
+
+
+def path(what: str, value: Any) -> str | None:
+    """A path as text; None where none is given.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, (str, PathLike)) or not str(value).strip():
+        raise UsageError(f"{what} takes a path, not {value!r}.", "Leave it out for the usual.")
+    said = fspath(value)
+    if not isinstance(said, str) or "\0" in said:
+        raise UsageError(f"{what} takes a path, not {value!r}.", "Leave it out for the usual.")
+    return said
+
+
+def _plain(number: float) -> float | int:
+    return int(number) if number == int(number) else number

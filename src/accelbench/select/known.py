@@ -1,0 +1,98 @@
+"""What a selector knows: its store, the pages with a matrix, and where new results would go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.model import ModelSpec
+from accelbench.core.words import HARDWARE
+from accelbench.select.asking import Asked, Put
+from accelbench.select.candidates import Candidate, candidates, deployed
+from accelbench.select.choosing import Chosen
+from accelbench.select.matrices import Matrices, of_config, of_results
+from accelbench.select.measuring import Beside
+from accelbench.select.names import stored_names
+from accelbench.select.places import destination, opened
+from accelbench.select.reading import Store
+from accelbench.select.sizes import Size, estimated_size, known_size
+from accelbench.select.sources import Nothing, StrPath, pages
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: Named weights, or small, medium or large, by a model's name; None where it says nothing.
+Estimate = Callable[[str], int | float | str | None]
+
+
+class Knowledge:
+    """What answers stand on, whatever is asked.
+
+    Args:
+        database_path: as `HardwareSelector` has it.
+        matrix_file: likewise.
+        config: the configuration as it is to begin with.
+    """
+
+    def __init__(
+        self, database_path: StrPath | None, matrix_file: StrPath | None, config: Mapping[str, Any]
+    ) -> None:
+        self.database: Database | None = opened(database_path)
+        self.store: Store | Nothing = Nothing() if self.database is None else Store(self.database)
+        self._pages = pages(matrix_file, own_hardware(config))
+        #: Words of `run` that put its results where they are looked for; or why none do.
+        self.where, self.unwritable = destination(database_path)
+
+    def answering(self) -> AbstractContextManager[None]:
+        """The store is opened once for all that an answer has to read."""
+        return self.store.answering()
+
+    def models(self, family: str | None = None) -> dict[str, dict[str, Any]]:
+        """The stored models; of one family, where one is named."""
+        return {
+            name: said
+            for name, said in self.store.models().items()
+            if family is None or said["family"] == family
+        }
+
+    def asked(self, put: Put, config: Mapping[str, Any], estimate: Estimate) -> Asked:
+        """A question with every word looked up."""
+
+        def size(name: str, spec: ModelSpec | None, parameters: int | None) -> Size:
+            categories = config["model_size_categories"]
+            known = known_size(spec, parameters, categories)
+            return known or estimated_size(estimate(name), categories)
+
+        models = self.store.models()
+        stored = stored_names(put.names, models, self.store.named())
+        said = models[stored[0]] if stored else {}
+        return put.understood(stored, said, size)
+
+    def candidates(
+        self, config: Mapping[str, Any], asked: Sequence[str] | None, deployment: str | None = None
+    ) -> list[Candidate]:
+        """What can be chosen among."""
+        own = own_hardware(config)
+        others = [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
+        found = candidates(asked, self.store.devices(), others)
+        if deployment is None:
+            return found
+        return deployed(found, deployment, all_asked=asked is None)
+
+    def beside(self, chosen: Chosen) -> Beside:
+        """What a new result has to be like to be held against the figures of an answer."""
+        return Beside(chosen.shapes, chosen.circumstances, self.where, self.unwritable)
+
+    def matrices(self, config: Mapping[str, Any]) -> Matrices:
+        """Who is believed of what runs where, in order."""
+        first, last = self._pages
+        said = of_config(config["compatibility"])
+        return Matrices((said, *first, of_results(self.store.tried()), *last))
+
+
+def own_hardware(config: Mapping[str, Any]) -> list[str]:
+    """Platforms that only the configuration knows."""
+    named = [*config["hardware_preferences"]]
+    named += [name for entries in config["compatibility"].values() for name in entries]
+    return [name for name in dict.fromkeys(named) if name not in HARDWARE]

@@ -1,0 +1,140 @@
+"""What figures cost in an answer: by a file of prices, or by a function of whoever asks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from accelbench.core.errors import UsageError
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, read_prices, sign_of
+
+if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
+    from accelbench.store.database import Database
+
+Row = Mapping[str, Any]
+#: What a million items of a result cost, or None where no price is known.
+PerMillion = Callable[[Row], float | None]
+
+
+class Costs(Protocol):
+    """What a million items of a result cost, in which currency, and what is to be said of it."""
+
+    @property
+    def currency(self) -> str: ...
+
+    def __call__(self, row: Row) -> float | None: ...
+
+    def notes(self, rows: Sequence[Row]) -> list[str]: ...
+
+
+Given = PerMillion | Prices | str | PathLike[str]
+
+
+def costs_of(given: Given | None, database: Database | None) -> Costs | None:
+    """Costs by what was handed over: a function, a file's path, or what was read of it.
+
+    Raises:
+        UsageError: it is none of them, or the file is wrong.
+    """
+    if given is None or isinstance(given, (OfFile, OfCaller)):
+        return given
+    if isinstance(given, Prices):
+        return OfFile(given, database)
+    if isinstance(given, (str, PathLike)):
+        return OfFile(read_prices(Path(given).expanduser()), database)
+    if callable(given):
+        return OfCaller(given)
+    raise UsageError(
+        f"prices takes the path of a price file, or a function, not {given!r}.",
+        "A function takes a result, and gives dollars per million items or None.",
+    )
+
+
+class OfFile:
+    """By a file of prices: of the machine that a result is of, its device or its platform."""
+
+    def __init__(self, prices: Prices, database: Database | None) -> None:
+        self._prices, self._database = prices, database
+        self._machines: dict[str, Machine] = {}
+
+    @property
+    def currency(self) -> str:
+        return self._prices.currency
+
+    def __call__(self, row: Row) -> float | None:
+        from accelbench.analysis.sides import PER_MILLION
+
+        return self._priced(row).get(PER_MILLION)
+
+    def notes(self, rows: Sequence[Row]) -> list[str]:
+        """Which prices were used, and what has none."""
+        from accelbench.analysis.cost_words import cost_notes
+
+        return cost_notes([self._priced(row) for row in rows], self._prices)
+
+    def _priced(self, row: Row) -> dict[str, Any]:
+        from accelbench.analysis.costs import cost_of
+
+        # What a selector reads was answered: of the rest there is no figure.
+        whole = {"status": "ok", **row}
+        return {**whole, **cost_of(whole, self._prices, self._machine(str(row.get("run_id"))))}
+
+    def _machine(self, run: str) -> Machine | None:
+        """The machine of a run, as it said it is; what is not known yet is looked for anew."""
+        if run not in self._machines and self._database is not None:
+            self._machines |= _machines(self._database)
+        return self._machines.get(run)
+
+
+class OfCaller:
+    """By a function that whoever asks has brought: its amounts are in dollars."""
+
+    currency = USUAL_CURRENCY
+
+    def __init__(self, per_million: PerMillion) -> None:
+        self._per_million = per_million
+
+    def __call__(self, row: Row) -> float | None:
+        found = self._per_million(row)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not _is_cost(found):
+            raise UsageError(
+                f"prices gave {found!r} for a million items.",
+                "A cost is a number above 0, or None where no price is known.",
+            )
+        return float(found)
+
+    def notes(self, rows: Sequence[Row]) -> list[str]:
+        """What has no price."""
+        bare = [_place(row) for row in rows if self(row) is None]
+        said = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
+        return ["Priced by the caller's own function.", *said]
+
+
+def sign(costs: Costs | None) -> str:
+    """What stands before an amount."""
+    return sign_of(costs.currency if costs else USUAL_CURRENCY)
+
+
+def _is_cost(value: float) -> bool:
+    return value > 0 and math.isfinite(value)
+
+
+def _place(row: Row) -> str:
+    device = row.get("device_name")
+    return f"{device} ({row['hardware']})" if device else str(row["hardware"])
+
+
+def _machines(database: Database) -> dict[str, Machine]:
+    from accelbench.analysis.machines import machine_of
+
+    _, rows = database.query("SELECT run_id, environment::VARCHAR FROM benchmark_runs")
+    return {
+        str(run): machine_of(str(run), json.loads(said) if said else None) for run, said in rows
+    }
