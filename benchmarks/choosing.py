@@ -12,7 +12,7 @@ one. Beside it stands the constant rule, always the card that is the fastest mos
 
 Last, how long one recommendation takes over so many results, made from the same table by repeating
 it under other names and runs: warm in one process, a model that was not asked about before each
-time, and cold, a process of its own.
+time, and cold, `accelbench recommend` as a process of its own.
 
     python benchmarks/choosing.py --tidy timm.parquet
 """
@@ -20,7 +20,6 @@ time, and cold, a process of its own.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -69,11 +68,6 @@ SELECT base.* REPLACE (
     model || CASE n WHEN 0 THEN '' ELSE '-' || n END AS model)
 FROM ({query}) AS base, range({times}) t(n) LIMIT {most}
 """
-_COLD = (
-    "import sys; from accelbench import HardwareSelector;"
-    "s = HardwareSelector(sys.argv[1]);"
-    "print(s.select_hardware('vision', sys.argv[2], int(sys.argv[3]))['primary_recommendation'])"
-)
 
 
 class Hidden(Store):
@@ -190,11 +184,11 @@ def timed(database: Database) -> dict[str, float]:
         begun = time.perf_counter()
         selector.select_hardware("vision", model, batch)
         warm.append((time.perf_counter() - begun) * 1e3)
-    cold = []
+    cold, program = [], Path(sys.executable).with_name("accelbench")
     for model, batch in rows[:5]:
         begun = time.perf_counter()
-        line = [sys.executable, "-c", _COLD, str(database.path), model, str(batch)]
-        subprocess.run(line, check=True, stdout=subprocess.PIPE, env=os.environ)
+        line = [str(program), "recommend", model, "--batch-size", str(batch), "--db"]
+        subprocess.run([*line, str(database.path)], check=True, stdout=subprocess.PIPE)
         cold.append(time.perf_counter() - begun)
     return {
         "warming_up_s": first,

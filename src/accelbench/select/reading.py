@@ -65,8 +65,7 @@ class Store:
         """The cells of a model by its names, the same order every time."""
         self._asked.add(tuple(models))
         if self._at_once():
-            by_model = self._by_model()
-            found = [cell for name in models for cell in by_model.get(name, ())]
+            found = [cell for name in models for cell in self._cells_of(name)]
             return sorted(found, key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
 
@@ -84,8 +83,7 @@ class Store:
         if not names:
             return []
         if self._at_once():
-            by_model = self._by_model()
-            found = [cell for name in names for cell in by_model.get(name, ())]
+            found = [cell for name in names for cell in self._cells_of(name)]
         else:
             found = self._read(
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
@@ -146,15 +144,33 @@ class Store:
 
         return bool(self._once("count", counted) <= _MOST_HELD)
 
-    def _by_model(self) -> dict[str, list[Cell]]:
-        def made() -> dict[str, list[Cell]]:
-            found: dict[str, list[Cell]] = {}
-            for cell in self._cells("true", ()):
-                found.setdefault(cell.model, []).append(cell)
-            return found
+    def _cells_of(self, model: str) -> list[Cell]:
+        """Of everything that was read."""
 
-        by_model: dict[str, list[Cell]] = self._once("by model", made)
-        return by_model
+        def made() -> list[Cell]:
+            names, rows = self._once("rows", self._every_row)
+            return [
+                queries.cell(number, dict(zip(names, row, strict=True)))
+                for number, row in rows.get(model, ())
+            ]
+
+        found: list[Cell] = self._once(("cells of", model), made)
+        return found
+
+    def _every_row(self) -> tuple[list[str], dict[str, list[tuple[int, tuple[Any, ...]]]]]:
+        """The cells of all models as they were read.
+
+        As plain rows until they are asked for, without lists: the collector of garbage, which
+        passes over tuples of plain values, looked through a hundred thousand cells for a quarter
+        of a second now and then.
+        """
+        names, rows = self._query(queries.cells_sql(self._there(), "model IS NOT NULL"))
+        place = names.index("model")
+        found: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
+        for number, row in enumerate(rows):
+            plain = tuple(tuple(one) if isinstance(one, list) else one for one in row)
+            found.setdefault(str(row[place]), []).append((number, plain))
+        return names, found
 
     def tried(self) -> list[Tried]:
         """What became of each family on each platform, in each mode."""
