@@ -186,6 +186,9 @@ def test_webnn_embedding_and_vision_tasks() -> None:
     assert {family for family, level in ratings.items() if level == "high"} == {
         *("embedding", "vision"),
     }
+    # Outside of a page nothing else is given up for one by a rule.
+    texts = ask("text_generation", SMALL, 4)["fallback_options"]
+    assert texts.index("cpu") < texts.index("webnn")
 
 
 # -- WebGPU

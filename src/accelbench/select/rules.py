@@ -90,7 +90,8 @@ RULES = (
     Rule("qnn", -1, "small batches suit such devices", batches=("large",), leans_on="batch"),
     Rule("webnn", 0, "browser-based deployment"),
     Rule("webnn", 2, "embedding and vision tasks", _SEEN),
-    Rule("webnn", 1, "small to medium models", sizes=("small", "medium"), leans_on="size"),
+    # In a page that suits it: nobody should write texts in one for a rule's sake.
+    Rule("webnn", 1, "small to medium models", _SEEN, ("small", "medium"), leans_on="size"),
     Rule("webnn", -1, "a page holds no large models", sizes=("large",), leans_on="size"),
     Rule("webnn", -1, "a page works on small batches", batches=("large",), leans_on="batch"),
     Rule("webgpu", 1, "GPU acceleration in web applications"),

@@ -20,6 +20,8 @@ Answer = Mapping[str, Any]
 _BASES = {"between batches": "other batches"}
 #: Models of a ranking that are shown.
 _MOST_RANKED = 20
+#: Words of so many letters are not broken in a table: measured, pytorch.
+_WHOLE = 8
 _ORDER = (
     "Each on the hardware that is first for it. What counts the same stands together, what most"
     " models count first: measured before estimated, and among them the most a second. What only a"
@@ -154,7 +156,10 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[i
         if number in right:
             made.add_column(heads[number], justify="right", no_wrap=True)
         else:
-            made.add_column(heads[number], overflow="fold")
+            # Short words stay whole: what is left of the room is the long names'.
+            words = " ".join((heads[number], *(row[number] for row in rows))).split()
+            whole = [len(word) for word in words if len(word) <= _WHOLE]
+            made.add_column(heads[number], overflow="fold", min_width=max(whole, default=1))
     for row in rows:
         made.add_row(*(text(row[number]) for number in kept))
     return made
