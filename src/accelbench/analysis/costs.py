@@ -79,6 +79,12 @@ def price_of(row: Row, prices: Prices, machine: Machine | None = None) -> Price 
     return None
 
 
+def devices_in(name: str) -> tuple[int, str]:
+    """How many devices a name is of, and of which: eight of "8x NVIDIA H200"."""
+    counted = _COUNTED.fullmatch(name)
+    return (int(counted[1]), counted[2]) if counted else (1, name)
+
+
 def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:
     """The names of what it ran on, the most specific first, each with how many of it there were."""
     if machine is not None:
@@ -86,8 +92,8 @@ def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:
         yield "machine", machine.name.removeprefix("source "), 1
         yield "machine", machine.id, 1
     platform, device = str(row.get("hardware") or ""), str(row.get("device_name") or "")
-    counted = _COUNTED.fullmatch(device)
-    number, single = (int(counted[1]), counted[2]) if counted else (1, device)
+    number, single = devices_in(device)
+    counted = number > 1
     if platform != _SHARED:
         number = max(number, int(row.get("world_size") or 1))
     if row.get("device_fingerprint"):

@@ -122,7 +122,7 @@ class Put:
         if spec is not None and said is not None:
             _refuse_other_family(spec, said)
         family = said or (spec.family.value if spec else "") or stored.get("family")
-        if not family:
+        if not family and not names:  # what was measured of it speaks for itself
             raise UsageError(
                 f"The family of {self.model or 'no model'} is not known.",
                 f"Say it: one of {', '.join(Family)}.",
@@ -134,7 +134,7 @@ class Put:
             weights = round(checked.amount("parameters", weights, "Use a number of weights."))
         return Asked(
             model=self.model,
-            family=family_named(family),
+            family=family_named(family) if family else "",
             batch=batch,
             mode=mode,
             size=size(self.model, spec, weights or stored.get("parameters")),

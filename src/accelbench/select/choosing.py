@@ -67,6 +67,7 @@ class Chosen:
     matrix_source: str
     shapes: Mapping[str, Any] = field(default_factory=dict)
     circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
+    only_rates: Mapping[str, str] = field(default_factory=dict)  # by name: no step was timed
     unlike: Mapping[str, str] = field(default_factory=dict)  # by name: measured otherwise, and how
 
     @property
@@ -125,6 +126,7 @@ def choose(
         ground.matrices.source,
         own.sizes,
         own.circumstances,
+        {one.name: said for one in candidates if (said := own.of(one).only_rates)},
         {one.name: said for one in candidates if (said := own.of(one).unlike)},
     )
 

@@ -47,6 +47,7 @@ class Search:
     candidates: Sequence[Candidate]
     batches: Sequence[int]
     rate: Rate
+    only_rates: str = ""
     elsewhere: bool = False  # it was measured, though not on what is asked about
 
     @cached_property
@@ -100,7 +101,9 @@ def under(
     def judged(several: Iterable[Option]) -> list[Option]:
         return _one_of_each((replace(one, why=kept(one, limits, counts)) for one in several), rate)
 
-    found = Search(asked, limits, judged(every), candidates, named, rate, bool(own.cells))
+    found = Search(
+        asked, limits, judged(every), candidates, named, rate, own.only_rates, bool(own.cells)
+    )
     perhaps = list(found.options)
     if not found.fits and not named:
         # Of what was measured nothing fits, and nobody said at which batches to look further.
@@ -143,6 +146,8 @@ def _by_memory(found: Search) -> list[str]:
 def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Sentences."""
     what = f" under {found.limits}" if found.limits.told else ""
+    if found.only_rates:
+        yield f"A throughput is known, and no time of a step: {found.only_rates}."
     if not found.options:
         yield f"Nothing is measured of {_question(found)}, so nothing is known to fit{what}."
         yield from _too_large(found)

@@ -103,10 +103,9 @@ def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
 
 def differs(cell: Cell, context: Mapping[str, Any]) -> str:
     """In words, what a figure of another context was asked otherwise."""
+    said = dict(zip(_NAMES, cell.context, strict=True))
     found = [
-        f"{name} {cell.row.get(name)}"
-        for name, value in context.items()
-        if cell.row.get(name) not in (None, value)
+        f"{name} {said[name]}" for name, value in context.items() if said[name] not in (None, value)
     ]
     return ", ".join(found)
 

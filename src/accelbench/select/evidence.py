@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from accelbench.analysis.costs import devices_in
 from accelbench.measure.launches import interval_of, typical
 
 #: The sizes of a step's inputs: with the batch, what a figure is of.
@@ -69,7 +70,7 @@ class Cell(Attempt):
     """A figure: a model at a batch and shapes, at one place by one way.
 
     Attributes:
-        latencies: milliseconds of a step, one a launch.
+        latencies: milliseconds of a step, one a launch; none where no step was timed.
         rates: items a second, one a launch that says it.
         order: its number among all that was read, the same every time: of equals it decides.
     """
@@ -100,7 +101,19 @@ class Cell(Attempt):
     @cached_property
     def context(self) -> tuple[Any, ...]:
         """What has to be alike beside model, mode and batch."""
-        return tuple(self.row.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
+        said = {**self.row, "world_size": self.devices}
+        return tuple(said.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
+
+    @cached_property
+    def devices(self) -> int | None:
+        """How many worked on a step: a name may say it where the column does not."""
+        named, said = devices_in(self.device)[0], self.row.get("world_size")
+        return named if named > 1 and named > (said or 1) else said
+
+    @property
+    def timed(self) -> bool:
+        """Whether the time of a step is known: of some there is nothing but a throughput."""
+        return bool(self.latencies)
 
     @property
     def imported(self) -> bool:
@@ -186,7 +199,8 @@ class Place:
             (cell.mode, cell.hardware) == (self.mode, self.hardware)
             and is_on(cell, self.device)
             and self.precision in (None, cell.precision)
-            and row.get("world_size") in (None, 1)
+            and cell.timed
+            and cell.devices in (None, 1)
             and self.scenario in (None, row.get("scenario"))
         )
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from accelbench.measure.launches import typical
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import differs, meant, own_shapes
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell
 from accelbench.select.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.figures import is_barred
+from accelbench.select.units import unit_of
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Own:
         cells: its figures.
         failures: what failed when it was last tried.
         others: figures of the model that were asked something else.
+        untimed: what is known of it without the time of a step.
         sizes: of the figures, else those that were asked for.
         context: sizes and circumstances of the figures.
     """
@@ -31,6 +34,7 @@ class Own:
     others: Sequence[Cell] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+    untimed: Sequence[Cell] = ()
 
     def of(self, candidate: Candidate) -> Own:
         """The same of one candidate."""
@@ -40,12 +44,23 @@ class Own:
             [cell for cell in self.others if candidate.has(cell)],
             self.sizes,
             self.context,
+            [cell for cell in self.untimed if candidate.has(cell)],
         )
 
     @property
     def circumstances(self) -> dict[str, Any]:
         """How it was asked, its sizes aside; nothing where there are no figures."""
         return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
+
+    @property
+    def only_rates(self) -> str:
+        """Where it has a throughput alone, the largest, in words."""
+        if self.cells or not self.untimed:
+            return ""
+        one = max(self.untimed, key=lambda cell: (typical(cell.rates), -cell.order))
+        said = (one.device, one.precision, one.row.get("scenario"))
+        where = ", ".join(str(part) for part in said if part)
+        return f"{typical(one.rates):.4g} {unit_of(one.row)}/s ({where})"
 
     @property
     def unlike(self) -> str:
@@ -71,11 +86,12 @@ def own_of(
     any_batch: bool = False,
 ) -> Own:
     """Of all that is stored of a model, what answers what is asked, perhaps at another batch."""
-    fitting = [
+    known = [
         cell
         for cell in cells
         if cell.mode == asked.mode and asked.precision in (None, cell.precision)
     ]
+    fitting = [cell for cell in known if cell.timed]
     still = standing([one for one in failures if _fits(one, asked)], fitting)
     found = meant(
         lasting(fitting, still), None if any_batch else asked.batch, asked.shapes, asked.spec
@@ -88,6 +104,7 @@ def own_of(
         found.others,
         sizes,
         found.context,
+        [cell for cell in known if not cell.timed],
     )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
-from accelbench.core.columns import ASKED
+from accelbench.core.columns import ASKED, STEP_MS
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
+from accelbench.core.words import SINGLE_STREAM
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, Tried
 from accelbench.select.failures import Failure
 from accelbench.select.units import counted_sql
@@ -64,7 +65,7 @@ SELECT {said}, {middles}, max(verification_error) AS verification_error, version
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(rate ORDER BY started_at, launch, result_id) AS rates
 FROM answered JOIN newest USING (series, versions, run)
-WHERE latency > 0
+WHERE latency > 0 OR rate > 0
 GROUP BY series, versions
 ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
     series
@@ -128,7 +129,7 @@ def cells_sql(there: Container[str], where: str) -> str:
     """The query for cells of what is in a table, the same order every time."""
     return _CELLS.format(
         columns=_columns(there),
-        latency=_FIGURES["latency"],
+        latency=_step_sql(there),
         rate=_FIGURES["throughput"],
         asked=_text(ASKED, there),
         real=_REAL,
@@ -189,6 +190,17 @@ def tried(row: Mapping[str, Any]) -> Tried:
         best=bool(row["least"]) and row["least"] >= NEAR_BEST,
         reason=", ".join(refused),
     )
+
+
+def _step_sql(there: Container[str]) -> str:
+    """Milliseconds of a step: as timed, or as a rate of single items of a known batch tells it.
+
+    A rate of many requests at once says nothing of how long one takes, nor does one of tokens.
+    """
+    counted = counted_sql("throughput_unit") if "throughput_unit" in there else "''"
+    return f"""coalesce(nullif(coalesce({", ".join(STEP_MS)}), 0), CASE
+        WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}' AND {counted} = ''
+        THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
 
 
 def _columns(there: Container[str]) -> str:

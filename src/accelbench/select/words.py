@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.cost_words import money
+from accelbench.core.words import SINGLE_STREAM
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.measuring import Remedy, remedy
@@ -83,9 +84,12 @@ def _sentences(
     for one in chosen.contenders:
         if not one.compatible:
             yield f"{one.name} is out: {one.why_not}."
+    for name, rate in chosen.only_rates.items():
+        yield f"Of {name} a throughput is known, and no time of a step: {rate}."
     for name, how in chosen.unlike.items():
         yield f"{name} was measured under other circumstances alone: {how}."
     yield from _unsaid(chosen)
+    yield from _together(chosen)
     yield from _ground(chosen)
     yield from costs
     missing = unmeasured(chosen)
@@ -113,7 +117,9 @@ def _alternatives(chosen: Chosen, sign: str) -> Iterator[str]:
 def _figure_said(one: Contender, sign: str) -> str:
     found = one.figure
     if found is None:
-        why = "; ".join(one.ruled.why) or "no rule speaks of it"
+        # That it is rated so is said already.
+        reasons = [why for why in one.ruled.why if why != f"rated {one.rating}"]
+        why = "; ".join(reasons) or f"{one.entry.source or 'no rule'} says no more"
         return f"By rule alone, rated {one.rating}: {why}."
     row = found.cell.row
     where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
@@ -128,6 +134,15 @@ def _figure_said(one: Contender, sign: str) -> str:
         )
     cost = "" if one.cost is None else f", {sign}{money(one.cost)} per million"
     return f"{said}{cost}, score {one.score:.3g}."
+
+
+def _together(chosen: Chosen) -> Iterator[str]:
+    """What is not meant by itself: many requests at once, several devices."""
+    said = chosen.circumstances
+    if int(said.get("world_size") or 1) > 1:
+        yield f"The figures are of {said['world_size']} devices together."
+    if said.get("scenario") not in (None, SINGLE_STREAM):
+        yield f"The figures are of requests that come as {said['scenario']}."
 
 
 def _unsaid(chosen: Chosen) -> Iterator[str]:
