@@ -16,13 +16,11 @@ from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import own_shapes
 from accelbench.select.evidence import sizes_of
-from accelbench.select.measuring import OPTIONS
+from accelbench.select.measuring import GENERATING, OPTIONS
 from accelbench.select.options import Option
 
 Words = dict[str, Any]
 
-#: Tokens of a request: what is trained has none.
-GENERATING = ("prompt_tokens", "new_tokens")
 _FLAGS = {"compile": "--compile", "gradient_checkpointing": "--gradient-checkpointing"}
 _FLAGS |= {"pure": "--pure"}
 _VALUES = {"threads": "--threads", "optimizer": "--optimizer"}

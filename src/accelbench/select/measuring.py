@@ -33,6 +33,8 @@ OPTIONS = {
     "prompt_tokens": "--prompt-tokens",
     "new_tokens": "--new-tokens",
 }
+#: Tokens of a request: what is trained has none.
+GENERATING = ("prompt_tokens", "new_tokens")
 #: Several devices under one name, as MLPerf writes them.
 _SEVERAL = re.compile(r"\d+\s*x\s+.+", re.IGNORECASE)
 #: What `run` takes after a platform's colon; a device's whole name has spaces, which part its list.
@@ -142,7 +144,7 @@ def _sizes(asked: Asked, spec: ModelSpec, beside: Beside) -> Iterator[str]:
     sizes = {**asked.shapes, **beside.sizes}
     wanted = {name: value for name, value in sizes.items() if value is not None}
     makes = spec.generation if asked.mode == Mode.INFERENCE else None
-    if makes is not None and wanted.keys() & {"prompt_tokens", "new_tokens"}:
+    if makes is not None and wanted.keys() & set(GENERATING):
         # Beside an engine that cannot generate, one forward pass is what `run` settles on.
         wanted.setdefault("new_tokens", makes.new_tokens)
     shapes = Shapes(asked.batch, **{SIZES[name]: value for name, value in wanted.items()})

@@ -11,6 +11,7 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.words import MIB, Mode
 from accelbench.select.asking import SIZES, Asked
 from accelbench.select.evidence import Cell
+from accelbench.select.measuring import GENERATING
 from accelbench.select.spans import Span
 
 #: Of a batch size, what the catalogue counts that it takes.
@@ -35,7 +36,7 @@ def counted_memory(
     """
     if asked.spec is None:
         return None
-    made = ("prompt_tokens", "new_tokens") if asked.mode == Mode.TRAINING else ()
+    made = GENERATING if asked.mode == Mode.TRAINING else ()
     known = {SIZES[name]: int(value) for name, value in sizes.items() if name not in made}
     try:
         found = memory_estimate_bytes(
