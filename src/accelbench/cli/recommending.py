@@ -123,14 +123,16 @@ class Recommender:
         more = {k: v for k, v in self.question.items() if k not in ("mode", "task_type")}
         batch = self._only_batch("a ranking")
         ranked = self.selector.rank_models(task, batch_size=batch, **more)
+        unknown = self.selector.of_no_known_family(task)
         about = {"task": task, "batch_size": batch, "hardware": more.get("available_hardware")}
 
         def show(explain: bool) -> None:
             from accelbench.cli.display.recommend import show_ranking
 
-            show_ranking(ranked, task, batch, explain)
+            show_ranking(ranked, task, batch, explain, unknown)
 
-        return Found({**about, "ranking": ranked}, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
+        found = {**about, "ranking": ranked, "of_no_known_family": unknown}
+        return Found(found, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
 
     def under(self, named: Sequence[str], limits: Limits, verify: bool) -> Found:
         """The best of each model under limits, and what is on its Pareto front."""

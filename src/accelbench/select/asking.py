@@ -26,6 +26,8 @@ SIZES = {
     "prompt_tokens": "prompt_tokens",
     "new_tokens": "new_tokens",
 }
+#: Tokens of a request: what is trained has none.
+GENERATING = ("prompt_tokens", "new_tokens")
 
 
 @dataclass(frozen=True)
@@ -241,11 +243,7 @@ def _counted(asked: Asked) -> float | None:
 
     sizes = {SIZES[name]: value for name, value in asked.shapes.items()}
     if asked.mode == Mode.TRAINING:
-        sizes = {
-            name: value
-            for name, value in sizes.items()
-            if name not in ("prompt_tokens", "new_tokens")
-        }
+        sizes = {name: value for name, value in sizes.items() if name not in GENERATING}
     try:
         found = flops(asked.spec, Shapes(asked.batch, **sizes), asked.mode)
     except AccelbenchError:

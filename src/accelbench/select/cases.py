@@ -12,11 +12,11 @@ from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.words import SINGLE_STREAM, Mode, Provenance
-from accelbench.select.asking import Asked
+from accelbench.select.asking import GENERATING, Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import own_shapes
 from accelbench.select.evidence import sizes_of
-from accelbench.select.measuring import GENERATING, OPTIONS
+from accelbench.select.measuring import OPTIONS
 from accelbench.select.options import Option
 
 Words = dict[str, Any]

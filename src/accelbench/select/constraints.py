@@ -23,10 +23,11 @@ from accelbench.select.front import (
     rate_in,
     unit_in,
 )
-from accelbench.select.limits import Limits, batches_named, kept, limits_named, rounded
+from accelbench.select.limits import Limits, batches_named, kept, limits_named
 from accelbench.select.options import Option, options
 from accelbench.select.own import Own
 from accelbench.select.room import counted_memory
+from accelbench.select.units import rounded
 from accelbench.select.worth import (
     BATCHES,
     first_batch,

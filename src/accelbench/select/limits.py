@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.errors import UsageError
 from accelbench.select.figures import MEASURED
 from accelbench.select.spans import Span
-from accelbench.select.units import counted
+from accelbench.select.units import counted, rounded
 
 if TYPE_CHECKING:
     from accelbench.select.options import Option
@@ -27,8 +27,6 @@ _NO_PRICE = "no price is known"
 _LARGEST = 2**31 - 1
 #: What was given is repeated as far as one line has room for it.
 _SHORT = 40
-#: From here on a figure's digits are all before the point.
-_LONG = 1e4
 
 
 @dataclass(frozen=True)
@@ -110,11 +108,6 @@ def batches_named(given: Iterable[int]) -> tuple[int, ...]:
 def spelled(value: float) -> str:
     """A limit as it was given."""
     return f"{value:.10g}"
-
-
-def rounded(value: float) -> str:
-    """A figure in four digits, and never with an exponent for its being large."""
-    return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
 
 
 def kept(one: Option, limits: Limits, counts: str) -> tuple[Reason, ...]:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from accelbench.analysis.costs import devices_in
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
-from accelbench.select.asking import SIZES, Asked
+from accelbench.select.asking import GENERATING, SIZES, Asked
 from accelbench.select.candidates import Candidate
 
 #: How `run` is told each size.
@@ -33,10 +34,6 @@ OPTIONS = {
     "prompt_tokens": "--prompt-tokens",
     "new_tokens": "--new-tokens",
 }
-#: Tokens of a request: what is trained has none.
-GENERATING = ("prompt_tokens", "new_tokens")
-#: Several devices under one name, as MLPerf writes them.
-_SEVERAL = re.compile(r"\d+\s*x\s+.+", re.IGNORECASE)
 #: What `run` takes after a platform's colon; a device's whole name has spaces, which part its list.
 _ORDINAL = re.compile(r"\d{1,2}|cpu|gpu|npu", re.IGNORECASE)
 
@@ -119,7 +116,7 @@ def _hardware(candidate: Candidate) -> str:
             f"{candidate.platform} is hardware that no plugin knows: its results come by accelbench"
             " db import"
         )
-    if _SEVERAL.fullmatch(candidate.device):
+    if devices_in(candidate.device)[0] > 1:
         raise _NoCommandError(f"{candidate.device} is several devices, and run measures one")
     if _ORDINAL.fullmatch(candidate.device):
         return f"{candidate.platform}:{candidate.device.lower()}"

@@ -13,7 +13,7 @@ from accelbench.select.contexts import differs, meant, own_shapes
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell
 from accelbench.select.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.figures import is_barred
-from accelbench.select.units import unit_of
+from accelbench.select.units import rounded, unit_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Own:
         one = max(self.untimed, key=lambda cell: (typical(cell.rates), -cell.order))
         said = (one.device, one.precision, one.row.get("scenario"))
         where = ", ".join(str(part) for part in said if part)
-        return f"{typical(one.rates):.4g} {unit_of(one.row)}/s ({where})"
+        return f"{rounded(typical(one.rates))} {unit_of(one.row)}/s ({where})"
 
     @property
     def unlike(self) -> str:

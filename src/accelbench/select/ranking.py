@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.catalog.find import every_model
+from accelbench.core.model import ModelSpec
 
 #: The catalogue's tasks, and kinds of models, that the documents' tasks stand for.
 _TASKS: Mapping[str, tuple[str, ...]] = {
@@ -28,10 +29,19 @@ def does(task: str, model: str, family: str | None) -> bool:
     """Whether a model is for a task; training and fine-tuning are for all."""
     if task not in _TASKS:
         return True
-    spec = next((one for one in every_model() if one.id == model), None)
+    spec = _spec(model)
     if spec is None:
         return family in _FAMILIES[task]
     return any(word in spec.task for word in _TASKS[task])
+
+
+def may_do(task: str, model: str, family: str | None) -> bool:
+    """Whether nobody says what a model is for, and so it may be for this."""
+    return task in _TASKS and not family and _spec(model) is None
+
+
+def _spec(model: str) -> ModelSpec | None:
+    return next((one for one in every_model() if one.id == model), None)
 
 
 def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

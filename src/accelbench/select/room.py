@@ -9,9 +9,8 @@ from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.words import MIB, Mode
-from accelbench.select.asking import SIZES, Asked
+from accelbench.select.asking import GENERATING, SIZES, Asked
 from accelbench.select.evidence import Cell
-from accelbench.select.measuring import GENERATING
 from accelbench.select.spans import Span
 
 #: Of a batch size, what the catalogue counts that it takes.

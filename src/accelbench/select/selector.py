@@ -22,7 +22,7 @@ from accelbench.select.known import Knowledge
 from accelbench.select.mapping import selection_map
 from accelbench.select.own import own_of
 from accelbench.select.pricing import Costs, Given, costs_of
-from accelbench.select.ranking import does, ranked
+from accelbench.select.ranking import does, may_do, ranked
 from accelbench.select.sizes import from_name
 from accelbench.select.sources import Nothing, StrPath, configured
 from accelbench.select.task import task_key, task_named
@@ -243,6 +243,12 @@ class HardwareSelector:
             **more,
         )
         return ranked(answers)
+
+    def of_no_known_family(self, task_type: str) -> list[str]:
+        """The stored models that `rank_models` leaves out, as nobody says what they are for."""
+        task = task_key(task_type)
+        models = self._knows.models().items()
+        return [name for name, said in models if may_do(task, name, said["family"])]
 
     def best_under(
         self,

@@ -16,6 +16,9 @@ _OF_THE_BATCH = frozenset(
     {ITEMS, "inferences", "images", "queries", "requests", "samples", "sequences"}
 )
 
+#: From here on a figure's digits are all before the point.
+_LONG = 1e4
+
 
 def unit_of(row: Mapping[str, Any]) -> str:
     """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
@@ -39,3 +42,8 @@ def counted_sql(column: str) -> str:
 def items_a_step(cells: Sequence[Cell]) -> float:
     """How many a step does for each item of its batch: 1 of images, and of tokens many."""
     return median(cell.throughput * cell.latency / (1e3 * cell.batch) for cell in cells)
+
+
+def rounded(value: float) -> str:
+    """A figure in four digits, and never with an exponent for its being large."""
+    return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"

@@ -11,6 +11,7 @@ from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.measuring import Remedy, remedy
 from accelbench.select.task import TASKS
+from accelbench.select.units import rounded
 
 if TYPE_CHECKING:
     from accelbench.select.choosing import Chosen
@@ -123,14 +124,14 @@ def _figure_said(one: Contender, sign: str) -> str:
         return f"By rule alone, rated {one.rating}: {why}."
     row = found.cell.row
     where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
-    figures = f"{found.latency:.4g} ms a step, {found.throughput:.4g} {found.unit}/s"
+    figures = f"{rounded(found.latency)} ms a step, {rounded(found.throughput)} {found.unit}/s"
     if found.measured:
         count = len(found.cell.latencies)
         said = f"Measured: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
     else:
         said = (
-            f"Estimated ({found.basis}): {figures}, from {found.low:.4g} to {found.high:.4g} ms"
-            f" ({where}; {found.note})"
+            f"Estimated ({found.basis}): {figures}, from {rounded(found.low)} to"
+            f" {rounded(found.high)} ms ({where}; {found.note})"
         )
     cost = "" if one.cost is None else f", {sign}{money(one.cost)} per million"
     return f"{said}{cost}, score {one.score:.3g}."

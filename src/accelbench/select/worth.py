@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from accelbench.core.words import Provenance
-from accelbench.select.asking import Asked
+from accelbench.select.asking import GENERATING, Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.cases import Installed, Words, case, unmeasured
 from accelbench.select.contexts import own_shapes
 from accelbench.select.front import Rate, merit
 from accelbench.select.limits import Limits
-from accelbench.select.measuring import GENERATING
 from accelbench.select.options import Option
 from accelbench.select.room import counted_memory
 

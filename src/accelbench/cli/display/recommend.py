@@ -12,6 +12,7 @@ from rich.text import Text
 
 from accelbench.analysis.cost_words import money
 from accelbench.cli.display.words import figure, plain
+from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 
 Answer = Mapping[str, Any]
@@ -83,12 +84,20 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
 
 
 def show_ranking(
-    ranked: Sequence[Answer], task: str, batch: int, explain: bool, console: Console | None = None
+    ranked: Sequence[Answer],
+    task: str,
+    batch: int,
+    explain: bool,
+    unknown: Sequence[str] = (),
+    console: Console | None = None,
 ) -> None:
-    """Models in order for a task."""
+    """Models in order for a task; of the unknown nobody says what they are for."""
     console = console or Console(highlight=False)
+    for line in _unknown(unknown, task):
+        console.print(text(line))
     if not ranked:
-        console.print(text(f"No model with results is for {task}."))
+        which = "that says what it is for " if unknown else ""
+        console.print(text(f"No model with results {which}is for {task}."))
         return
     console.print(text(f"For {task} at batch {batch}"), style="bold")
     shown = ranked if explain else ranked[:_MOST_RANKED]
@@ -110,6 +119,15 @@ def show_ranking(
         console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
     if explain:
         console.print(text(_ORDER))
+
+
+def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
+    if names:
+        listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+        yield (
+            f"{counted(len(names), 'model')} of no known family may be for {task} too, and"
+            f" {'is' if len(names) == 1 else 'are'} left out: {listed}"
+        )
 
 
 def _heading(answer: Answer) -> str:
