@@ -3,9 +3,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shells import Command, Shell
+
+from accelbench.cli import verifying
 
 
 @pytest.fixture
@@ -23,3 +26,21 @@ def command(
     monkeypatch.delenv("ACCELBENCH_PRICES", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return partial(Command, monkeypatch=monkeypatch, capsys=capsys)
+
+
+@pytest.fixture
+def recommend(command: Callable[..., Command]) -> Command:
+    return command("recommend")
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What `recommend --verify` would have measured, in the order of its runs; nothing is."""
+    seen: list[Any] = []
+
+    def measured(database: Any, journeys: Any) -> list[str]:
+        seen.extend(journeys)
+        return ["a-run"]
+
+    monkeypatch.setattr(verifying, "measured", measured)
+    return seen

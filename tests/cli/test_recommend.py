@@ -29,11 +29,6 @@ EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.
 
 
 @pytest.fixture
-def recommend(command: Callable[..., Command]) -> Command:
-    return command("recommend")
-
-
-@pytest.fixture
 def measured(tmp_path: Path) -> None:
     """A CPU at two batches, and a card that is faster."""
     store(tmp_path / DB, *({**ASKED, **row} for row in ({}, BATCH_8, CARD)))

@@ -31,22 +31,10 @@ HERE = {
 
 
 @pytest.fixture
-def recommend(command: Callable[..., Command]) -> Command:
-    return command("recommend")
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What would have been measured on the devices of `HERE`; nothing is."""
-    seen: list[Any] = []
-
-    def measured(database: Any, journeys: Any) -> list[str]:
-        seen.extend(journeys)
-        return ["a-run"]
-
-    monkeypatch.setattr(verifying, "measured", measured)
+def planned(planned: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What would have been measured on the devices of `HERE`."""
     monkeypatch.setattr(verifying, "detect_all", lambda: HERE)
-    return seen
+    return planned
 
 
 @pytest.mark.parametrize("word", ["nan", "inf", "-3", "0"])

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli import verifying
 from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"
 CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0, "throughput": 500.0}
-
-
-@pytest.fixture
-def recommend(command: Callable[..., Command]) -> Command:
-    return command("recommend")
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What would have been measured, in the order of its runs; nothing is."""
-    seen: list[Any] = []
-
-    def measured(database: Any, journeys: Any) -> list[str]:
-        seen.extend(journeys)
-        return ["a-run"]
-
-    monkeypatch.setattr(verifying, "measured", measured)
-    return seen
 
 
 def asked(journey: Any) -> list[tuple[str, str, str, int]]:

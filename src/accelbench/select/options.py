@@ -162,7 +162,7 @@ def _option(
 ) -> Option:
     row = found.cell.row
     memory, basis = _memory(asked, batch, found, way)
-    latency, rate = _exact(found.latency), _exact(found.throughput)
+    latency, rate = Span.exact(found.latency), Span.exact(found.throughput)
     if not found.measured:
         latency = Span(found.latency, found.low, found.high)
         rate = Span(
@@ -183,10 +183,6 @@ def _option(
         error=_error([found.cell] if found.measured else way),
         row=row,
     )
-
-
-def _exact(value: float) -> Span:
-    return Span(value, value, value)
 
 
 def _memory(

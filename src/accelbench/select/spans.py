@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,12 @@ class Span:
     low: float
     high: float
 
+    @overload
+    @staticmethod
+    def exact(value: float) -> Span: ...
+    @overload
+    @staticmethod
+    def exact(value: float | None) -> Span | None: ...
     @staticmethod
     def exact(value: float | None) -> Span | None:
         """A figure that was measured; None of none."""
