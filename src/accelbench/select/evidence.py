@@ -196,10 +196,11 @@ class Place:
         """Whether a figure of the family is of use."""
         row = cell.row
         return (
-            (cell.mode, cell.hardware) == (self.mode, self.hardware)
-            and is_on(cell, self.device)
-            and self.precision in (None, cell.precision)
+            row["hardware"] == self.hardware
+            and row.get("mode") == self.mode
             and cell.timed
+            and (not self.device or is_on(cell, self.device))
+            and self.precision in (None, cell.precision)
             and cell.devices in (None, 1)
             and self.scenario in (None, row.get("scenario"))
         )

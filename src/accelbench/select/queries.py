@@ -165,7 +165,7 @@ def tried_sql(there: Container[str]) -> str:
 
 def cell(number: int, row: dict[str, Any]) -> Cell:
     """A row of `cells_sql` with its number there."""
-    latencies, rates = (tuple(v for v in row.pop(name) if v) for name in _LAUNCHES)
+    latencies, rates = (tuple(filter(None, row.pop(name))) for name in _LAUNCHES)
     row["moment"] = spell_time(row["moment"]) if row["moment"] else None
     return Cell(row, latencies, rates, number)
 

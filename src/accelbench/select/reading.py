@@ -65,8 +65,7 @@ class Store:
         """The cells of a model by its names, the same order every time."""
         self._asked.add(tuple(models))
         if self._at_once():
-            found = [cell for name in models for cell in self._cells_of(name)]
-            return sorted(found, key=lambda one: one.order)
+            return sorted(self._cells_of(models), key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
@@ -83,7 +82,7 @@ class Store:
         if not names:
             return []
         if self._at_once():
-            found = [cell for name in names for cell in self._cells_of(name)]
+            found = self._cells_of(names)
         else:
             found = self._read(
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
@@ -144,18 +143,17 @@ class Store:
 
         return bool(self._once("count", counted) <= _MOST_HELD)
 
-    def _cells_of(self, model: str) -> list[Cell]:
-        """Of everything that was read."""
-
-        def made() -> list[Cell]:
-            names, rows = self._once("rows", self._every_row)
-            return [
-                queries.cell(number, dict(zip(names, row, strict=True)))
-                for number, row in rows.get(model, ())
-            ]
-
-        found: list[Cell] = self._once(("cells of", model), made)
-        return found
+    def _cells_of(self, models: Sequence[str]) -> list[Cell]:
+        """Of everything that was read; what nobody has asked about yet is made now."""
+        names, rows = self._once("rows", self._every_row)
+        made: dict[str, list[Cell]] = self._once("made", dict)
+        for model in models:
+            if model not in made:
+                made[model] = [
+                    queries.cell(number, dict(zip(names, row, strict=True)))
+                    for number, row in rows.get(model, ())
+                ]
+        return [cell for model in models for cell in made[model]]
 
     def _every_row(self) -> tuple[list[str], dict[str, list[tuple[int, tuple[Any, ...]]]]]:
         """The cells of all models as they were read.
