@@ -108,6 +108,21 @@ def test_no_clear_winner_is_an_answer(tmp_path: Path, recommend: Command) -> Non
     assert "--verify measures them in turns" in out
 
 
+def test_a_launch_that_its_own_samples_do_not_settle_wins_nothing(
+    tmp_path: Path, recommend: Command
+) -> None:
+    card = {**CARD, "latency_p50_ms": 4.0, "throughput": 250.0}
+    steady = {**card, "latency_ci_low_ms": 3.9, "latency_ci_high_ms": 4.1}
+    store(tmp_path / DB, {}, steady)
+    assert answer(recommend, "bert-tiny", "--hardware", "cpu,cuda")["clear_winner"]
+    wild = {**card, "latency_ci_low_ms": 1.0, "latency_ci_high_ms": 16.0}
+    store(tmp_path / DB, {**wild, "started_at": "2026-02-02T00:00:00Z"}, run="s")
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu,cuda")
+    assert found["primary_recommendation"] == "cuda"
+    assert found["no_clear_winner_between"] == ["cuda", "cpu"]
+    assert found["all_scores"]["cuda"]["predictions"]["latency_high"] == 16.0
+
+
 def test_what_has_a_figure_alone_is_not_shown_to_be_the_best(
     tmp_path: Path, recommend: Command
 ) -> None:
@@ -443,7 +458,8 @@ def test_a_price_cuts_no_figure_short(
         assert f" {one['score']:.3f}" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     _, out, _ = recommend(*words, "--max-cost", "100000")
-    assert ("$/million" if currency == "USD" else " JPY ") in out
+    assert ("$ " if currency == "USD" else "JPY ") in out
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 @pytest.mark.usefixtures("measured")
