@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from accelbench.cli.display.recommend import a_million, table, text, where
+from accelbench.cli.display.recommend import table, text, where
 from accelbench.cli.display.words import figure, marks
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled
@@ -71,7 +71,7 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str) -> Table:
         ("MB", "right", [_memory(one) for one in rows]),
         ("error", "right", [_figure(one, "error") for one in rows]),
         ("W", "right", [_figure(one, "power_watts") for one in rows]),
-        (a_million(sign), "right", [_figure(one, "cost_per_million") for one in rows]),
+        (f"{sign.strip()}\n/million", "right", [_figure(one, "cost_per_million") for one in rows]),
         ("", "", ["*" if one in front else "" for one in rows]),
     )
     heads = [head for head, _, _ in named]

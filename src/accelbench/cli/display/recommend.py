@@ -146,7 +146,8 @@ def _heading(answer: Answer) -> str:
     if answer["primary_recommendation"] is None:
         return f"{said}: nothing suits"
     if unclear:
-        return f"{said}: no clear winner between {' and '.join(unclear)}"
+        *most, last = unclear
+        return f"{said}: no clear winner between {', '.join(most)} and {last}"
     return f"{said}: take {answer['primary_recommendation']}"
 
 
@@ -165,7 +166,7 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
         )
         for name, one in scores.items()
     ]
-    priced = a_million(sign)
+    priced = _a_million(sign)
     heads = ("hardware", "engine", "ms", _rate(units), "counts", "MB", priced, "by", "score")
     return table(heads, rows, right=(2, 3, 5, 6, 8))
 
@@ -178,7 +179,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[i
     # Short words stay whole: what is left of the room is the long names'.
     least = {n: _longest(" ".join(cells[n]).split(), _WHOLE) for n in kept if n not in right}
     figures = [_longest("\n".join(cells[n]).splitlines()) for n in kept if n in right]
-    taken = sum(figures) + sum(least.values()) + _BETWEEN * len(kept)
+    taken = sum(figures) + sum(least.values()) + _BETWEEN * len(kept) - 1
     fits = taken <= Console().width  # else words give way: a figure cut short is another figure
     for number in kept:
         if number in right:
@@ -192,7 +193,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[i
     return made
 
 
-def a_million(sign: str) -> str:
+def _a_million(sign: str) -> str:
     """The heading of costs, in two lines where a currency has letters for a sign."""
     return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
 
