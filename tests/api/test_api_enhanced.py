@@ -75,6 +75,13 @@ def test_only_what_is_available_may_be_chosen(machine: Machine) -> None:
     assert says.asked[0]["available_hardware"] == ["cpu"]
 
 
+def test_where_nothing_that_may_be_chosen_is_here_that_is_the_reason(machine: Machine) -> None:
+    machine.has(CPU)
+    result = runner().run_benchmark("bert-tiny", available_hardware=["cuda"], **FEW)
+    assert (result["hardware"], result["results"]) == (None, [])
+    assert result["reason"] == "none of cuda is here"
+
+
 def test_results_are_plain_json_in_the_order_of_batch_sizes(machine: Machine) -> None:
     result = runner().run_benchmark("bert-tiny", batch_sizes=[4, 1], iterations=5, warmup=1)
     again = json.loads(json.dumps(result, allow_nan=False))

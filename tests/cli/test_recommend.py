@@ -103,6 +103,36 @@ def test_no_clear_winner_is_an_answer(tmp_path: Path, recommend: Command) -> Non
     assert "--verify measures them in turns" in out
 
 
+def test_a_launch_that_its_own_samples_do_not_settle_wins_nothing(
+    tmp_path: Path, recommend: Command
+) -> None:
+    card = {**CARD, "latency_p50_ms": 4.0, "throughput": 250.0}
+    steady = {**card, "latency_ci_low_ms": 3.9, "latency_ci_high_ms": 4.1}
+    store(tmp_path / DB, {}, steady)
+    assert answer(recommend, "bert-tiny", "--hardware", "cpu,cuda")["clear_winner"]
+    wild = {**card, "latency_ci_low_ms": 1.0, "latency_ci_high_ms": 16.0}
+    store(tmp_path / DB, {**wild, "started_at": "2026-02-02T00:00:00Z"}, run="s")
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu,cuda")
+    assert found["primary_recommendation"] == "cuda"
+    assert found["no_clear_winner_between"] == ["cuda", "cpu"]
+    assert found["all_scores"]["cuda"]["predictions"]["latency_high"] == 16.0
+
+
+def test_what_has_a_figure_alone_is_not_shown_to_be_the_best(
+    tmp_path: Path, recommend: Command
+) -> None:
+    store(tmp_path / DB, {})
+    alone = "nothing shows that it is the best"
+    for words in (("bert-tiny",), ("bert-tiny", "--batch-size", "1,8")):
+        _, out, _ = recommend(*words)
+        assert alone in out
+        _, out, _ = recommend(*words, "--hardware", "cpu")  # there is nothing to hold it against
+        assert alone not in out
+    assert "* cpu" in recommend("bert-tiny", "--batch-size", "1,8")[1]
+    store(tmp_path / DB, CARD, run="s")
+    assert alone not in recommend("bert-tiny")[1]
+
+
 def test_where_nothing_suits_it_ends_with_1(tmp_path: Path, recommend: Command) -> None:
     (tmp_path / "own.json").write_text(
         '{"compatibility": {"embedding": {"cpu": {"compatible": false}}}}'
@@ -272,6 +302,8 @@ def test_models_are_ranked_for_a_task_on_some_hardware(tmp_path: Path, recommend
     found = recommend.json("--task", "classification", "--hardware", "cpu")
     assert [one["model"] for one in found["ranking"]][:2] == ["resnet-tiny", "vit-tiny"]
     assert {one["hardware"] for one in found["ranking"]} == {"cpu"}
+    # One processor may be of several platforms: its name alone does not say which.
+    assert " cpu (" in recommend("--task", "classification", "--hardware", "cpu")[1]
     code, out, _ = recommend("--task", "classification", "--hardware", "cpu", "--explain")
     assert code == 0
     assert out.index("resnet-tiny") < out.index("vit-tiny")
@@ -396,6 +428,33 @@ def test_a_price_is_part_of_the_answer_and_may_change_it(
     assert "€/million" in out
     assert "Without a price: A processor (cpu)." in out
     assert "$" not in out
+
+
+@pytest.mark.parametrize("currency", ["USD", "JPY"])
+def test_a_price_cuts_no_figure_short(
+    tmp_path: Path, recommend: Command, monkeypatch: pytest.MonkeyPatch, currency: str
+) -> None:
+    (tmp_path / "p.json").write_text(
+        json.dumps({"currency": currency, "per_hour": {"A processor": 3}})
+    )
+    monkeypatch.setenv("ACCELBENCH_PRICES", "p.json")
+    more = {"throughput_unit": "sequences", "memory_peak_mb": 31.4}
+    ways = (("cpu", "pytorch", 16.6, 52.3), ("openvino", "openvino", 1.10, 760.0))
+    store(
+        tmp_path / DB,
+        *(
+            {**ASKED, **more, "hardware": h, "runtime": r, "latency_p50_ms": ms, "throughput": rate}
+            for h, r, ms, rate in ways
+        ),
+    )
+    words = ("bert-tiny", "--hardware", "cpu,openvino")
+    _, out, _ = recommend(*words)
+    for one in answer(recommend, *words)["all_scores"].values():
+        assert f" {one['score']:.3f}" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    _, out, _ = recommend(*words, "--max-cost", "100000")
+    assert ("$ " if currency == "USD" else "JPY ") in out
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 @pytest.mark.usefixtures("measured")

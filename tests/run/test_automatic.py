@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +58,9 @@ class Selector:
         return {"primary_recommendation": first, "all_scores": self._scores}
 
 
-def chosen(selector: Selector, *names: str, **request: Any) -> tuple[Plan, list[Choice]]:
+def chosen(
+    selector: Callable[..., Mapping[str, Any]], *names: str, **request: Any
+) -> tuple[Plan, list[Choice]]:
     asked = {"batch_sizes": (1,), **request}
     wanted = Request(models(*(names or ("bert-tiny",))), hardware=(AUTO,), **asked)
     assert is_automatic(wanted)
@@ -134,6 +136,20 @@ def test_the_engine_that_the_answer_rests_on_is_measured() -> None:
     assert targets(plan) == ["other/cpu"]
     assert choice.reason.endswith("by what was measured")
     assert "on cpu by other:" in plan.notes[0]
+
+
+@pytest.mark.parametrize(("compared", "alone"), [(["cpu"], True), (["cpu", "cuda"], False)])
+def test_what_has_a_figure_alone_was_held_against_nothing_and_that_is_said(
+    compared: list[str], alone: bool
+) -> None:
+    selector = Selector("cpu", scores={"cpu": {"basis": "measured"}})
+
+    def choose(**question: Any) -> Mapping[str, Any]:
+        return {**selector(**question), "compared": compared}
+
+    _, (choice,) = chosen(choose)
+    assert ("; no other has a figure" in choice.reason) is alone
+    assert "by what was measured" in choice.reason
 
 
 @pytest.mark.parametrize(

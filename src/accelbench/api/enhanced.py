@@ -263,21 +263,23 @@ def _told(
 ) -> dict[str, Any]:
     """What is said of one model of a run."""
     choice = next((one for one in choices if one.model.id == spec.id), None)
-    outcome = outcome_of([row for row in rows if row["model"] == spec.id])
+    own = [row for row in rows if row["model"] == spec.id]
     return {
         "model": spec.id,
         "model_name": names.get(spec.id, spec.id),
         "model_family": spec.family.value,
         "mode": wanted.mode,
         "precision": wanted.request((spec,)).precisions[0],
-        **outcome,
+        **outcome_of(own),
         "automatic": wanted.chosen,
-        "reason": choice.reason if choice else _unchosen(wanted),
+        "reason": choice.reason if choice else _unchosen(wanted, bool(own)),
         "recommendation": dict(choice.answer) if choice else None,
     }
 
 
-def _unchosen(wanted: Wanted) -> str:
+def _unchosen(wanted: Wanted, tried: bool) -> str:
+    if wanted.chosen and not tried and wanted.available_hardware is not None:
+        return f"none of {', '.join(map(str, wanted.available_hardware))} is here"
     if wanted.chosen:
         return "nothing here could take it: each result says why"
     return f"hardware={wanted.hardware!r} was asked for"

@@ -135,6 +135,8 @@ def _choice(
     scored = (answers[last].get("all_scores") or {}).get(firsts[last]) or {}
     runtime = None if asked.runtimes else _runtime(scored, hardware, able, runtimes)
     reason = _reason(hardware, named, there, str(scored.get("basis") or ""))
+    if len(there) > 1 and list(answers[last].get("compared") or ()) == [firsts[last]]:
+        reason += "; no other has a figure"
     return Choice(model, mode, precision, hardware, runtime, reason, answers[last])
 
 

@@ -2,8 +2,8 @@
 
 The question is put to the scores: with the second's time as short, relative to the first's, as what
 is known of both allows, would it be the first? What two launches and more a side say of their ratio
-counts; a single figure is taken to be uncertain by 3 %, an estimate by its bounds. Nothing is known
-any nearer than 3 %.
+counts; else a single one counts with the interval of its samples, where it has one, and an estimate
+with its bounds. Nothing is known any nearer than 3 %.
 """
 
 from __future__ import annotations
@@ -65,10 +65,25 @@ def _least_ratio(mine: Figure, first: Figure) -> float:
 def _by_what_is_known(mine: Figure, first: Figure, ratio: float) -> float:
     if mine.measured and first.measured:
         known = unpaired_interval(first.cell.latencies, mine.cell.latencies)
-        return known.low if known else ratio
+        return known.low if known else ratio / _together(_down(mine), _up(first))
     shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
     if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
         return quantiles(shared, n=20, method="inclusive")[0]
-    # Bounds of two estimates are not reached at once.
     down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
-    return ratio / math.exp(math.hypot(down, up))
+    return ratio / _together(down, up)
+
+
+def _together(down: float, up: float) -> float:
+    """Bounds of two are not reached at once."""
+    return math.exp(math.hypot(down, up))
+
+
+def _down(mine: Figure) -> float:
+    """How far below what was measured it may lie, as a logarithm; 0 where nobody knows."""
+    known = mine.cell.interval
+    return math.log(mine.cell.latency / known[0]) if known else 0.0
+
+
+def _up(first: Figure) -> float:
+    known = first.cell.interval
+    return math.log(known[1] / first.cell.latency) if known else 0.0

@@ -89,10 +89,20 @@ class Cell(Attempt):
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """Between which the latency lies: by its launches, else by what launches mostly differ."""
-        known = interval_of(self.latencies)
-        low, high = known or (self.latency, self.latency)
+        """Between which the latency lies: by what was measured, else by what launches differ."""
+        low, high = self.interval or (self.latency, self.latency)
         return min(low, self.latency / (1 + SINGLE)), max(high, self.latency * (1 + SINGLE))
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Of its launches; of a single one that of its samples, which is the least there is."""
+        if len(self.latencies) > 1:
+            known = interval_of(self.latencies)
+            return None if known is None else (known[0], known[1])
+        low, high = (self.row.get(f"latency_ci_{end}_ms") for end in ("low", "high"))
+        if not self.timed or low is None or high is None or low <= 0:
+            return None
+        return min(low, self.latency), max(high, self.latency)
 
     @cached_property
     def model(self) -> str:

@@ -25,7 +25,7 @@ _LAUNCHES = ("latencies", "rates")
 #: What is the middle of a cell's launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
-    *("convergence", "parameters"),
+    *("convergence", "parameters", "latency_ci_low_ms", "latency_ci_high_ms"),
 )
 _SAID = (
     *ASKED,

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from accelbench.cli.display.recommend import table, text, where
 from accelbench.cli.display.words import figure, marks
+from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled
 
 Option = Mapping[str, Any]
@@ -27,7 +28,8 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     shown = found["fits"] if explain else front
     if best:
         rows = [best, *(one for one in shown if one != best)]
-        console.print(_table(rows, front))
+        sign = sign_of(found.get("currency", USUAL_CURRENCY))
+        console.print(_table(rows, front, sign))
         console.print(text(_star(found)))
     console.print(text(found["explanation"]))
     misfits = found["does_not_fit"]
@@ -57,7 +59,7 @@ def _star(found: Mapping[str, Any]) -> str:
     return f"* nothing that fits beats it in {', '.join(most)} and {last}."
 
 
-def _table(rows: Sequence[Option], front: Sequence[Option]) -> Table:
+def _table(rows: Sequence[Option], front: Sequence[Option], sign: str) -> Table:
     """The columns of which anything is known."""
     rate, rates = _rates(rows)
     named = (
@@ -69,7 +71,7 @@ def _table(rows: Sequence[Option], front: Sequence[Option]) -> Table:
         ("MB", "right", [_memory(one) for one in rows]),
         ("error", "right", [_figure(one, "error") for one in rows]),
         ("W", "right", [_figure(one, "power_watts") for one in rows]),
-        ("/million", "right", [_figure(one, "cost_per_million") for one in rows]),
+        (f"{sign.strip()}\n/million", "right", [_figure(one, "cost_per_million") for one in rows]),
         ("", "", ["*" if one in front else "" for one in rows]),
     )
     heads = [head for head, _, _ in named]

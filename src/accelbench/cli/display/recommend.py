@@ -23,6 +23,8 @@ _BASES = {"between batches": "other batches"}
 _MOST_RANKED = 20
 #: Words of so many letters are not broken in a table: measured, pytorch.
 _WHOLE = 8
+#: Blanks that a column takes beside its words.
+_BETWEEN = 3
 _ORDER = (
     "Each on the hardware that is first for it. What counts the same stands together, what most"
     " models count first: measured before estimated, and among them the most a second. What only a"
@@ -70,6 +72,8 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     console.print(table(heads, rows, right=(1, 3, 4)))
     if any(one["no_clear_winner_between"] for one in answers):
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
+    if any(_is_alone(one) for one in answers):
+        console.print(text("* has a figure alone: nothing shows that it is the best."))
     missing = [one for one in answers if one["missing"] and not _is_measured(_best(one))]
     if missing:
         console.print(
@@ -106,7 +110,7 @@ def show_ranking(
         (
             str(place),
             one["model"],
-            str(one.get("device") or one["hardware"] or "none"),
+            where(one["hardware"], one),
             *_figures({"predictions": one}),
             _counts({"predictions": one}, units),
             _in_a_word(one),
@@ -142,7 +146,8 @@ def _heading(answer: Answer) -> str:
     if answer["primary_recommendation"] is None:
         return f"{said}: nothing suits"
     if unclear:
-        return f"{said}: no clear winner between {' and '.join(unclear)}"
+        *most, last = unclear
+        return f"{said}: no clear winner between {', '.join(most)} and {last}"
     return f"{said}: take {answer['primary_recommendation']}"
 
 
@@ -161,8 +166,8 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
         )
         for name, one in scores.items()
     ]
-    money = f"{sign}/million"
-    heads = ("hardware", "engine", "ms", _rate(units), "counts", "MB", money, "by", "score")
+    priced = _a_million(sign)
+    heads = ("hardware", "engine", "ms", _rate(units), "counts", "MB", priced, "by", "score")
     return table(heads, rows, right=(2, 3, 5, 6, 8))
 
 
@@ -170,17 +175,32 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[i
     """The columns of which anything is known; names are broken for want of room, figures never."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
+    cells = {number: [heads[number], *(row[number] for row in rows)] for number in kept}
+    # Short words stay whole: what is left of the room is the long names'.
+    least = {n: _longest(" ".join(cells[n]).split(), _WHOLE) for n in kept if n not in right}
+    figures = [_longest("\n".join(cells[n]).splitlines()) for n in kept if n in right]
+    taken = sum(figures) + sum(least.values()) + _BETWEEN * len(kept) - 1
+    fits = taken <= Console().width  # else words give way: a figure cut short is another figure
     for number in kept:
         if number in right:
             made.add_column(heads[number], justify="right", no_wrap=True)
         else:
-            # Short words stay whole: what is left of the room is the long names'.
-            words = " ".join((heads[number], *(row[number] for row in rows))).split()
-            whole = [len(word) for word in words if len(word) <= _WHOLE]
-            made.add_column(heads[number], overflow="fold", min_width=max(whole, default=1))
+            made.add_column(
+                heads[number], overflow="fold", min_width=least[number] if fits else None
+            )
     for row in rows:
         made.add_row(*(text(row[number]) for number in kept))
     return made
+
+
+def _a_million(sign: str) -> str:
+    """The heading of costs, in two lines where a currency has letters for a sign."""
+    return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
+
+
+def _longest(words: Sequence[str], most: int | None = None) -> int:
+    """The letters of the longest; of those with at most so many."""
+    return max((len(one) for one in words if most is None or len(one) <= most), default=1)
 
 
 def where(name: str | None, one: Answer) -> str:
@@ -259,7 +279,14 @@ def _best(answer: Answer) -> Answer:
 
 def _first(answer: Answer) -> str:
     first = answer["primary_recommendation"] or "nothing"
+    if _is_alone(answer):
+        return f"* {first}"
     return f"~ {first}" if answer["no_clear_winner_between"] else first
+
+
+def _is_alone(answer: Answer) -> bool:
+    """Whether what is first has the only figure, beside others without one."""
+    return len(answer["compared"]) == 1 and bool(answer["fallback_options"])
 
 
 def _model_of(answer: Answer) -> str:
@@ -275,6 +302,8 @@ def _briefly(answer: Answer) -> Iterator[str]:
             yield f"{name} is out: {one['reason']}."
     if answer["no_clear_winner_between"]:
         yield "They differ by less than is known of them: --verify measures them in turns."
+    if _is_alone(answer):
+        yield "No other has a figure: nothing shows that it is the best of them."
     if any("≈" in "".join(_figures(one)) for one in scores.values()):
         yield "≈ estimated, not measured: --explain says from what, and how far it may be off."
     missing = answer["missing"]
