@@ -94,3 +94,12 @@ def test_what_is_measured_needs_a_database(
     code, _, err = recommend("bert-tiny", "--hardware", "cpu", "--db", "files", "--verify")
     assert (code, planned) == (2, [])
     assert "Name a database with --db" in err
+
+
+def test_where_there_is_one_figure_the_others_are_measured(
+    tmp_path: Path, recommend: Command, planned: list[Any]
+) -> None:
+    store(tmp_path / DB, {"latency_p50_ms": 8.0, "throughput": 125.0})
+    recommend("bert-tiny", "--hardware", "cpu", "openvino", "--verify")
+    targets = {target for journey in planned for target, *_ in asked(journey)}
+    assert {"cpu" in str(targets), any("openvino" in one for one in targets)} == {True}

@@ -164,3 +164,20 @@ def test_results_under_another_spelling_stay_known_beside_ones_own(tmp_path: Pat
     theirs = result(model="BERT_tiny", hardware="cuda", latency_p50_ms=1.0)
     answer = selector(tmp_path, theirs, result()).select_hardware(model_name="bert-tiny")
     assert {answer["all_scores"][name]["basis"] for name in ("cpu", "cuda")} == {"measured"}
+
+
+def test_what_generates_is_asked_to_on_every_platform(tmp_path: Path) -> None:
+    """Else one measures a forward pass, which stands beside no other's tokens."""
+    spec = find("gpt2-tiny")
+    assert spec.generation is not None
+    makes = spec.generation
+    wanted = f"--prompt-tokens {makes.prompt_tokens} --new-tokens {makes.new_tokens}"
+    answer = selector(tmp_path).select_hardware(
+        model_name="gpt2-tiny", available_hardware=["cpu", "openvino"]
+    )
+    assert all(wanted in one["command"] for one in answer["missing"])
+
+
+def test_a_precision_that_is_asked_for_is_said(tmp_path: Path) -> None:
+    answer = selector(tmp_path).select_hardware(model_name="bert-tiny", precision="bf16")
+    assert "bert-tiny at batch 1 in bf16, inference" in answer["explanation"]

@@ -146,7 +146,7 @@ def test_large_figures_are_written_out(tmp_path: Path) -> None:
 
 def test_nothing_fits_names_the_limit_and_who_is_nearest(tmp_path: Path) -> None:
     said = ask(between(tmp_path), max_latency_ms=9.0)["explanation"]
-    assert "max_latency_ms is not known to be kept by 2 of 2 ways" in said
+    assert "max_latency_ms is missed by 2 of 2 ways" in said
     assert "the nearest is cuda pytorch fp32 at batch 8: latency 10 ms is above 9" in said
 
 

@@ -140,3 +140,11 @@ def test_settings_tell_options_apart(tmp_path: Path) -> None:
     answer = under(chosen)
     assert [one["options"] for one in answer["fits"]] == [{"compile": True}, {}]
     assert "compile=True" in answer["explanation"]
+
+
+def test_what_no_meter_told_once_is_not_asked_again(tmp_path: Path) -> None:
+    chosen = selector(tmp_path, result(), result(batch_size=8, latency_p50_ms=20.0))
+    found = chosen.best_under(
+        {"max_power": 50}, model_name="bert-tiny", available_hardware=["cpu"], batch_sizes=[2, 4]
+    )
+    assert (found["best"], found["to_verify"]) == (None, [])

@@ -144,10 +144,14 @@ def _case(words: Words, asked: Words) -> Case:
 
 
 def _named_by(answer: Words) -> Iterable[Case]:
-    """The first; beside it those that it does not clearly beat, in launches enough to tell."""
+    """The first; beside it those that it does not clearly beat, in launches enough to tell.
+
+    Where it has the only figure there is, all the others: alone it is the best of nothing.
+    """
     first, question = answer["primary_recommendation"], answer["question"]
     unclear = answer["no_clear_winner_between"]
-    for name in dict.fromkeys([*([first] if first else []), *unclear]):
+    rest = answer["fallback_options"] if answer["compared"] == [first] else unclear
+    for name in dict.fromkeys([*([first] if first else []), *rest]):
         score = answer["all_scores"][name]
         yield Case(
             question["model"],

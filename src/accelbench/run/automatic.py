@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Runtime
 from accelbench.core.words import Mode
@@ -122,6 +123,11 @@ def _choice(
         )
         for batch in batches
     }
+    for answer in answers.values():
+        if not isinstance(answer, Mapping):
+            raise UsageError(
+                f"The selector answered {answer!r}.", "select_hardware has to give a dictionary."
+            )
     firsts = {b: str(answer.get("primary_recommendation")) for b, answer in answers.items()}
     # A device may be named, as in "cuda:NVIDIA H200": here there is one of each platform.
     named = {batch: first.partition(":")[0] for batch, first in firsts.items()}

@@ -211,8 +211,10 @@ def _missed(found: Search) -> str:
         ((why, one) for why, one in missed if why.limit == most),
         key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], found.rate)),
     )
+    is_open = any(one.open for one, _ in missed if one.limit == most)
+    missed_by = "not known to be kept" if is_open else "missed"
     return (
-        f"{most} is not known to be kept by {limits.count(most)} of {len(found.options)} ways;"
+        f"{most} is {missed_by} by {limits.count(most)} of {len(found.options)} ways;"
         f" the nearest is {one.hardware} {one.runtime} {one.precision} at batch {one.batch_size}:"
         f" {why.text}"
     )

@@ -24,6 +24,7 @@ from accelbench.core.words import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
 from accelbench.select.asking import GENERATING, SIZES, Asked
 from accelbench.select.candidates import Candidate
+from accelbench.select.contexts import own_shapes
 
 #: How `run` is told each size.
 OPTIONS = {
@@ -141,6 +142,11 @@ def _sizes(asked: Asked, spec: ModelSpec, beside: Beside) -> Iterator[str]:
     sizes = {**asked.shapes, **beside.sizes}
     wanted = {name: value for name, value in sizes.items() if value is not None}
     makes = spec.generation if asked.mode == Mode.INFERENCE else None
+    if makes is not None and not wanted:
+        # Of what generates each platform is asked to: one that measured a forward pass instead
+        # would stand beside none of the others.
+        own = own_shapes(spec)
+        wanted = {name: own[name] for name in GENERATING if name in own}
     if makes is not None and wanted.keys() & set(GENERATING):
         # Beside an engine that cannot generate, one forward pass is what `run` settles on.
         wanted.setdefault("new_tokens", makes.new_tokens)

@@ -74,7 +74,8 @@ def _sentences(
 ) -> Iterator[str]:
     asked = chosen.asked
     model = asked.model or f"any model of the family {asked.family}"
-    what = f"{model} at batch {asked.batch}, {asked.mode}"
+    precision = f" in {asked.precision}" if asked.precision else ""
+    what = f"{model} at batch {asked.batch}{precision}, {asked.mode}"
     if not chosen.ranked:
         yield f"Nothing that was asked about runs {what}."
     else:

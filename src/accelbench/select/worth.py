@@ -80,7 +80,14 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
     """Estimates that may be better than the best; without one, what may fit, the most first."""
     least = rate(fits[0]) if fits else 0.0
     able = (one for one in options if one not in fits[:1] and _most(one, rate) > least)
-    may = [one for one in able if all(why.open for why in one.why) and _tells(one)]
+    unmetered = {one.hardware for one in options if _has_no_meter(one)}
+    may = [
+        one
+        for one in able
+        if all(why.open for why in one.why)
+        and _tells(one)
+        and not (one.hardware in unmetered and any(why.limit == "max_power" for why in one.why))
+    ]
     may.sort(key=lambda one: (bool(one.why), merit(one, rate)))
     yield from may[:_MOST]
 
@@ -88,6 +95,12 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
 def _most(one: Option, rate: Rate) -> float:
     """What it may do, by the middle of what is known."""
     return rate(one) * one.latency.high / one.latency.middle
+
+
+def _has_no_meter(one: Option) -> bool:
+    """Whether it was measured here, and no power with it: another batch would show none either."""
+    imported = one.row.get("provenance") == Provenance.IMPORTED
+    return one.measured and not imported and one.power_watts is None
 
 
 def _tells(one: Option) -> bool:
