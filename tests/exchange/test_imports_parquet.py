@@ -255,3 +255,15 @@ def test_scenarios_are_spelt_as_ours(database: Database, tmp_path: Path) -> None
         ("Offline", "offline", None),
         ("SingleStream", "single_stream", None),
     ]
+
+
+def test_an_open_entry_is_not_the_model_it_is_named_after(
+    database: Database, tmp_path: Path
+) -> None:
+    lines = [
+        LINE | {"model": "resnet", "extra": f'{{"Category": "{said}"}}'}
+        for said in ("closed", "open")
+    ]
+    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    _, rows = database.query("SELECT model FROM benchmark_results ORDER BY model")
+    assert rows == [("resnet",), ("resnet-open",)]

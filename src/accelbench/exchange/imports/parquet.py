@@ -146,8 +146,9 @@ def _tidy_columns(there: set[str], source: Source) -> dict[str, str]:
         f"'layout', {extra('layout')}, 'powersave', {extra('powersave')},"
         f" 'gpu', {extra('gpu_device')})), '{{}}')"
     )
+    # In MLPerf's open division the network may be another than the one it is named after.
     asked = {
-        "model": "model",
+        "model": f"CASE {extra('Category')} WHEN 'open' THEN model || '-open' ELSE model END",
         "hardware": (
             "CASE hardware_kind WHEN 'qualcomm-npu' THEN 'qnn' WHEN 'qualcomm-cpu' THEN 'cpu'"
             " WHEN 'mobile-cpu' THEN 'cpu' ELSE hardware_kind END"
