@@ -238,3 +238,32 @@ def test_a_tidy_line_that_is_wrong_is_named(
     with pytest.raises(MalformedError) as caught:
         read_import("tidy", path)
     assert (caught.value.field, caught.value.line) == (field, row)
+
+
+def test_scenarios_are_spelt_as_ours(database: Database, tmp_path: Path) -> None:
+    """A query of MultiStream has eight samples: its latency is none of a single item."""
+    lines = [
+        LINE | {"model": said, "batch_size": None, "extra": f'{{"Scenario": "{said}"}}'}
+        for said in ("SingleStream", "MultiStream", "Offline")
+    ]
+    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    _, rows = database.query(
+        "SELECT model, scenario, batch_size FROM benchmark_results ORDER BY model"
+    )
+    assert rows == [
+        ("MultiStream", "multi_stream", 8),
+        ("Offline", "offline", None),
+        ("SingleStream", "single_stream", None),
+    ]
+
+
+def test_an_open_entry_is_not_the_model_it_is_named_after(
+    database: Database, tmp_path: Path
+) -> None:
+    lines = [
+        LINE | {"model": "resnet", "extra": f'{{"Category": "{said}"}}'}
+        for said in ("closed", "open")
+    ]
+    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    _, rows = database.query("SELECT model FROM benchmark_results ORDER BY model")
+    assert rows == [("resnet",), ("resnet-open",)]

@@ -66,3 +66,47 @@ def test_importance_does_not_move_what_cannot_be_otherwise(tmp_path: Path, impor
     # Beyond what was measured it is a guess, and a larger batch still takes no less.
     more = found.select_hardware("vision", "resnet50", 33)["all_scores"]["cuda"]["predictions"]
     assert more["latency_low"] >= 100.0 / 1.03 * 33 / 32
+
+
+@pytest.mark.parametrize("known", [{"flops": 5e6}, {"parameters": 5000}])
+def test_large_batches_of_other_models_tell_little_of_one_item(
+    tmp_path: Path, known: dict[str, Any]
+) -> None:
+    """What 1024 items take together, one takes between all of and a thousandth of."""
+    large = [
+        one | {"batch_size": 1024, "flops": 1024 * one["flops"], "series_key": f"{one['model']}-l"}
+        for one in peers("cuda", 20.0)
+    ]
+    found = selector(tmp_path, *peers("cpu", 1.0), *large)
+    answer = found.select_hardware(
+        "embedding", "unseen", available_hardware=["cpu", "cuda"], **known
+    )
+    said = answer["all_scores"]["cuda"]["predictions"]
+    assert said["latency_low"] <= 100.0 / 1024 * 1.01
+    assert said["latency_high"] >= 100.0 * 0.99
+    assert said["latency"] == pytest.approx(100.0 / 32, rel=0.05)
+    assert not answer["clear_winner"]
+    assert "measured at batch 1024" in answer["all_scores"]["cuda"]["note"]
+
+    beside = selector(tmp_path, *large, result(model="unseen", latency_p50_ms=10.0))
+    answer = beside.select_hardware(
+        "embedding", "unseen", available_hardware=["cpu", "cuda"], **known
+    )
+    assert answer["primary_recommendation"] == "cpu"
+
+
+def test_how_places_compare_at_a_far_batch_is_no_winner_at_another(tmp_path: Path) -> None:
+    both = [
+        one | {"batch_size": 256, "flops": 256 * one["flops"]}
+        for hardware, step in (("cpu", 30.0), ("cuda", 20.0))
+        for one in peers(hardware, step)
+    ]
+    for one in both:
+        one["series_key"] = f"{one['series_key']}-256"
+    found = selector(tmp_path, *both)
+    for batch, clear in ((256, True), (1, False)):
+        answer = found.select_hardware(
+            "embedding", "unseen", batch, available_hardware=["cpu", "cuda"], flops=5e6
+        )
+        assert answer["primary_recommendation"] == "cuda"
+        assert answer["clear_winner"] is clear

@@ -141,3 +141,24 @@ def test_where_it_was_refused_other_models_say_nothing_of_it(tmp_path: Path) -> 
     # That int8 does not go through says nothing of fp32.
     int8 = asked(selector(tmp_path, *peers, mine, {**refused, "precision": "int8"}), 8)
     assert int8["all_scores"]["cuda"]["basis"] == "roofline"
+
+
+def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path: Path) -> None:
+    launches = [
+        result(
+            hardware="cuda", launch=n, latency_p50_ms=2.0, verification_error=1e-4,
+            started_at=f"2026-01-02T03:04:0{n}.000000Z",
+        )
+        for n in range(5)
+    ]  # fmt: skip
+    right = selector(tmp_path, result(verification="reference"), *launches)
+    question: dict[str, Any] = {
+        "model_name": "bert-tiny", "available_hardware": ["cpu", "cuda"],
+    }  # fmt: skip
+    assert right.select_hardware(**question)["primary_recommendation"] == "cuda"
+    launches[3] |= {"verification": "failed", "verification_error": 5.0}
+    wrong = selector(tmp_path, result(verification="reference"), *launches)
+    answer = wrong.select_hardware(**question)
+    assert answer["primary_recommendation"] == "cpu"
+    assert "wrong_outputs" in answer["all_scores"]["cuda"]["reason"]
+    assert wrong.best_under({"max_error": 1e-3}, **question)["best"]["hardware"] == "cpu"

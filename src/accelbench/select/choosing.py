@@ -18,7 +18,6 @@ from accelbench.select.figures import (
     Question,
     figure,
     has_sizes,
-    is_near,
 )
 from accelbench.select.matrices import Matrices
 from accelbench.select.measuring import Beside, remedy
@@ -26,6 +25,7 @@ from accelbench.select.own import Own, own_of
 from accelbench.select.pricing import Costs, sign
 from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
+from accelbench.select.steps import is_near
 from accelbench.select.task import TASKS
 from accelbench.select.words import cost_notes, data_date, explained, unmeasured
 

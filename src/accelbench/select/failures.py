@@ -85,7 +85,8 @@ class Failure(Attempt):
 
     def _is_later_than(self, cell: Cell) -> bool:
         if self.row.get("run_id") == cell.row.get("run_id"):
-            return False
+            # Once out of memory may be chance; what is wrong in one launch is right in none.
+            return self._answered
         return str(self.row.get("moment") or "") > str(cell.row.get("moment") or "")
 
 

@@ -15,8 +15,10 @@ from heapq import nsmallest
 from statistics import median, quantiles
 from typing import Any
 
-from accelbench.select.evidence import NEAR_BATCH, SINGLE, Cell, Known, best
+from accelbench.select.evidence import SINGLE, Cell, Known, best
 from accelbench.select.failures import Failure, in_the_way
+from accelbench.select.spans import Span
+from accelbench.select.steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.units import items_a_step, unit_of
 
 MEASURED, BETWEEN, ROOFLINE, NEIGHBOUR, RULE = (
@@ -29,9 +31,6 @@ Key = tuple[Any, ...]
 FEWEST_FITTED, _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 5, 3
 #: An efficiency is that of models with about as much work: the nearest so many.
 _MOST_FITTED = 100
-#: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling, and
-#: no more than so many times as much.
-_BEYOND, _NO_WORSE = 0.2, 2.0
 #: In which precision a platform is tried where nobody names one.
 USUAL_PRECISION = "fp32"
 #: How far bounds are stretched by how much a family's batch, or size, matters.
@@ -168,9 +167,9 @@ def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
     elif below is not None:
         cell = by_batch[below]
         middle = cell.latency * batch / below
-        reach = math.exp(_BEYOND * math.log2(batch / below))
+        reach = math.exp(BEYOND * math.log2(batch / below))
         low, high = _stretched(
-            middle, middle / reach, middle * min(reach, _NO_WORSE), question.batch_importance
+            middle, middle / reach, middle * min(reach, NO_WORSE), question.batch_importance
         )
         low = max(low, cell.latency)
         note = f"from batch {below}, the largest that was measured: whether more fits is not known"
@@ -198,12 +197,16 @@ def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure 
     if len(fitted) < FEWEST_FITTED:
         return None
     step = known.flops * question.batch
-    scaled = {cell.question: step * cell.latency / cell.row["flops"] for cell in fitted}
-    fast, *_, slow = quantiles(scaled.values(), n=10, method="inclusive")
+    scaled = {
+        cell.question: at_batch(
+            known.flops * cell.batch * cell.latency / cell.row["flops"], cell.batch, question.batch
+        )
+        for cell in fitted
+    }
+    middles = [one.middle for one in scaled.values()]
+    fast, *_, slow = quantiles(middles, n=10, method="inclusive")
     note = f"{step / 1e9:.4g} GFLOP at the rate of {len(fitted)} figures"
-    return _from_others(
-        question, ROOFLINE, median(scaled.values()), fast, slow, fitted, note, scaled
-    )
+    return _from_others(question, ROOFLINE, median(middles), fast, slow, fitted, note, scaled)
 
 
 def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
@@ -224,19 +227,16 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
     if len(nearest) < _FEWEST_NEIGHBOURS:
         return None
     scaled = {
-        cell.question: cell.latency * question.batch / cell.batch
-        * known.parameters / cell.row["parameters"]
+        cell.question: at_batch(
+            cell.latency * known.parameters / cell.row["parameters"], cell.batch, question.batch
+        )
         for cell in nearest
-    }  # fmt: skip
+    }
     note = f"by their weights from {', '.join(cell.model for cell in nearest)}"
-    low, high = min(scaled.values()), max(scaled.values())
-    middle = math.exp(math.fsum(map(math.log, scaled.values())) / len(scaled))
+    middles = [one.middle for one in scaled.values()]
+    low, high = min(middles), max(middles)
+    middle = math.exp(math.fsum(map(math.log, middles)) / len(middles))
     return _from_others(question, NEIGHBOUR, middle, low, high, nearest, note, scaled)
-
-
-def is_near(batch: int, other: int) -> bool:
-    """Whether two batches are about the same."""
-    return max(batch, other) <= NEAR_BATCH * min(batch, other)
 
 
 def _nearest(counted: Sequence[tuple[float, Cell]], most: int) -> list[Cell]:
@@ -263,17 +263,27 @@ def _from_others(
     high: float,
     cells: Sequence[Cell],
     note: str,
-    scaled: Mapping[Key, float],
+    spans: Mapping[Key, Span],
 ) -> Figure:
     """An estimate, said to be of the way that most of the figures are of."""
     ways = Counter(cell.way for cell in cells)
     way = min(ways, key=lambda one: (-ways[one], one))
     cell = next(cell for cell in cells if cell.way == way)
-    low, high = _no_nearer(middle, *_stretched(middle, low, high, question.size_importance))
+    low, high = _stretched(middle, low, high, question.size_importance)
+    # What another batch leaves open is no guess: no importance moves it.
+    low /= max(one.middle / one.low for one in spans.values())
+    high *= max(one.high / one.middle for one in spans.values())
+    low, high = _no_nearer(middle, low, high)
     alike = [one for one in cells if unit_of(one.row) == unit_of(cell.row)]
     # Steps that make more tokens, or hear more seconds, do more of them.
     of_size = [one for one in alike if has_sizes(one, question.shapes)]
     items = items_a_step(of_size or alike)
+    # How two places compare at a far batch does not say how they do at this one.
+    scaled = {key: one.middle for key, one in spans.items() if one.low == one.high}
+    far = sorted({cell.batch for cell in cells if not is_near(cell.batch, question.batch)})
+    if far:
+        between = f"{far[0]} to {far[-1]}" if len(far) > 1 else str(far[0])
+        note += f", measured at batch {between}"
     return replace(_estimate(question, basis, middle, low, high, cell, note, items), scaled=scaled)
 
 

@@ -64,8 +64,10 @@ def _asked(one: Record) -> dict[str, Any]:
     count = per_node * (one.whole("Nodes") if one.has("Nodes") else 1)
     name = accelerator or one.text("Processor")
     kind = one.text("weight_data_types").lower() if one.has("weight_data_types") else ""
+    # In the open division the network may be another than the one it is named after.
+    opened = one.has("Category") and one.text("Category") == "open"
     return {
-        "model": one.text("Model"),
+        "model": one.text("Model") + ("-open" if opened else ""),
         "hardware": _hardware(accelerator),
         "device_name": f"{count}x {name}" if count > 1 else name,
         "runtime": _engine(one.text("Software") if one.has("Software") else ""),
