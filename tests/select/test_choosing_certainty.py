@@ -110,3 +110,20 @@ def test_how_places_compare_at_a_far_batch_is_no_winner_at_another(tmp_path: Pat
         )
         assert answer["primary_recommendation"] == "cuda"
         assert answer["clear_winner"] is clear
+
+
+def test_a_device_is_no_rival_of_its_own_platform(tmp_path: Path) -> None:
+    chosen = selector(tmp_path, result(), result(hardware="cuda", latency_p50_ms=2.0))
+    answer = chosen.select_hardware(
+        "embedding", "bert-tiny", available_hardware=["cuda", "cuda:A card", "cpu"]
+    )
+    assert answer["no_clear_winner_between"] == []
+    assert answer["clear_winner"]
+
+
+def test_what_nobody_wants_is_no_clear_winner(tmp_path: Path) -> None:
+    none = {"availability_factor": 0}
+    config = {"hardware_preferences": {"cpu": none, "cuda": none}}
+    chosen = selector(tmp_path, result(), result(hardware="cuda"), config_path=config)
+    answer = chosen.select_hardware("embedding", "bert-tiny", available_hardware=["cpu", "cuda"])
+    assert not answer["clear_winner"]

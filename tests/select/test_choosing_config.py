@@ -109,6 +109,10 @@ def test_a_part_of_it_changes_only_what_it_names() -> None:
             "hardware_preferences.cuda.cost_factor: -1 is below 0.",
         ),
         (
+            '{"hardware_preferences": {"cuda": {"cost_factor": 1e308}}}',
+            "hardware_preferences.cuda.cost_factor: cost_factor is above 1e+06.",
+        ),
+        (
             '{"hardware_preferences": {"cuda": {"cost_factor": true}}}',
             "hardware_preferences.cuda.cost_factor: a number is expected.",
         ),

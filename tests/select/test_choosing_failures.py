@@ -162,3 +162,10 @@ def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path: Path)
     assert answer["primary_recommendation"] == "cpu"
     assert "wrong_outputs" in answer["all_scores"]["cuda"]["reason"]
     assert wrong.best_under({"max_error": 1e-3}, **question)["best"]["hardware"] == "cpu"
+
+
+def test_a_device_called_alike_on_another_machine_did_not_fail(tmp_path: Path) -> None:
+    mine = result(hardware="cuda", latency_p50_ms=1.0, device_fingerprint="mine")
+    path = stored(tmp_path / "r.duckdb", result(), mine)
+    stored(path, failed(device_fingerprint="another"), run="r2")
+    assert asked(HardwareSelector(path))["primary_recommendation"] == "cuda"

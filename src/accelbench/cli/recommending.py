@@ -193,7 +193,10 @@ class Recommender:
         """The models that are named, each seen to be known; else all that have results."""
         if not named:
             return self._refuse_empty()
-        names = list(dict.fromkeys(catalogued(name) for name in named))
+        database = self.selector.database
+        stored = set() if database is None else set(_models_in(database))
+        # What is stored under this very name is meant, though the catalogue may know it by another.
+        names = list(dict.fromkeys(n if n in stored else catalogued(n) for n in named))
         if "model_family" in self._question:
             return names
         for name in names:

@@ -29,10 +29,18 @@ def no_clear_winner_between(
     close = [
         one.name
         for one in rest
-        if scored([*_without(figured, one), _at_its_best(one, first)], weights, order)
+        if not _is_same(one, first)
+        and scored([*_without(figured, one), _at_its_best(one, first)], weights, order)
         .ranked[0].name == one.name
     ]  # fmt: skip
     return [first.name, *close] if close else []
+
+
+def _is_same(one: Contender, first: Contender) -> bool:
+    """Whether a device stands beside its own platform: it is one figure under two names."""
+    assert one.figure is not None
+    assert first.figure is not None
+    return one.figure.measured and one.figure.cell is first.figure.cell
 
 
 def _without(many: Sequence[Contender], one: Contender) -> list[Contender]:

@@ -78,7 +78,8 @@ class Chosen:
     def clear(self) -> bool:
         """Whether the first is shown to be the first: a rule shows nothing, nor does one alone."""
         alone = len(self.ranked) > 1 and len(self.compared) < 2
-        return bool(self.compared) and not alone and not self.unclear
+        wanted = bool(self.ranked) and self.ranked[0].score > 0.0
+        return wanted and bool(self.compared) and not alone and not self.unclear
 
     @property
     def compared(self) -> Sequence[str]:

@@ -23,6 +23,7 @@ IMPORTANCES = ("low", "medium", "high")
 SIZES = ("small", "medium", "large")
 RATINGS = ("high", "medium", "low")
 FACTORS = ("cost_factor", "availability_factor", "power_factor")
+_MOST_FACTOR = 1e6
 _WEIGHTS = {
     Mode.INFERENCE.value: ("latency", "throughput", "memory", "compatibility"),
     Mode.TRAINING.value: ("throughput", "convergence", "memory", "compatibility"),
@@ -118,7 +119,7 @@ def over_defaults(given: Any, place: str = "the configuration") -> dict[str, Any
         part.allow(FACTORS)
         neutral = dict.fromkeys(FACTORS, 1.0)
         known = made["hardware_preferences"].setdefault(hardware, neutral)
-        known |= {name: part.amount(name) for name in part.given}
+        known |= {name: part.factor(name) for name in part.given}
     for name in ("batch_size_thresholds", "model_size_categories"):
         if name in whole.given:
             made[name] |= _ascending(_Part(whole.given[name], place, name), made[name])
@@ -201,6 +202,13 @@ class _Part:
         for key, value in self.given.items():
             inside = ".".join(part for part in (self.name, key) if part)
             yield key, _Part(value, self.place, inside, self._line(key))
+
+    def factor(self, key: str) -> float:
+        """An amount that three of still have a product."""
+        number = self.amount(key)
+        if number > _MOST_FACTOR:
+            self.wrong(f"{key} is above {_MOST_FACTOR:g}", key)
+        return number
 
     def amount(self, key: str, *, above: bool = False) -> float:
         value = self.given[key]

@@ -14,7 +14,10 @@ from accelbench.core.words import Status
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Attempt, Cell
 
 #: How it was tried; a failure that never came to a device says nothing of some of it.
-_WAY = ("hardware", "device_name", "runtime", "precision", "compiled", "options")
+_WAY = (
+    *("hardware", "device_name", "device_fingerprint", "runtime", "precision", "compiled"),
+    "options",
+)
 _WRONG_OUTPUTS = "wrong_outputs"
 
 

@@ -38,8 +38,8 @@ _COLUMNS = tuple(dict.fromkeys((
 )))  # fmt: skip
 #: What an attempt is of, whether or not it came to anything.
 _ATTEMPTED = (
-    *("model", "mode", "hardware", "device", "device_name", "runtime", "precision", "compiled"),
-    *("options", "batch_size", *SHAPES, *CIRCUMSTANCES),
+    *("model", "mode", "hardware", "device", "device_name", "device_fingerprint", "runtime"),
+    *("precision", "compiled", "options", "batch_size", *SHAPES, *CIRCUMSTANCES),
 )
 _REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false)"
 _ANSWERED = "status = 'ok' AND coalesce(verification, '') <> 'failed'"
