@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from accelbench.cli.display.recommend import table, text, where
+from accelbench.cli.display.columns import table, text
+from accelbench.cli.display.recommend import where
 from accelbench.cli.display.words import figure, marks
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from accelbench.analysis.cost_words import money
-from accelbench.cli.display.words import figure, plain
+from accelbench.cli.display.columns import table, text
+from accelbench.cli.display.words import figure
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 
@@ -21,10 +20,6 @@ Answer = Mapping[str, Any]
 _BASES = {"between batches": "other batches"}
 #: Models of a ranking that are shown.
 _MOST_RANKED = 20
-#: Words of so many letters are not broken in a table: measured, pytorch.
-_WHOLE = 8
-#: Blanks that a column takes beside its words.
-_BETWEEN = 3
 _ORDER = (
     "Each on the hardware that is first for it. What counts the same stands together, what most"
     " models count first: measured before estimated, and among them the most a second. What only a"
@@ -171,36 +166,9 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
     return table(heads, rows, right=(2, 3, 5, 6, 8))
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> Table:
-    """The columns of which anything is known; names are broken for want of room, figures never."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
-    cells = {number: [heads[number], *(row[number] for row in rows)] for number in kept}
-    # Short words stay whole: what is left of the room is the long names'.
-    least = {n: _longest(" ".join(cells[n]).split(), _WHOLE) for n in kept if n not in right}
-    figures = [_longest("\n".join(cells[n]).splitlines()) for n in kept if n in right]
-    taken = sum(figures) + sum(least.values()) + _BETWEEN * len(kept) - 1
-    fits = taken <= Console().width  # else words give way: a figure cut short is another figure
-    for number in kept:
-        if number in right:
-            made.add_column(heads[number], justify="right", no_wrap=True)
-        else:
-            made.add_column(
-                heads[number], overflow="fold", min_width=least[number] if fits else None
-            )
-    for row in rows:
-        made.add_row(*(text(row[number]) for number in kept))
-    return made
-
-
 def _a_million(sign: str) -> str:
     """The heading of costs, in two lines where a currency has letters for a sign."""
     return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
-
-
-def _longest(words: Sequence[str], most: int | None = None) -> int:
-    """The letters of the longest; of those with at most so many."""
-    return max((len(one) for one in words if most is None or len(one) <= most), default=1)
 
 
 def where(name: str | None, one: Answer) -> str:
@@ -343,8 +311,3 @@ def _together(answer: Answer) -> Iterator[str]:
         f"On {spread['gpu_count']} devices: {spread['strategy']}, which {fits}:"
         f" {spread['reason']}. Speed {spread['speed']}."
     )
-
-
-def text(said: str) -> Text:
-    """As a terminal may show it."""
-    return Text(plain(said))
