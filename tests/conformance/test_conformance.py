@@ -88,8 +88,8 @@ def absent(subject: Subject) -> list[Any]:
 EVERYONE = [*parameters(SUBJECTS), *parameters(CUDA_SUBJECTS, pytest.mark.cuda)]
 CARDS = {(s.card, s.hardware): s for s in SUBJECTS}
 COMPILING = [
-    *parameters(COMPILED, pytest.mark.long),
-    *parameters(COMPILED_CUDA, pytest.mark.cuda, pytest.mark.long),
+    *parameters(COMPILED, pytest.mark.full),
+    *parameters(COMPILED_CUDA, pytest.mark.cuda, pytest.mark.full),
 ]
 
 everyone = pytest.mark.parametrize("subject", EVERYONE)

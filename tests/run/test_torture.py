@@ -165,7 +165,7 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     check(tortured(tmp_path, kills=20, seed=20), 20)
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     check(tortured(tmp_path, kills=200, seed=200), 200)

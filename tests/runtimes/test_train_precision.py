@@ -105,7 +105,7 @@ def compile_seconds(part: str) -> float:
     return float(sum(utils.compilation_time_metrics.get(part, ())))
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_what_the_backward_pass_has_compiled_counts_as_compilation() -> None:
     """It is compiled when it is first called: it must not pass for a slow first step."""
     case = case_of("vit-tiny", compile=True)
