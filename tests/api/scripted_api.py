@@ -19,6 +19,7 @@ from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.run import estimates, journey
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.database import ENVIRONMENT
+from warm_start import warm_templates
 
 CPU = Device("cpu", "test processor", memory_bytes=64 * 2**30, count=2)
 GPU = Device("cuda", "test accelerator", memory_bytes=80 * 2**30)
@@ -59,7 +60,7 @@ def scripted_machine(folder: Path) -> Iterator[Machine]:
     """Runs in a folder of its own, with a CPU and nothing else."""
     work = folder / "work"
     work.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warm_templates():
         patch.chdir(work)
         patch.delenv(ENVIRONMENT, raising=False)
         patch.setenv(SCRIPT_VARIABLE, str(folder / "script.json"))

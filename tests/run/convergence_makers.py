@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripted_runs import CPU, models
+from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import SUPPORTED, Device, Support

@@ -11,12 +11,11 @@ from typing import Any
 
 import psutil
 import pytest
+from fixed_machine import FOUND, models
 
-from accelbench.catalog.find import choose
 from accelbench.core.case import Case
 from accelbench.core.facts import Fact, new_run_id
-from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.protocols import Runtime
 from accelbench.run import journey
 from accelbench.run.context import Settings
 from accelbench.run.journey import Ended, Journey
@@ -24,14 +23,12 @@ from accelbench.run.observer import Progress, Silence
 from accelbench.run.plan import Request
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read
-
-#: A machine that is the same wherever the tests run.
-CPU = Device("cpu", "test processor", memory_bytes=64 * 2**30, count=2)
-FOUND: Mapping[str, Sequence[Device | Absent]] = {"cpu": [CPU]}
+from warm_start import is_nursery, warm_templates
 
 
-def models(*names: str) -> tuple[ModelSpec, ...]:
-    return choose(names, None, (), (), all_models=False)
+def children(recursive: bool = False) -> list[psutil.Process]:
+    """Every process that runs have started from this one."""
+    return [p for p in psutil.Process().children(recursive=recursive) if not is_nursery(p)]
 
 
 class Watcher(Silence):
@@ -58,11 +55,11 @@ class Watcher(Silence):
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
         self.rows.append(row)
-        self.templates.append({p.pid for p in psutil.Process().children()})
+        self.templates.append({p.pid for p in children()})
         self.look()
 
     def look(self) -> None:
-        for process in psutil.Process().children(recursive=True):
+        for process in children(recursive=True):
             self.processes.setdefault(process.pid, process)
 
     def alive(self) -> list[psutil.Process]:
@@ -123,7 +120,7 @@ class Scripted:
 
 @contextlib.contextmanager
 def scripted_in(folder: Path) -> Iterator[Scripted]:
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warm_templates():
         made = Scripted(folder)
         made.script()
         patch.setenv(SCRIPT_VARIABLE, str(made.path))

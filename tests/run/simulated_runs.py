@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scripted_runs import CPU, Scripted, Watcher, models
+from fixed_machine import CPU, models
+from scripted_runs import Scripted, Watcher
 
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Absent, Device, Runtime

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scripted_runs import CPU, Scripted, Watcher, models
+from fixed_machine import CPU, models
+from scripted_runs import Scripted, Watcher
 
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make

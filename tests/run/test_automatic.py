@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scripted_runs import models
+from fixed_machine import models
 
 from accelbench.core.case import Case
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_runs import models
+from fixed_machine import models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.serial import case_to_json

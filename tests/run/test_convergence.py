@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 from convergence_makers import FALLING, Workshop, case_of, context_of, falls, gathered, measured
-from scripted_runs import CPU, Scripted, Watcher, models
+from fixed_machine import CPU, models
+from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
 from accelbench.core.serial import case_from_json

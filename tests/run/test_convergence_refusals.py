@@ -17,7 +17,7 @@ from convergence_makers import (
     measured,
     why_not,
 )
-from scripted_runs import CPU, models
+from fixed_machine import CPU, models
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import SurroundingsError

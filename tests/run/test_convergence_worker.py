@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from convergence_makers import FALLING, Workshop, case_of, context_of, falls, measured
-from scripted_runs import CPU
+from fixed_machine import CPU
 
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Evidence

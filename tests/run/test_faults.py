@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from scripted_runs import CPU, Scripted, Watcher, models
+from fixed_machine import CPU, models
+from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
 from accelbench.run import estimates

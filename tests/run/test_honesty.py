@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_runs import CPU, models
+from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from scripted_runs import models
+from fixed_machine import models
 
 from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import UsageError

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Scripted, Watcher, children
 
 from accelbench.core.protocols import Runtime
 from accelbench.run.observer import Progress
@@ -98,7 +98,7 @@ def killer(wanted: Callable[[psutil.Process], bool]) -> Watcher:
 
         def case_finished(self, row: dict[str, object]) -> None:
             super().case_finished(row)
-            for process in psutil.Process().children(recursive=True):
+            for process in children(recursive=True):
                 if not self.done and wanted(process):
                     self.done = True
                     process.kill()
@@ -121,7 +121,7 @@ def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(
 
     def kill_once(progress: Progress) -> None:
         if progress.phase == "steady state" and not killed:
-            (template,) = psutil.Process().children()
+            (template,) = children()
             killed.append(template.pid)
             template.kill()
 
@@ -142,7 +142,7 @@ def test_forking_from_a_template_that_is_dead_starts_another(scripted: Scripted)
     try:
         runtime = scripted.runtimes["scripted"]
         first = workshop.worker(runtime, None)
-        (template,) = psutil.Process().children()
+        (template,) = children()
         os.kill(template.pid, signal.SIGKILL)  # not waited for: nobody has looked yet
         second = workshop.worker(runtime, None)
         assert first.pid != second.pid
@@ -151,7 +151,7 @@ def test_forking_from_a_template_that_is_dead_starts_another(scripted: Scripted)
         assert first.end() is None  # nobody was left to see how it ended
     finally:
         workshop.close()
-    assert not psutil.Process().children()
+    assert not children()
 
 
 def test_a_run_leaves_no_folder_behind(

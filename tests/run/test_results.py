@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scripted_runs import CPU, Scripted, models
+from fixed_machine import CPU, models
+from scripted_runs import Scripted
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME

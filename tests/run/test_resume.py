@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_runs import FOUND, Scripted, Watcher
+from fixed_machine import FOUND
+from scripted_runs import Scripted, Watcher
 
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact

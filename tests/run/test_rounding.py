@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scripted_runs import CPU, models
+from fixed_machine import CPU, models
 
 from accelbench.catalog.inputs import settle
 from accelbench.core.abilities import Candid

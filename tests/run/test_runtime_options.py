@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scripted_runs import FOUND, Scripted, models
+from fixed_machine import FOUND, models
+from scripted_runs import Scripted
 
 from accelbench.core.case import Case, Option
 from accelbench.run import journey

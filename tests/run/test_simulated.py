@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_runs import CPU, Scripted, Watcher
+from fixed_machine import CPU
+from scripted_runs import Scripted, Watcher
 from simulated_runs import BROWSER, FOUND, planned, run
 
 from accelbench.core.columns import COLUMNS

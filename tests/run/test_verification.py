@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scripted_runs import CPU, Scripted, Watcher, models
+from fixed_machine import CPU, models
+from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id

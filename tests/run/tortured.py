@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scripted_runs import FOUND, models
+from fixed_machine import FOUND, models
 
 from accelbench.core.facts import new_run_id
 from accelbench.core.plugins import RUNTIMES, load, registered

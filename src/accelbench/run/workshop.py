@@ -8,8 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Runtime
@@ -38,6 +39,15 @@ def worker_environment(runtime: Runtime, threads: int | None) -> dict[str, str]:
     environment.update(runtime.info.environment)
     environment["ACCELBENCH_CONDUCTOR"] = str(os.getpid())
     return environment
+
+
+def start_process(
+    command: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """A process that reads nothing and prints into a file."""
+    return subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+    )
 
 
 def forks(runtime: Runtime) -> bool:
@@ -230,13 +240,7 @@ class Workshop:
         # -P: a file called torch.py where the user stands must not become the engine.
         command = [sys.executable, "-P", "-m", "accelbench.run.template"]
         with log.open("ab") as out:
-            process = subprocess.Popen(
-                [*command, name, runtime.info.name, manner],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+            process = start_process([*command, name, runtime.info.name, manner], environment, out)
             self._started.append(process)
         return name, process, log
 
