@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import Command, Shell
+from shells import Command, Here
 
 from accelbench.cli import verifying
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Here:
+    return Here(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from warm_start import warm_templates
 
 from accelbench.cli import main
 
@@ -58,7 +60,7 @@ class Command:
 
 
 class Shell:
-    """A folder of its own, and `accelbench run` started in it."""
+    """A folder of its own, and `accelbench run` started in it, in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,11 +92,16 @@ class Shell:
         )
 
     def __call__(self, *words: str, code: int = 0, **more: Any) -> subprocess.CompletedProcess[str]:
+        done = self.run(*words, **more)
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in done.stdout + done.stderr
+        assert not self.left_behind()
+        return done
+
+    def run(self, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        """The command from its start to its end, however it ends."""
         process = self.start(*words, **more)
         out, err = process.communicate(timeout=120)
-        assert process.returncode == code, (process.returncode, out, err)
-        assert "Traceback" not in out + err
-        assert not self.left_behind()
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     def left_behind(self) -> list[Path]:
@@ -121,3 +128,28 @@ class Shell:
 
     def journals(self) -> list[Path]:
         return sorted(self.work.rglob("*.jsonl"))
+
+
+class Here(Shell):
+    """The same in the process of the tests, but for what is asked of a process (`start`, `env`)."""
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        super().__init__(folder)
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        for name in [name for name in os.environ if name.startswith("ACCELBENCH")]:
+            monkeypatch.delenv(name)
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("COLUMNS", "80")  # where a process of its own has no terminal
+        monkeypatch.setattr(tempfile, "tempdir", str(folder / "tmp"))
+        monkeypatch.chdir(self.work)
+
+    def run(self, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        if more:
+            return super().run(*words, **more)
+        self._capsys.readouterr()
+        with warm_templates():
+            code = ended(self._monkeypatch, "run", *words)
+        return subprocess.CompletedProcess(words, code, *self._capsys.readouterr())
