@@ -24,12 +24,13 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-long test-cuda browser check format bench costs constraints clean
+.PHONY: help demo install test test-full test-times test-cuda browser check format bench costs constraints clean
 
 help:
 	@echo 'make demo         install, show the hardware, measure four small models (minutes)'
 	@echo 'make test         install, check the code, run the tests'
-	@echo 'make test-long    the tests that take many minutes'
+	@echo 'make test-full    the tests that make test leaves out (up to an hour)'
+	@echo 'make test-times   make test, and where its time goes'
 	@echo 'make test-cuda    the tests and the fidelity benchmark on a CUDA GPU'
 	@echo 'make check        formatting, lint, types and layering only'
 	@echo 'make format       format the code'
@@ -88,21 +89,37 @@ format: $(INSTALLED_DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Two test processes share the cores, a file of tests in one of them; what measures memory or time, or
+# counts processes, comes afterwards with nothing beside it. docs/testing.md says what is where.
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest
+BESIDE := -n $(JOBS) --dist loadfile
+REPORT = $(if $(TIMES),--junitxml=$(TIMES)/$(1).xml)
+
 test: check browser
-	$(BIN)/python -m pytest -m 'not long and not cuda'
+	$(PYTEST) -m 'not full and not serial and not cuda' $(BESIDE) $(call REPORT,beside)
+	$(PYTEST) -m 'serial and not full and not cuda' $(call REPORT,alone)
+
+# What `make test` leaves out, and nothing that it runs.
+test-full: $(INSTALLED_DEV) browser
+	$(PYTEST) -m 'full and not serial and not cuda' --timeout 3600 $(BESIDE) $(call REPORT,full-beside)
+	$(PYTEST) -m 'full and serial and not cuda' --timeout 3600 $(call REPORT,full-alone)
+
+# Runs `make test` and keeps where its time went, under benchmarks/results/.
+test-times: $(INSTALLED_DEV)
+	rm -rf build/times
+	@start=$$(date +%s); $(MAKE) --no-print-directory test TIMES=build/times && \
+	  $(BIN)/python benchmarks/test_times.py --wall $$(($$(date +%s) - start)) build/times/*.xml
 
 # The engine and a browser for the tests, where npm can fetch them; checked against pinned sums.
 browser: $(INSTALLED_DEV)
 	@if command -v npm >/dev/null 2>&1; then $(BIN)/accelbench setup browser --with-chromium; \
 	 else echo 'npm is not here: tests in a browser are skipped.'; fi
 
-test-long: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -m 'long and not cuda' --timeout 3600
-
 test-cuda: $(INSTALLED_DEV)
 	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { \
 	  echo 'torch sees no CUDA GPU here: see `$(BIN)/accelbench hardware cuda`.' >&2; exit 1; }
-	$(BIN)/python -m pytest -m 'not long'
+	$(BIN)/python -m pytest -m 'not full'
 	$(BIN)/python benchmarks/fidelity.py --hardware cuda
 
 bench: $(INSTALLED_DEV)

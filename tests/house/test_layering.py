@@ -8,6 +8,8 @@ import sysconfig
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -16,6 +18,7 @@ def contracts() -> list[dict[str, object]]:
     return project["tool"]["importlinter"]["contracts"]
 
 
+@pytest.mark.full  # `make check`, which `make test` begins with, has just asked the same
 def test_the_import_contracts_hold() -> None:
     program = Path(sysconfig.get_path("scripts")) / "lint-imports"
     done = subprocess.run(
