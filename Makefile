@@ -24,14 +24,15 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-full test-times test-cuda browser check format bench costs constraints clean
+.PHONY: help demo install test test-full test-times test-cuda wheels browser check format bench costs constraints clean
 
 help:
 	@echo 'make demo         install, show the hardware, measure four small models (minutes)'
 	@echo 'make test         install, check the code, run the tests'
 	@echo 'make test-full    the tests that make test leaves out (up to an hour)'
 	@echo 'make test-times   make test, and where its time goes'
-	@echo 'make test-cuda    the tests and the fidelity benchmark on a CUDA GPU'
+	@echo 'make test-cuda    what only a CUDA GPU can show, by $(PYTHON) with its own PyTorch (9 minutes)'
+	@echo 'make wheels       packages that such a Python may lack, into wheels/'
 	@echo 'make check        formatting, lint, types and layering only'
 	@echo 'make format       format the code'
 	@echo 'make bench        the benchmarks of the benchmark; figures go to benchmarks/results/'
@@ -116,11 +117,15 @@ browser: $(INSTALLED_DEV)
 	@if command -v npm >/dev/null 2>&1; then $(BIN)/accelbench setup browser --with-chromium; \
 	 else echo 'npm is not here: tests in a browser are skipped.'; fi
 
-test-cuda: $(INSTALLED_DEV)
-	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { \
-	  echo 'torch sees no CUDA GPU here: see `$(BIN)/accelbench hardware cuda`.' >&2; exit 1; }
-	$(BIN)/python -m pytest -m 'not full'
-	$(BIN)/python benchmarks/fidelity.py --hardware cuda
+# On a machine with a GPU, which has its own PyTorch and perhaps no network: nothing is installed.
+WHEELS ?= wheels
+WHEELS_PYTHON ?= 3.12
+
+test-cuda:
+	$(PYTHON) benchmarks/gpu_day --wheels $(WHEELS) $(if $(OUT),--out $(OUT))
+
+wheels:
+	$(PYTHON) benchmarks/gpu_day --fetch-wheels $(WHEELS) --python $(WHEELS_PYTHON)
 
 bench: $(INSTALLED_DEV)
 	@set -e; for name in $(BENCHMARKS); do \

@@ -1,0 +1,34 @@
+"""Parts of the day in their order: short ones first, those that take what time is left last."""
+
+from __future__ import annotations
+
+from gpu_day.against_bare import fidelity, perturbation
+from gpu_day.compiling import compiling
+from gpu_day.detection import detection
+from gpu_day.energy import energy
+from gpu_day.engines import jax, onnxruntime
+from gpu_day.launches import launches
+from gpu_day.memory import memory
+from gpu_day.part import Part
+from gpu_day.precisions import precisions
+from gpu_day.telemetry import telemetry
+from gpu_day.tests_on_device import conformance
+from gpu_day.training import training
+from gpu_day.versions import versions
+
+PARTS = (
+    Part("environment", 5, versions),
+    Part("detection", 8, detection),
+    Part("telemetry", 12, telemetry),
+    Part("energy", 25, energy),
+    Part("memory", 35, memory),
+    Part("precisions", 55, precisions),
+    Part("training", 55, training),
+    Part("compile", 45, compiling),
+    Part("onnxruntime", 20, onnxruntime),
+    Part("jax", 40, jax),
+    Part("fidelity", 90, fidelity),
+    Part("perturbation", 40, perturbation),
+    Part("launches", 45, launches),
+    Part("conformance", 65, conformance),
+)
