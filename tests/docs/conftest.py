@@ -1,8 +1,25 @@
-"""The guide's snippets run on the scripted machine of the API's tests."""
+"""What the documents' tests share: their neighbours' helpers, and one look at the machine."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "api"))
+import pytest
+
+from accelbench.cli import running
+from accelbench.core.protocols import Device
+from accelbench.hardware.detect import detect_all
+
+for neighbour in ("api", "cli"):
+    sys.path.append(str(Path(__file__).parents[1] / neighbour))
+
+
+@pytest.fixture(scope="module")
+def present() -> Iterator[set[str]]:
+    """Platforms that are here: looked for once for all plans, as each look starts a process."""
+    found = detect_all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "detect_all", lambda: found)
+        yield {name for name, devices in found.items() if isinstance(devices[0], Device)}

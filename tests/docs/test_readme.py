@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from map_running import in_process, on_its_own
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -26,18 +24,6 @@ def commands() -> list[str]:
 COMMANDS = commands()
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "accelbench", *words],
-        cwd=folder,
-        env={k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH_")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-    )
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where something was measured: once, and copied for each command that looks at it."""
@@ -45,7 +31,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A median of two steps on two threads was 108 ms on a busy machine, and a limit is 100 ms.
     few = "--batch-sizes 1 --iterations 5 --warmup 1 --threads 1"
     words = f"run bert-tiny --hardware cpu {few}"
-    assert run(folder, *words.split()).returncode == 0
+    assert on_its_own(folder, *words.split()).returncode == 0
     return folder
 
 
@@ -53,6 +39,7 @@ def test_the_readme_has_commands() -> None:
     assert len(COMMANDS) > 5
 
 
+@pytest.mark.usefixtures("present")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_is_understood(
     command: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -65,6 +52,6 @@ def test_the_command_is_understood(
     if "--verify" in words:  # measures for minutes, which tests of the command do
         words.remove("--verify")
     if words[0] == "db":
-        assert run(tmp_path, "db", "init").returncode == 0
-    done = run(tmp_path, *words)
+        assert in_process(tmp_path, "db", "init").returncode == 0
+    done = in_process(tmp_path, *words)
     assert done.returncode == 0, done.stderr
