@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import signal
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -22,12 +24,31 @@ PROGRAM = (sys.executable, "-m", "accelbench")
 def in_process(folder: Path, *words: str) -> Done:
     """Run the program in this process, in a folder, without the user's own settings."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+        nothing_logged_yet(),
+    ):
         patch.chdir(folder)
         for name in settings_of_the_user():
             patch.delenv(name)
         code = ended(patch, *words)
     return Done([*words], code, *(said(stream) for stream in (out, err)))
+
+
+@contextmanager
+def nothing_logged_yet() -> Iterator[None]:
+    """Logging as a process finds it, for --debug to settle; afterwards the test's own again."""
+    root, noisy = logging.getLogger(), logging.getLogger("asyncio")
+    handlers, levels = root.handlers[:], (root.level, noisy.level)
+    root.handlers[:] = []
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(levels[0])
+        noisy.setLevel(levels[1])
 
 
 def said(stream: io.TextIOWrapper) -> str:

@@ -18,13 +18,9 @@ Manner = Callable[..., Done]
 
 def manner_of(command: str) -> Manner:
     """How a command is run: in this process where that shows as much."""
-    words = told(command)
-    if words[0] == "dashboard":
-        return served
-    # A process settles once what it logs.
-    if "--debug" in words or command in set(RUNS) - MEASURED:
+    if command in RUNS and command not in MEASURED:
         return on_its_own
-    return in_process
+    return served if told(command)[0] == "dashboard" else in_process
 
 
 @dataclass(frozen=True)
