@@ -22,13 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
+from accelbench.core.abilities import Leaving
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.words import Mode
 from accelbench.runtimes.browser import BrowserRuntime
@@ -40,7 +43,7 @@ from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashable, by which pytest groups a subject's checks
 class Subject:
     """A runtime on a device with a model in a precision."""
 
@@ -117,6 +120,75 @@ class Subject:
             yield session, case
         finally:
             session.close()
+            gc.collect()
+
+
+class Opener:
+    """Opens the sessions of one subject, one at a time.
+
+    Most checks leave a session as they found it, and opening one can take seconds: they share
+    one. It ends before another is opened, so that memory is needed for one alone.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        # Engines leave millions of objects. To search them all took a second each time that a
+        # session was closed, half of the time of these tests: what is there now is passed over.
+        gc.collect()
+        gc.freeze()
+        self._subject = subject
+        self._runtime = subject.runtime()
+        self._session: Session | None = None
+        self._case: Case | None = None  # of the session that is shared, as long as it is open
+
+    @contextlib.contextmanager
+    def shared(self, batch: int = 2) -> Iterator[tuple[Session, Case]]:
+        """The session for this batch, which stays open for the next check."""
+        case = self._subject.case(batch)
+        session = self._session
+        if session is None or self._case != case:
+            session = self._open(case)
+            self._case = case
+        try:
+            yield session, case
+        except pytest.skip.Exception:
+            raise
+        except BaseException:
+            self.close()  # whatever is wrong with it, the next check gets another
+            raise
+
+    @contextlib.contextmanager
+    def fresh(self, seed: int = 0) -> Iterator[tuple[Session, Case]]:
+        """A session that no other check uses, before or after."""
+        case = self._subject.case()
+        session = self._open(case, seed)
+        try:
+            yield session, case
+        except BaseException:
+            self.close()
+            raise
+        self._leave()
+
+    def _open(self, case: Case, seed: int = 0) -> Session:
+        if self._case is not None:
+            self._leave()
+        self._session = self._runtime.open(self._subject.job(case, seed))
+        return self._session
+
+    def _leave(self) -> None:
+        """End the session; a browser stays for the next, as it does between the cases of a run."""
+        self._case = None
+        if isinstance(self._session, Leaving):
+            with contextlib.suppress(CaseError):
+                self._session.leave()
+                return
+        self.close()
+
+    def close(self) -> None:
+        """End whatever is open."""
+        session, self._session, self._case = self._session, None, None
+        if session is not None:
+            session.close()
+            del session
             gc.collect()
 
 
