@@ -187,6 +187,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.serial  # whoever else starts a browser removes that profile, too
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux ends it with its parent")
 def test_a_worker_that_is_killed_leaves_no_browser_and_the_next_one_removes_its_profile() -> None:
     worker = subprocess.Popen(

@@ -33,10 +33,13 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 @cache
-def case_of(model: str, hardware: str, batch: int, precision: str) -> Case:
+def case_of(
+    model: str, hardware: str, batch: int, precision: str, first_visit: bool = True
+) -> Case:
     spec = find(model)
     shapes = Shapes(batch, sequence=16 if spec.sequence else None, image=spec.image)
-    return Case(spec, Target("browser", hardware), precision, settle(spec, shapes))
+    options = {} if first_visit else {"first_visit": False}
+    return Case(spec, Target("browser", hardware), precision, settle(spec, shapes), options=options)
 
 
 class Visitor:
@@ -48,8 +51,11 @@ class Visitor:
         self._device = Device(hardware, 0, hardware, details={"path": str(program())})
         self.session: BrowserSession | None = None
 
-    def open(self, model: str, batch: int = 1, precision: str = "fp32") -> BrowserSession:
-        case = case_of(model, self._hardware, batch, precision)
+    def open(
+        self, model: str, batch: int = 1, precision: str = "fp32", first_visit: bool = True
+    ) -> BrowserSession:
+        """A session; with a first visit the engine is compiled twice, and shaders for seconds."""
+        case = case_of(model, self._hardware, batch, precision, first_visit)
         made = make(Recipe(case, self._runtime.wants(case), 0), self._artefacts)
         if self.session is not None:
             with contextlib.suppress(CaseError):
@@ -111,9 +117,9 @@ def test_the_browser_stays_for_the_next_batch_and_the_visit_is_a_first_one_all_t
 
 def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
     with visitor(artefacts, "webnn") as one:
-        browser = one.open("resnet-tiny")._page.browser.processes()[0]
+        browser = one.open("resnet-tiny", first_visit=False)._page.browser.processes()[0]
         browser.kill()
-        after = one.open("resnet-tiny", batch=2)
+        after = one.open("resnet-tiny", batch=2, first_visit=False)
         assert after._page.browser.processes()[0] != browser
         inputs = after.prepare(case_of("resnet-tiny", "webnn", 2, "fp32"))
         assert after.sample(inputs, 2, Timing.WHOLE).phase_ns["step"][0] > 0
@@ -121,13 +127,13 @@ def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
 
 def test_so_is_one_that_ended_after_its_page_was_left(artefacts: Cache) -> None:
     with visitor(artefacts, "wasm") as one:
-        before = one.open("resnet-tiny")
+        before = one.open("resnet-tiny", first_visit=False)
         before.leave()
         browser = before._page.browser
         browser.processes()[0].kill()
         assert browser.ended_within(10)
         one.session = None  # it has been left
-        assert one.open("resnet-tiny")._page.browser is not browser
+        assert one.open("resnet-tiny", first_visit=False)._page.browser is not browser
         assert before._page.closed
 
 
@@ -145,7 +151,7 @@ def test_a_session_that_cannot_begin_leaves_no_browser(artefacts: Cache) -> None
 
 def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts: Cache) -> None:
     with visitor(artefacts, "wasm") as one:
-        session = one.open("resnet-tiny")
+        session = one.open("resnet-tiny", first_visit=False)
         asked: list[str] = []
         ask = session._page.ask
 
@@ -165,15 +171,15 @@ def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts: Cache) 
 
 def test_one_baseline_serves_all_models_of_a_browser(artefacts: Cache) -> None:
     with visitor(artefacts, "webnn") as one:
-        before = one.open("resnet-tiny").host_memory
-        assert one.open("resnet-tiny", batch=2).host_memory is before
+        before = one.open("resnet-tiny", first_visit=False).host_memory
+        assert one.open("resnet-tiny", batch=2, first_visit=False).host_memory is before
 
 
 def test_two_sessions_that_are_open_at_once_have_a_browser_each(artefacts: Cache) -> None:
     with visitor(artefacts, "wasm") as one:
-        first = one.open("resnet-tiny")
+        first = one.open("resnet-tiny", first_visit=False)
         one.session = None  # nobody leaves it
-        second = one.open("resnet-tiny")
+        second = one.open("resnet-tiny", first_visit=False)
         assert first._page is not second._page
         first.close()
         assert second.sample(
@@ -183,7 +189,7 @@ def test_two_sessions_that_are_open_at_once_have_a_browser_each(artefacts: Cache
 
 def test_the_adapter_is_the_one_that_computes(artefacts: Cache) -> None:
     with visitor(artefacts, "webgpu") as one:
-        session = one.open("resnet-tiny")
+        session = one.open("resnet-tiny", first_visit=False)
         adapter = session.evidence().details["adapter"]
         assert {"vendor", "architecture", "fallback", "features", "limits"} <= set(adapter)
         assert isinstance(adapter["fallback"], bool)
@@ -191,7 +197,7 @@ def test_the_adapter_is_the_one_that_computes(artefacts: Cache) -> None:
 
 def test_a_gpu_process_that_ends_is_a_device_that_is_lost(artefacts: Cache) -> None:
     with visitor(artefacts, "webgpu") as one:
-        session = one.open("resnet-tiny")
+        session = one.open("resnet-tiny", first_visit=False)
         inputs = session.prepare(case_of("resnet-tiny", "webgpu", 1, "fp32"))
         session.sample(inputs, 1, Timing.EACH)
         for process in session._page.browser.processes():
@@ -222,9 +228,9 @@ def test_a_graph_of_which_something_is_left_over_has_a_cold_first_visit_too(
 
 def test_an_adapter_without_halves_is_refused_and_said_so(artefacts: Cache) -> None:
     with visitor(artefacts, "webgpu") as one:
-        adapter = one.open("resnet-tiny").surroundings["adapter"]
+        adapter = one.open("resnet-tiny", first_visit=False).surroundings["adapter"]
         if "shader-f16" in adapter["features"]:
             pytest.skip("this machine's adapter computes in fp16")
         with pytest.raises(UnsupportedError, match="shader-f16") as refused:
-            one.open("resnet-tiny", precision="fp16")
+            one.open("resnet-tiny", precision="fp16", first_visit=False)
     assert refused.value.reason == "precision"
