@@ -29,23 +29,25 @@ def case_of(steps: int | None = None, precision: str = "fp32", batch: int = 2) -
     return Case(SPEC, Target("pytorch", "cpu"), precision, shapes)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
+    """One for all: each test prepares the case that it asks about."""
     opened = PytorchRuntime().open(Job(case_of(), CPU, threads=1))
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def passes(session: Any) -> list[Mapping[str, torch.Tensor]]:
+def passes(session: Any) -> Iterator[list[Mapping[str, torch.Tensor]]]:
     """What every pass of the denoiser was fed."""
     fed: list[Mapping[str, torch.Tensor]] = []
 
     def note(_module: Any, _args: Any, inputs: Mapping[str, torch.Tensor]) -> None:
         fed.append(inputs)
 
-    session._module.register_forward_pre_hook(note, with_kwargs=True)
-    return fed
+    hook = session._module.register_forward_pre_hook(note, with_kwargs=True)
+    yield fed
+    hook.remove()
 
 
 @pytest.mark.parametrize("steps", [1, 3, None])
