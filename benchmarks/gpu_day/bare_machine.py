@@ -137,7 +137,7 @@ def what_to_do(lacking: Sequence[str], wheels: Path) -> str:
     if fetched:
         python = ".".join(map(str, sys.version_info[:2]))
         line = " ".join(("pip", *_download(wheels, python, fetched)))
-        said += f" Fetch them where there is a network, and name the folder by --wheels: {line}"
+        said += f" Fetch them where there is a network, and name the folder by --wheels: {line}."
     heavy = [name for name in lacking if name not in CARRIED]
     if heavy:
         said += f" This Python itself has to have {', '.join(heavy)}."

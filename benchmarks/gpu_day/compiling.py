@@ -27,8 +27,9 @@ def judged(at: Recorder, rows: Sequence[Row]) -> None:
     for row in recorded(at, compiled):
         name = name_of(row)
         at.check(f"{name}: compile time", row["compile_ms"], "> 0", bool(row["compile_ms"]))
-        at.at_most(f"{name}: first step, without compiling, ÷ compile time",
-                   row["first_inference_ms"] / (row["compile_ms"] or 1e-9), 1.0)  # fmt: skip
+        first, compiling_ms = row["first_inference_ms"], row["compile_ms"]
+        share = first / compiling_ms if first and compiling_ms else None
+        at.at_most(f"{name}: first step, without compiling, ÷ compile time", share, 1.0)
         again = [said for said in row["warnings"] if ANEW in said]
         at.same(f"{name}: compiled anew in steady state", again, [])
         beside = [one for one in eager if one["model"] == row["model"] and one["status"] == "ok"]

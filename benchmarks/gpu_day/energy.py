@@ -15,11 +15,13 @@ from itertools import pairwise
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.common import Telemetry
-from gpu_day.bare_loop import BareLoop
+from gpu_day.bare_loop import BareLoop, allow_tf32
 from gpu_day.part import NotHereError, Recorder
 from gpu_day.telemetry import device_of
 
 NOTE = "read from the device's counter; energy columns of accelbench run are empty so far"
+#: Readings of power are averages over up to a second: both begin after so long of the same.
+SETTLE, PAUSE = 1.5, 0.1
 #: How far the counter may be from the average of power readings over the same seconds.
 AGREEMENT = 1.1
 BATCH = 32
@@ -47,10 +49,12 @@ def energy(at: Recorder) -> None:
         raise NotHereError(f"no energy counter: {first.reason}")
     at.figure("source", {"meters": meters.source, "note": NOTE})
     seconds = at.day.pick(6.0, 0.5)
+    allow_tf32(False)
     loop = BareLoop("resnet-50", at.day.pick(BATCH, 1), at.day.hardware)
     loop.forward(at.day.pick(20, 1))
-    idle = window(meters, seconds, lambda: time.sleep(0.05))
-    load = window(meters, seconds, lambda: loop.forward(1))
+    settle = at.day.pick(SETTLE, 0.1)
+    idle = window(meters, settle, seconds, lambda: time.sleep(0.01))
+    load = window(meters, settle, seconds, lambda: loop.forward(1))
     for name, one in (("idle", idle), ("load", load)):
         at.figure(name, {"seconds": one.seconds, "joules": one.joules, "watts": one.watts,
                          "read_watts": one.read_watts, "steps": one.steps})  # fmt: skip
@@ -72,17 +76,20 @@ def energy(at: Recorder) -> None:
     at.at_least("power by the counter, load ÷ idle", load.watts / max(idle.watts, 1e-9), 1.0)
 
 
-def window(meters: Telemetry, seconds: float, step: Callable[[], object]) -> Window:
-    """Energy and power while a step is repeated."""
+def window(meters: Telemetry, settle: float, seconds: float, step: Callable[[], object]) -> Window:
+    """Energy and power while a step is repeated, once it has been for a while."""
+    begins = time.monotonic() + settle
+    while time.monotonic() < begins:
+        step()
     powers: list[float] = []
-    steps = 0
+    steps, asked = 0, 0.0
     before, start = _joules(meters), time.monotonic()
-    while time.monotonic() < start + seconds:
+    while (now := time.monotonic()) < start + seconds:
         step()
         steps += 1
-        said = meters.power_watts()
-        if not isinstance(said, NotAvailable):
-            powers.append(said)
+        if now >= asked + PAUSE:
+            asked, said = now, meters.power_watts()
+            powers += [] if isinstance(said, NotAvailable) else [said]
     took = time.monotonic() - start
     watts = statistics.fmean(powers) if powers else None
     return Window(took, _joules(meters) - before, watts, steps)

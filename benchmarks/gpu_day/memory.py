@@ -17,7 +17,8 @@ BATCH = 8
 def memory(at: Recorder) -> None:
     if at.day.hardware != "cuda":
         raise NotHereError("a CPU has no allocator that counts device memory")
-    arguments = [*MODELS, "--batch-sizes", str(BATCH), "--new-tokens", "0", "--benchmark-only"]
+    arguments = [*MODELS, "--framework", "pytorch", "--batch-sizes", str(BATCH)]
+    arguments += ["--new-tokens", "0", "--benchmark-only"]
     rows = measured(at, [*arguments, "--iterations", "20", "--warmup", "5"])
     allow_tf32(False)
     for row in recorded(at, rows, verified=False):

@@ -86,3 +86,4 @@ class Part:
     name: str
     seconds: float  # expected on a data-centre GPU; its share of the day at least
     measure: Callable[[Recorder], None]
+    slack: float = 1.6  # on a cold or slow machine it may take this much longer

@@ -16,19 +16,22 @@ from gpu_day.tests_on_device import conformance
 from gpu_day.training import training
 from gpu_day.versions import versions
 
+#: Slack of a part that goes on for as long as it has time.
+FILLS = 1.0
+
 PARTS = (
     Part("environment", 5, versions),
     Part("detection", 8, detection),
     Part("telemetry", 12, telemetry),
     Part("energy", 25, energy),
     Part("memory", 35, memory),
-    Part("precisions", 55, precisions),
+    Part("precisions", 50, precisions),
     Part("training", 55, training),
     Part("compile", 45, compiling),
     Part("onnxruntime", 20, onnxruntime),
     Part("jax", 40, jax),
-    Part("fidelity", 90, fidelity),
-    Part("perturbation", 40, perturbation),
-    Part("launches", 45, launches),
-    Part("conformance", 65, conformance),
+    Part("fidelity", 85, fidelity, FILLS),
+    Part("perturbation", 40, perturbation, FILLS),
+    Part("launches", 60, launches, FILLS),
+    Part("conformance", 60, conformance, FILLS),
 )

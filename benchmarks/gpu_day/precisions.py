@@ -21,7 +21,7 @@ def precisions(at: Recorder) -> None:
     models = at.day.pick(("bert-base", "resnet-50"), ("resnet-tiny",))
     wanted = at.day.pick(PRECISIONS, ("fp32", "bf16"))
     batch = at.day.pick(BATCH, 1)
-    steps = at.day.pick(("100", "20"), ("3", "1"))
+    steps = at.day.pick(("100", "20"), ("20", "2"))
     rows = measured(
         at,
         [

@@ -35,16 +35,17 @@ def run_day(
 ) -> bool:
     """Run every part and keep all figures in one file; whether all is as it should be.
 
-    A part's share is its expected time or its part of what is left, whichever is more: time that
-    one part leaves goes to those after it.
+    A part's share is its expected time or its part of what is left, whichever is more, and some
+    slack: time that one part leaves goes to those after it.
     """
     deadline = time.monotonic() + seconds
-    entries: dict[str, Entry] = {}
+    entries = {part.name: _made("not_reached", "the day ended before it") for part in parts}
+    write(out, {**about, "parts": entries, "reached": False})
     for number, part in enumerate(parts):
         left = deadline - time.monotonic()
         wanted = sum(one.seconds for one in parts[number:])
-        share = min(left, max(part.seconds, left * part.seconds / wanted))
-        entries[part.name] = _entry(part, day, share)
+        share = part.slack * max(part.seconds, left * part.seconds / wanted)
+        entries[part.name] = _entry(part, day, min(left, share))
         reached = all(map(is_good, entries.values()))
         write(out, {**about, "parts": entries, "reached": reached})
     return all(map(is_good, entries.values()))
@@ -116,7 +117,7 @@ def _inside(part: Part, day: Day, deadline: float, sender: Connection) -> None:
         part.measure(recorder)
     except NotHereError as absence:
         sender.send(("status", "not_here", str(absence)))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         traceback.print_exc()
         sender.send(("status", "failed", f"{type(error).__name__}: {error}"[:1000]))
     else:

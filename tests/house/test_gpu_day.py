@@ -132,8 +132,8 @@ def test_a_part_over_its_share_is_ended_with_all_it_has_started(dry: Day) -> Non
 
 def test_what_comes_after_the_limit_is_not_reached(dry: Day) -> None:
     parts = [
-        Part("quick", 0.5, lambda at: at.figure("x", 1)),
-        Part("sleeping", 0.5, sleeps),
+        Part("quick", 0.5, lambda at: at.figure("x", 1), slack=1.0),
+        Part("sleeping", 0.5, sleeps, slack=1.0),
         Part("late", 60, lambda at: None),
     ]
     out = dry.folder / "day.json"
@@ -233,9 +233,11 @@ def test_engines_have_to_have_run_where_they_were_asked_to(
         engines.present("no_such_engine")
     fell = row(evidence={"devices": ["cpu:0"], "shares": {}})
     kept = Kept(cuda)
-    engines.ran_on(kept, [row(model="gpt2"), fell])
+    apart = {"devices": ["cuda:0", "cpu:0"], "shares": {"cuda:0": 0.4, "cpu:0": 0.6}}
+    engines.ran_on(kept, [row(model="gpt2"), fell, row(model="t5", evidence=apart)])
     assert [what for what, one in kept.checks.items() if not one["reached"]] == [
-        "bert-base batch 8 inference fp32: device"
+        "bert-base batch 8 inference fp32: device",
+        "t5 batch 8 inference fp32: share of time on the device",
     ]
 
 
