@@ -30,9 +30,7 @@ def fidelity(at: Recorder) -> None:
     if at.day.dry:
         at.absent("bare process", "two fresh processes of PyTorch a pair are too long for it")
         return
-    for number, model in enumerate(models):
-        seconds = at.seconds_left() / (len(models) - number)
-        across(at, f"{model}, bare process", model, seconds)
+    across(at, f"{models[-1]}, bare process", models[-1], at.seconds_left())
 
 
 def _harness(at: Recorder) -> None:

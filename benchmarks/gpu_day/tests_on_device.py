@@ -17,7 +17,7 @@ FOLDER = ROOT / "tests" / "conformance"
 ALL = 300.0
 SUBSET = "bert-tiny or resnet-tiny"
 #: Seconds kept back for pytest to write its report after an interrupt.
-BACK = 8.0
+BACK = 15.0
 
 
 def conformance(at: Recorder) -> None:
