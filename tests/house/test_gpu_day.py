@@ -9,6 +9,7 @@ import sys
 import time
 from importlib.metadata import distributions
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -248,19 +249,32 @@ def test_as_many_intervals_may_miss_as_chance_explains(dry: Day) -> None:
     assert kept.figures["A/A"]["comparisons"] == 1
 
 
+class Clock:
+    """Time that passes when it is asked for, and as long as is slept."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 0.0005
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 class Meters:
-    """Meters of a GPU that idles at 100 W and counts energy every few milliseconds."""
+    """Meters of a GPU that takes 100 W and counts energy every five milliseconds."""
 
     source = "made up"
 
-    def __init__(self) -> None:
-        self.start = time.monotonic()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
 
     def power_watts(self) -> float:
         return 100.0
 
     def energy_millijoules(self) -> float:
-        return round((time.monotonic() - self.start) / 0.005) * 0.005 * 100e3
+        return int(self._clock.now / 0.005) * 500.0
 
     def temperature_celsius(self) -> float:
         return 40.0
@@ -280,29 +294,23 @@ class Meters:
         return None
 
 
-class Loop:
-    """A model whose step takes five milliseconds."""
-
-    def __init__(self, *_: Any) -> None:
-        return None
-
-    def forward(self, steps: int) -> None:
-        time.sleep(0.005 * steps)
-
-
 def test_meters_and_the_energy_counter_are_read_under_load(
     monkeypatch: pytest.MonkeyPatch, dry: Day
 ) -> None:
     from gpu_day import energy, telemetry
 
+    clock = Clock()
+    loop = SimpleNamespace(forward=lambda steps: clock.sleep(0.01 * steps))
     for module in (energy, telemetry):
-        monkeypatch.setattr(module, "telemetry_for", lambda device: Meters())
-    monkeypatch.setattr(energy, "BareLoop", Loop)
+        monkeypatch.setattr(module, "telemetry_for", lambda device: Meters(clock))
+    monkeypatch.setattr(energy, "time", clock)
+    monkeypatch.setattr(energy, "BareLoop", lambda *_: loop)
     kept = Kept(dry)
     energy.energy(kept)
     assert kept.checks["power, counter ÷ readings"]["reached"]
-    assert kept.figures["joules_per_item"]["whole"] == pytest.approx(0.5, rel=0.5)
-    assert 3 < kept.figures["counter"]["median_gap_ms"] < 50
+    # A step takes 10 ms, and the loop around it half a millisecond of this clock.
+    assert kept.figures["joules_per_item"]["whole"] == pytest.approx(1.05, rel=0.05)
+    assert kept.figures["counter"]["median_gap_ms"] == pytest.approx(5, rel=0.3)
     seen = Kept(dry)
     telemetry.telemetry(seen)
     assert seen.figures["idle"]["clocks"] == [1980.0, 2619.0]
