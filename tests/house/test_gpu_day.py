@@ -133,12 +133,12 @@ def test_a_part_over_its_share_is_ended_with_all_it_has_started(dry: Day) -> Non
 
 def test_what_comes_after_the_limit_is_not_reached(dry: Day) -> None:
     parts = [
-        Part("quick", 0.5, lambda at: at.figure("x", 1), slack=1.0),
+        Part("quick", 10, lambda at: at.figure("x", 1), slack=1.0),
         Part("sleeping", 0.5, sleeps, slack=1.0),
         Part("late", 60, lambda at: None),
     ]
     out = dry.folder / "day.json"
-    assert not running.run_day(parts, dry, 1.5, out, {"benchmark": "gpu_day"})
+    assert not running.run_day(parts, dry, 12, out, {"benchmark": "gpu_day"})
     kept = json.loads(out.read_text(encoding="utf-8"))["parts"]
     assert [one["status"] for one in kept.values()] == ["ok", "failed", "not_reached"]
     assert kept["late"]["reason"]
