@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from grids import Row, hold_nulls, said
 
@@ -14,35 +16,50 @@ KEY_MODELS = (
     *("wav2vec2", "whisper", "xclip"),
 )
 
+#: `make test` asks of two, one of which generates, what `make test-full` asks of all.
+FEW = ("vit-tiny", "whisper-mini")
+SMALL = tuple(spec.id for spec in members("small"))
+
 Rows = list[Row]
 
 
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(FEW, id="few"), pytest.param(SMALL, id="all", marks=pytest.mark.full)],
+)
+def models(request: pytest.FixtureRequest) -> Sequence[str]:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+def rows(models: Sequence[str], tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """The results of the one command, with as few steps as will do."""
-    words = "run --set small --mode both --hardware cpu --batch-sizes 1 --threads 1"
+    which = "--set small" if models == SMALL else " ".join(models)
+    words = f"run {which} --mode both --hardware cpu --batch-sizes 1 --threads 1"
     few = "--iterations 2 --warmup 1 --quiet"
     code, document = said(tmp_path_factory.mktemp("small"), f"{words} {few}", 280)
     assert code == 0, [row["message"] for row in document["results"] if row["status"] != "ok"]
     return list(document["results"])
 
 
-def test_the_small_set_has_every_key_model_and_every_architecture(rows: Rows) -> None:
-    small = {spec.id for spec in members("small")}
-    assert {find(name).small_variant for name in KEY_MODELS} <= small
-    assert {row["model"] for row in rows} == small
-    assert {row["architecture"] for row in rows} == set(Architecture)
+def test_the_small_set_has_every_key_model_and_every_architecture() -> None:
+    assert {find(name).small_variant for name in KEY_MODELS} <= set(SMALL)
+    assert {find(name).architecture for name in SMALL} == set(Architecture)
 
 
-def test_every_case_is_ok_in_both_modes(rows: Rows) -> None:
+def test_every_case_is_ok_in_both_modes(models: Sequence[str], rows: Rows) -> None:
     assert {(row["model"], row["mode"]) for row in rows if row["status"] == "ok"} == {
-        (spec.id, mode) for spec in members("small") for mode in ("inference", "training")
+        (name, mode) for name in models for mode in ("inference", "training")
+    }
+    assert {(row["model"], row["architecture"]) for row in rows} == {
+        (name, find(name).architecture) for name in models
     }
 
 
-def test_what_generates_has_its_token_times(rows: Rows) -> None:
+def test_what_generates_has_its_token_times(models: Sequence[str], rows: Rows) -> None:
     generated = [row for row in rows if row["new_tokens"]]
-    makers = {spec.id for spec in members("small") if spec.generation}
+    makers = {name for name in models if find(name).generation}
+    assert makers
     assert {row["model"] for row in generated} == makers
     for row in generated:
         assert row["ttft_ms"] > 0, row["model"]
