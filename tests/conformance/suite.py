@@ -2,7 +2,7 @@
 
 A runtime joins by a line in `SUBJECTS`: how it is made, where it runs, which
 model and precision, and how inputs are changed a little. Every check of
-`test_conformance.py` is then run for it.
+`card_checks.py` and `session_checks.py` is then run for it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
-from accelbench.core.abilities import Leaving
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.words import Mode
 from accelbench.runtimes.browser import BrowserRuntime
+from accelbench.runtimes.browser.assets import engine_folder
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
@@ -120,75 +119,6 @@ class Subject:
             yield session, case
         finally:
             session.close()
-            gc.collect()
-
-
-class Opener:
-    """Opens the sessions of one subject, one at a time.
-
-    Most checks leave a session as they found it, and opening one can take seconds: they share
-    one. It ends before another is opened, so that memory is needed for one alone.
-    """
-
-    def __init__(self, subject: Subject) -> None:
-        # Engines leave millions of objects. To search them all took a second each time that a
-        # session was closed, half of the time of these tests: what is there now is passed over.
-        gc.collect()
-        gc.freeze()
-        self._subject = subject
-        self._runtime = subject.runtime()
-        self._session: Session | None = None
-        self._case: Case | None = None  # of the session that is shared, as long as it is open
-
-    @contextlib.contextmanager
-    def shared(self, batch: int = 2) -> Iterator[tuple[Session, Case]]:
-        """The session for this batch, which stays open for the next check."""
-        case = self._subject.case(batch)
-        session = self._session
-        if session is None or self._case != case:
-            session = self._open(case)
-            self._case = case
-        try:
-            yield session, case
-        except pytest.skip.Exception:
-            raise
-        except BaseException:
-            self.close()  # whatever is wrong with it, the next check gets another
-            raise
-
-    @contextlib.contextmanager
-    def fresh(self, seed: int = 0) -> Iterator[tuple[Session, Case]]:
-        """A session that no other check uses, before or after."""
-        case = self._subject.case()
-        session = self._open(case, seed)
-        try:
-            yield session, case
-        except BaseException:
-            self.close()
-            raise
-        self._leave()
-
-    def _open(self, case: Case, seed: int = 0) -> Session:
-        if self._case is not None:
-            self._leave()
-        self._session = self._runtime.open(self._subject.job(case, seed))
-        return self._session
-
-    def _leave(self) -> None:
-        """End the session; a browser stays for the next, as it does between the cases of a run."""
-        self._case = None
-        if isinstance(self._session, Leaving):
-            with contextlib.suppress(CaseError):
-                self._session.leave()
-                return
-        self.close()
-
-    def close(self) -> None:
-        """End whatever is open."""
-        session, self._session, self._case = self._session, None, None
-        if session is not None:
-            session.close()
-            del session
             gc.collect()
 
 
@@ -427,7 +357,7 @@ COMPILED_CUDA = [
 ]
 
 
-#: Run by default, and behind the markers of pyproject.toml.
+#: Run by default, and behind the markers of pyproject.toml; browsers have a file of their own.
 SUBJECTS: list[Subject] = [
     *SCRIPTED,
     *PYTORCH_CPU,
@@ -435,7 +365,26 @@ SUBJECTS: list[Subject] = [
     *ONNXRUNTIME,
     *OPENVINO,
     *QNN,
-    *BROWSER,
     *PLUGIN,
 ]
 CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA
+
+
+def parameters(subjects: list[Subject], *marks: Any) -> list[Any]:
+    return [
+        pytest.param(subject, id=str(subject), marks=[*marks, *absent(subject)])
+        for subject in subjects
+    ]
+
+
+def cards(subjects: list[Subject]) -> list[Any]:
+    """One subject for each device of a runtime."""
+    found = {(subject.card, subject.hardware): subject for subject in subjects}
+    return [pytest.param(subject, id=str(subject)) for subject in found.values()]
+
+
+def absent(subject: Subject) -> list[Any]:
+    """A browser is fetched by npm, which is not everywhere."""
+    if subject not in BROWSER or engine_folder() is not None or shutil.which("npm"):
+        return []
+    return [pytest.mark.skip(reason="npm is not here to fetch onnxruntime-web and a browser")]

@@ -1,0 +1,265 @@
+"""What every session must do: a model opened, stepped and closed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+import os
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from suite import Subject
+
+from accelbench.core.abilities import Leaving
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
+from accelbench.core.profile import Profiling
+from accelbench.core.protocols import DeviceMemory, Evidence, Importing, Session
+from accelbench.core.words import Mode, Timing
+
+DTYPES = {
+    "fp32": ["float32"],
+    "fp16": ["float16"],
+    "bf16": ["bfloat16"],
+    "amp-fp16": ["float32"],
+    "amp-bf16": ["float32"],
+}
+
+
+class Opener:
+    """Opens the sessions of one subject, one at a time.
+
+    Most checks leave a session as they found it, and opening one can take seconds: they share
+    one. It ends before another is opened, so that memory is needed for one alone.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        # Engines leave millions of objects. To search them all took a second each time that a
+        # session was closed, half of the time of these tests: what is there now is passed over.
+        gc.collect()
+        gc.freeze()
+        self._subject = subject
+        self._runtime = subject.runtime()
+        self._session: Session | None = None
+        self._case: Case | None = None  # of the session that is shared, as long as it is open
+
+    @contextlib.contextmanager
+    def shared(self, batch: int = 2) -> Iterator[tuple[Session, Case]]:
+        """The session for this batch, which stays open for the next check."""
+        case = self._subject.case(batch)
+        session = self._session
+        if session is None or self._case != case:
+            session = self._open(case)
+            self._case = case
+        try:
+            yield session, case
+        except pytest.skip.Exception:
+            raise
+        except BaseException:
+            self.close()  # whatever is wrong with it, the next check gets another
+            raise
+
+    @contextlib.contextmanager
+    def fresh(self, seed: int = 0) -> Iterator[tuple[Session, Case]]:
+        """A session that no other check uses, before or after."""
+        case = self._subject.case()
+        session = self._open(case, seed)
+        try:
+            yield session, case
+        except BaseException:
+            self.close()
+            raise
+        self._leave()
+
+    def _open(self, case: Case, seed: int = 0) -> Session:
+        if self._case is not None:
+            self._leave()
+        self._session = self._runtime.open(self._subject.job(case, seed))
+        return self._session
+
+    def _leave(self) -> None:
+        """End the session; a browser stays for the next, as it does between the cases of a run."""
+        self._case = None
+        if isinstance(self._session, Leaving):
+            with contextlib.suppress(CaseError):
+                self._session.leave()
+                return
+        self.close()
+
+    def close(self) -> None:
+        """End whatever is open."""
+        session, self._session, self._case = self._session, None, None
+        if session is not None:
+            session.close()
+            del session
+            gc.collect()
+
+
+@pytest.fixture(scope="class")
+def opener(subject: Subject) -> Iterator[Opener]:
+    one = Opener(subject)
+    yield one
+    one.close()
+
+
+class SessionChecks:
+    """A model opened, stepped and closed.
+
+    Checks of a fresh session come first, then those that share one: it is opened once. Evidence
+    is asked for last: it may cost a session its state, which is then built again.
+    """
+
+    def test_eager_work_counts_no_compilation(self, subject: Subject, opener: Opener) -> None:
+        with opener.fresh() as (session, case):
+            inputs = session.prepare(case)
+            assert (session.compile(inputs) is not None) == subject.ahead
+            block = session.sample(inputs, 2, Timing.EACH)
+            assert (block.compilations, block.compile_ns) == (0, 0)
+
+    def test_the_same_seed_gives_the_same_outputs_and_another_others(self, opener: Opener) -> None:
+        found = []
+        for seed in (7, 7, 8):
+            with opener.fresh(seed) as (session, case):
+                found.append((session.weights_digest, session.outputs(session.prepare(case))))
+        (first_digest, first), (again_digest, again), (other_digest, other) = found
+        assert first_digest == again_digest != other_digest
+        assert first.keys() == again.keys() == other.keys()
+        assert all(np.array_equal(first[name], again[name]) for name in first)
+        assert not all(np.array_equal(first[name], other[name]) for name in first)
+
+    @pytest.mark.parametrize("batch", [1, 3])
+    def test_one_session_takes_several_batches(
+        self, subject: Subject, opener: Opener, batch: int
+    ) -> None:
+        with opener.shared(batch=1) as (session, case):
+            shapes = dataclasses.replace(case.shapes, batch=batch)
+            other = dataclasses.replace(case, shapes=shapes)
+            if subject.fixed_batch and batch != 1:
+                with pytest.raises(CaseError, match="a batch of 1"):
+                    session.prepare(other)
+                return
+            inputs = session.prepare(other)
+            session.sample(inputs, 1, Timing.EACH)
+            for name, array in session.outputs(inputs).items():
+                assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
+
+    def test_everything_the_protocol_names_is_there(self, opener: Opener) -> None:
+        names = [n for n in vars(Session) if not n.startswith("_")]
+        with opener.shared() as (session, _):
+            assert not [name for name in names if not hasattr(session, name)]
+            assert session.phases
+            assert session.weights_digest
+
+    def test_opening_tells_what_building_and_loading_took(
+        self, subject: Subject, opener: Opener
+    ) -> None:
+        with opener.shared() as (session, _):
+            # An artefact was built before, by another process.
+            opens = isinstance(subject.runtime(), Importing)
+            assert {"load"} | ({"build"} if not opens else set()) <= set(session.timings)
+            assert all(isinstance(ns, int) and ns > 0 for ns in session.timings.values())
+
+    def test_blocks_have_as_many_entries_as_they_should(self, opener: Opener) -> None:
+        with opener.shared() as (session, case):
+            inputs = session.prepare(case)
+            timings = [Timing.EACH, Timing.WHOLE]
+            timings += [Timing.PHASES] if len(session.phases) > 1 else []
+            timings += [Timing.DEVICE] if session.device_timed else []
+            for timing in timings:
+                for n in (1, 4):
+                    block = session.sample(inputs, n, timing)
+                    assert (block.steps, block.timing) == (n, timing)
+                    expected = set(session.phases) if timing is Timing.PHASES else {"step"}
+                    assert set(block.phase_ns) == expected
+                    for times in block.phase_ns.values():
+                        assert len(times) == (1 if timing is Timing.WHOLE else n)
+                        assert all(isinstance(ns, int) and ns > 0 for ns in times)
+
+    def test_outputs_are_finite_and_depend_on_the_inputs(
+        self, subject: Subject, opener: Opener
+    ) -> None:
+        with opener.shared() as (session, case):
+            inputs = session.prepare(case)
+            outputs = session.outputs(inputs)
+            changed = session.outputs(subject.changed(inputs))
+        assert outputs
+        assert all(isinstance(array, np.ndarray) for array in outputs.values())
+        assert all(np.isfinite(array).all() for array in outputs.values())
+        assert any(not np.array_equal(outputs[name], changed[name]) for name in outputs)
+
+    def test_a_profile_adds_up_and_leaves_the_session_as_it_was(
+        self, subject: Subject, opener: Opener, tmp_path: Path
+    ) -> None:
+        with opener.shared() as (session, case):
+            if not isinstance(session, Profiling):
+                pytest.skip("this runtime has no profiler")
+            inputs = session.prepare(case)
+            session.sample(inputs, 1, Timing.EACH)
+            before = session.outputs(inputs)
+            found = session.profile(inputs, 2, tmp_path)
+            after = session.outputs(inputs)
+            block = session.sample(inputs, 1, Timing.EACH)
+        assert found.steps == 2
+        assert found.profiler
+        assert found.operators
+        assert all(one.kind and one.where and one.total_ms > 0 for one in found.operators)
+        # Of one thread no more than the whole; XLA's operations may run side by side.
+        at_once = os.cpu_count() or 1 if subject.card.endswith("JaxRuntime") else 1
+        assert 0 < found.explained <= at_once
+        assert [p.name for p in tmp_path.glob("trace.*")] == [found.trace][: bool(found.trace)]
+        assert (block.compilations, block.compile_ns) == (0, 0)
+        if subject.mode is not Mode.TRAINING:  # where steps change the weights
+            assert all(np.array_equal(before[name], after[name]) for name in before)
+
+    def test_memory_counters_are_counters_or_absent(self, subject: Subject, opener: Opener) -> None:
+        with opener.shared() as (session, case):
+            session.reset_memory()
+            session.sample(session.prepare(case), 1, Timing.EACH)
+            memory = session.device_memory()
+        # Of an NPU nobody tells; what emulates one counts in the host's memory.
+        # A browser's are counted with its processes.
+        places = {"cpu", "qnn", "wasm", "webnn", "webgpu"}
+        hosted = places & {subject.hardware, subject.device().unit}
+        assert (memory is None) == bool(hosted)
+        if isinstance(memory, DeviceMemory):
+            assert memory.source
+            assert memory.current_bytes > 0
+            assert memory.peak_bytes is None or memory.peak_bytes >= memory.current_bytes
+
+    def test_evidence_names_the_device_that_was_asked_for(
+        self, subject: Subject, opener: Opener
+    ) -> None:
+        with opener.shared() as (session, case):
+            inputs = session.prepare(case)
+            session.outputs(inputs)
+            evidence = session.evidence()
+        assert isinstance(evidence, Evidence)
+        assert evidence.requested == str(subject.device())
+        assert evidence.devices == (str(subject.device()),)
+        assert not evidence.fell_back
+        assert evidence.engine
+        json.dumps(dict(evidence.details), allow_nan=False)  # it must reach the journal
+        if subject.dtypes is not None:
+            # Training keeps whole weights, whatever it calculates in.
+            trains = subject.mode is Mode.TRAINING
+            expected = DTYPES["fp32" if trains else subject.precision]
+            assert subject.dtypes(evidence.details) == expected
+
+    def test_closing_frees_the_model_and_may_be_done_twice(
+        self, subject: Subject, opener: Opener
+    ) -> None:
+        opener.close()
+        case = subject.case()
+        session = subject.runtime().open(subject.job(case))
+        session.sample(session.prepare(case), 1, Timing.EACH)
+        session.outputs(session.prepare(case))
+        gone = weakref.ref(subject.freed(session)) if subject.freed is not None else None
+        session.close()
+        session.close()
+        gc.collect()
+        assert gone is None or gone() is None
