@@ -13,9 +13,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from warm_start import warm_templates
 
 from accelbench.cli import main
+from warm_start import warm_templates
 
 SCRIPTED = ("--framework", "scripted", "--hardware", "cpu")
 QUICK = (*SCRIPTED, "--iterations", "5", "--warmup", "1")
