@@ -90,27 +90,24 @@ format: $(INSTALLED_DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Two test processes share the cores, a file of tests in one of them; what measures memory or time, or
-# counts processes, comes afterwards with nothing beside it. docs/testing.md says what is where.
+# Two test processes share the cores. One that dies ends the run: put in its place, another was seen to
+# wait for ever for tests that had gone with it.
 JOBS ?= 2
-PYTEST := $(BIN)/python -m pytest
-BESIDE := -n $(JOBS) --dist loadfile
-REPORT = $(if $(TIMES),--junitxml=$(TIMES)/$(1).xml)
+REPORT := $(if $(TIMES),--junitxml=$(TIMES))
+# A file's tests stay in one process: they share what is dear to make.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 $(REPORT)
 
 test: check browser
-	$(PYTEST) -m 'not full and not serial and not cuda' $(BESIDE) $(call REPORT,beside)
-	$(PYTEST) -m 'serial and not full and not cuda' $(call REPORT,alone)
+	$(PYTEST) -m 'not full and not cuda'
 
-# What `make test` leaves out, and nothing that it runs.
+# What `make test` leaves out, and nothing that it runs; docs/testing.md says why it does.
 test-full: $(INSTALLED_DEV) browser
-	$(PYTEST) -m 'full and not serial and not cuda' --timeout 3600 $(BESIDE) $(call REPORT,full-beside)
-	$(PYTEST) -m 'full and serial and not cuda' --timeout 3600 $(call REPORT,full-alone)
+	$(PYTEST) -m 'full and not cuda' --timeout 3600
 
 # Runs `make test` and keeps where its time went, under benchmarks/results/.
 test-times: $(INSTALLED_DEV)
-	rm -rf build/times
-	@start=$$(date +%s); $(MAKE) --no-print-directory test TIMES=build/times && \
-	  $(BIN)/python benchmarks/test_times.py --wall $$(($$(date +%s) - start)) build/times/*.xml
+	@start=$$(date +%s); $(MAKE) --no-print-directory test TIMES=build/times.xml && \
+	  $(BIN)/python benchmarks/test_times.py --wall $$(($$(date +%s) - start)) build/times.xml
 
 # The engine and a browser for the tests, where npm can fetch them; checked against pinned sums.
 browser: $(INSTALLED_DEV)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
 
 import pytest
 
@@ -19,21 +18,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-_TESTS_OF = pytest.StashKey[Mapping[str, frozenset[str]]]()
+_LEFT_OUT = pytest.StashKey[frozenset[str]]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remember which tests have a mark before those are left out that were not asked for."""
-    names: dict[str, set[str]] = {"full": set(), "serial": set()}
-    for item in items:
-        for mark in names:
-            if item.get_closest_marker(mark) and not item.get_closest_marker("cuda"):
-                names[mark].add(item.nodeid.partition("[")[0].removeprefix("tests/"))
-    config.stash[_TESTS_OF] = {mark: frozenset(tests) for mark, tests in names.items()}
+    """Remember which tests are marked `full`, before those are left out that were not asked for."""
+    config.stash[_LEFT_OUT] = frozenset(
+        item.nodeid.partition("[")[0].removeprefix("tests/")
+        for item in items
+        if item.get_closest_marker("full") and not item.get_closest_marker("cuda")
+    )
 
 
 @pytest.fixture(scope="session")
-def tests_of(request: pytest.FixtureRequest) -> Mapping[str, frozenset[str]]:
-    """`folder/test_file.py::name` of every collected test with a mark."""
-    return request.config.stash[_TESTS_OF]
+def left_out(request: pytest.FixtureRequest) -> frozenset[str]:
+    """`folder/test_file.py::name` of every collected test that `make test` leaves out."""
+    return request.config.stash[_LEFT_OUT]

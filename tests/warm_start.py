@@ -28,7 +28,7 @@ import pytest
 
 from accelbench.run import workshop
 
-_start_cold = workshop.start_process
+start_cold = workshop.start_process
 _PR_SET_CHILD_SUBREAPER = 36
 NURSERY = Path(__file__).with_name("warm_nursery.py")
 
@@ -112,7 +112,7 @@ def start_warm(
 ) -> Adopted | subprocess.Popen[bytes]:
     """A scripted template from the nursery, anything else as always."""
     if "scripted" not in command or "fork" not in command:
-        return _start_cold(command, env, out)
+        return start_cold(command, env, out)
     return _nursery(os.getpid()).start(command, env, out)
 
 

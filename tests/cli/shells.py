@@ -66,12 +66,14 @@ class Shell:
         self.folder = folder
         self.work = folder / "work"
         self.work.mkdir()
-        (folder / "tmp").mkdir()
+        # Beside the folder: a socket's path has to be short.
+        self.temporary = Path(tempfile.mkdtemp(prefix="t", dir=folder.parent))
+        assert len(str(self.temporary)) <= 70, "nothing would be looked for in there"
         self.script()
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("ACCELBENCH")},
             "ACCELBENCH_SCRIPT": str(folder / "script.json"),
-            "TMPDIR": str(folder / "tmp"),
+            "TMPDIR": str(self.temporary),
         }
 
     def script(self, **script: Any) -> None:
@@ -106,7 +108,7 @@ class Shell:
 
     def left_behind(self) -> list[Path]:
         """torch keeps a folder of its own there; ours are all gone."""
-        return list((self.folder / "tmp").glob("accelbench-*"))
+        return list(self.temporary.glob("accelbench-*"))
 
     def refused(self, *words: str, code: int, **more: Any) -> str:
         """What is said by a command that is refused: one line, nothing measured or written."""
@@ -143,7 +145,7 @@ class Here(Shell):
         for name, value in self.environment.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("COLUMNS", "80")  # where a process of its own has no terminal
-        monkeypatch.setattr(tempfile, "tempdir", str(folder / "tmp"))
+        monkeypatch.setattr(tempfile, "tempdir", str(self.temporary))
         monkeypatch.chdir(self.work)
 
     def run(self, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:

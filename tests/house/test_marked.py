@@ -1,11 +1,8 @@
-"""Every test that `make test` leaves out, or runs alone, is named with its reason."""
+"""Every test that `make test` leaves out is named with its reason."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
@@ -21,12 +18,9 @@ def named(test: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("mark", ["full", "serial"])
-def test_each_marked_test_is_named_with_its_reason(
-    tests_of: Mapping[str, frozenset[str]], mark: str
-) -> None:
+def test_each_test_that_is_left_out_is_named_with_its_reason(left_out: frozenset[str]) -> None:
     """Of the tests that were collected: of all, where all are run."""
-    assert [test for test in sorted(tests_of[mark]) if not named(test)] == []
+    assert [test for test in sorted(left_out) if not named(test)] == []
 
 
 def test_a_name_that_the_page_does_not_have_is_missed() -> None:

@@ -19,8 +19,10 @@ from accelbench.catalog.find import find
 PLATFORMS = ("wasm", "webnn", "webgpu")
 #: Of different architectures, and quick where a processor has to play the GPU.
 MODELS = ("bert-tiny", "resnet-tiny", "whisper-mini", "clip-tiny")
-#: `make test` asks of one what `make test-full` asks of all.
-FEW = ("resnet-tiny",)
+#: `make test` asks of one model, and not of a GPU that a processor plays, what `make test-full`
+#: asks of all.
+FEW = (("resnet-tiny",), ("wasm", "webnn"))
+ALL = (MODELS, PLATFORMS)
 TOLERANCE = 2e-4
 AROUND = ("ACCELBENCH_CACHE", "ACCELBENCH_BROWSER")
 
@@ -38,6 +40,7 @@ class Grid:
     """What the commands said."""
 
     models: Sequence[str]
+    platforms: Sequence[str]
     code: int
     rows: Sequence[Row]
     matrix: Mapping[str, Any]
@@ -48,16 +51,23 @@ class Grid:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(FEW, id="few"), pytest.param(MODELS, id="all", marks=pytest.mark.full)],
+    params=[pytest.param(FEW, id="few"), pytest.param(ALL, id="all", marks=pytest.mark.full)],
 )
 def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Grid:
-    folder, models = tmp_path_factory.mktemp("grid"), request.param
-    run = f"run {' '.join(models)} --hardware {','.join(PLATFORMS)} --batch-sizes 1 --threads 1"
+    folder, (models, platforms) = tmp_path_factory.mktemp("grid"), request.param
+    run = f"run {' '.join(models)} --hardware {','.join(platforms)} --batch-sizes 1 --threads 1"
     # The engine and the browser lie where they were fetched to.
     around = {name: os.environ[name] for name in AROUND if name in os.environ}
     few = "--iterations 2 --warmup 1 --new-tokens 0 --quiet"
     code, document = said(folder, f"{run} {few}", 800, **around)
-    return Grid(models, code, document["results"], said(folder, "matrix", 60)[1])
+    return Grid(models, platforms, code, document["results"], said(folder, "matrix", 60)[1])
+
+
+#: Each platform of each grid.
+EACH = [
+    *(pytest.param(FEW, p, id=f"{p}-few") for p in FEW[1]),
+    *(pytest.param(ALL, p, id=f"{p}-all", marks=pytest.mark.full) for p in PLATFORMS),
+]
 
 
 def test_the_models_are_of_as_many_architectures() -> None:
@@ -66,11 +76,11 @@ def test_the_models_are_of_as_many_architectures() -> None:
 
 def test_the_command_ends_well_and_leaves_out_no_cell(grid: Grid) -> None:
     assert grid.code == 0, [row["message"] for row in grid.rows if row["status"] != "ok"]
-    asked = {(model, platform) for model in grid.models for platform in PLATFORMS}
+    asked = {(model, platform) for model in grid.models for platform in grid.platforms}
     assert {(row["model"], row["hardware"]) for row in grid.rows} == asked
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(("grid", "platform"), EACH, indirect=["grid"])
 def test_every_cell_is_verified(grid: Grid, platform: str) -> None:
     rows = grid.of(platform)
     assert [row["verification"] for row in rows] == ["ok"] * len(grid.models)
@@ -80,7 +90,7 @@ def test_every_cell_is_verified(grid: Grid, platform: str) -> None:
         assert row["latency_mean_ms"] > 0
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(("grid", "platform"), EACH, indirect=["grid"])
 def test_it_says_where_it_ran(grid: Grid, platform: str) -> None:
     for row in grid.of(platform):
         evidence, where = row["evidence"], f"{platform}:0"
@@ -90,6 +100,9 @@ def test_it_says_where_it_ran(grid: Grid, platform: str) -> None:
         assert evidence["engine"].startswith("onnxruntime-web ")
 
 
+@pytest.mark.parametrize(
+    "grid", [pytest.param(ALL, id="all", marks=pytest.mark.full)], indirect=True
+)
 def test_a_software_adapter_is_emulated_and_the_others_are_not(grid: Grid) -> None:
     for row in grid.of("webgpu"):
         assert row["emulated"] == bool(row["evidence"]["details"]["adapter"]["fallback"])
@@ -107,9 +120,9 @@ def test_every_null_has_its_reason(grid: Grid) -> None:
 
 
 def test_the_matrix_has_the_three_columns(grid: Grid) -> None:
-    assert set(PLATFORMS) <= set(grid.matrix["hardware_types"])
+    assert set(grid.platforms) <= set(grid.matrix["hardware_types"])
     for model in grid.models:
         cells = grid.matrix["models"][model]["hardware_compatibility"]
-        for platform in PLATFORMS:
+        for platform in grid.platforms:
             assert cells[platform]["compatible"] is True, (model, platform)
             assert cells[platform]["verification"] == "ok"

@@ -17,11 +17,19 @@ import pytest
 from scripted_runs import Scripted, Watcher, children
 
 from accelbench.core.protocols import Runtime
+from accelbench.run import workshop
 from accelbench.run.observer import Progress
 from accelbench.run.workshop import Workshop
 from accelbench.runtimes.scripted import ScriptedRuntime
+from warm_start import start_cold
 
 TORTURED = Path(__file__).with_name("tortured.py")
+
+
+@pytest.fixture(autouse=True)
+def _started_cold(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How templates start, die and are replaced is what these tests are about."""
+    monkeypatch.setattr(workshop, "start_process", start_cold)
 
 
 def altered(**changes: object) -> Runtime:
@@ -138,19 +146,19 @@ def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(
 
 
 def test_forking_from_a_template_that_is_dead_starts_another(scripted: Scripted) -> None:
-    workshop = Workshop()
+    made = Workshop()
     try:
         runtime = scripted.runtimes["scripted"]
-        first = workshop.worker(runtime, None)
+        first = made.worker(runtime, None)
         (template,) = children()
         os.kill(template.pid, signal.SIGKILL)  # not waited for: nobody has looked yet
-        second = workshop.worker(runtime, None)
+        second = made.worker(runtime, None)
         assert first.pid != second.pid
         assert psutil.pid_exists(second.pid)
         second.end()
         assert first.end() is None  # nobody was left to see how it ended
     finally:
-        workshop.close()
+        made.close()
     assert not children()
 
 
@@ -174,11 +182,10 @@ def ended(process: psutil.Process) -> bool:
 
 
 def test_killing_the_conductor_ends_its_processes_and_the_next_run_sweeps(
-    scripted: Scripted,
+    scripted: Scripted, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     scripted.script(real=True, step_ns=5_000_000)
-    base = scripted.folder / "tmp"
-    base.mkdir()
+    base = tmp_path_factory.mktemp("t")
     environment = {**os.environ, "TMPDIR": str(base)}
     command = [sys.executable, str(TORTURED), "begin", str(scripted.journals), "slow"]
     conductor = subprocess.Popen(

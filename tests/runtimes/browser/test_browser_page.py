@@ -187,11 +187,16 @@ time.sleep(600)
 """
 
 
-@pytest.mark.serial  # whoever else starts a browser removes that profile, too
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux ends it with its parent")
-def test_a_worker_that_is_killed_leaves_no_browser_and_the_next_one_removes_its_profile() -> None:
+def test_a_worker_that_is_killed_leaves_no_browser_and_the_next_one_removes_its_profile(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    base = tmp_path_factory.mktemp("t")  # whoever else starts a browser removes such profiles, too
     worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(program())], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", WORKER, str(program())],
+        env={**os.environ, "TMPDIR": str(base)},
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert worker.stdout is not None
     folder, *pids = worker.stdout.readline().split()
@@ -200,8 +205,9 @@ def test_a_worker_that_is_killed_leaves_no_browser_and_the_next_one_removes_its_
     worker.wait()
     worker.stdout.close()
     assert until(lambda: all(map(over, processes)))
+    assert Path(folder).is_relative_to(base)
     assert Path(folder).exists()
-    Scratch().close()
+    Scratch(base).close()
     assert not Path(folder).exists()
 
 
