@@ -84,7 +84,7 @@ check: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: $(INSTALLED_DEV)
 	$(BIN)/ruff format .

@@ -1,9 +1,14 @@
-"""What holds for every test: Ctrl-C is heard, and engines take one thread each."""
+"""What holds for every test: Ctrl-C is heard, PyTorch takes one thread, no cache is found."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +18,26 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Two test processes share two cores. Engines with a thread a core each wait at every step for
-# threads that do not run: four times the time was seen.
+# Two test processes share two cores. PyTorch with a thread a core in each waits at every step for
+# threads that do not run: four times the time was seen. Tests of threads take these away again.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+
+def _cache_of_its_own() -> None:
+    """What a run of the tests exports serves that run alone; the fetched browser is not copied."""
+    real = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "accelbench"
+    (real / "browser").mkdir(parents=True, exist_ok=True)
+    own = Path(tempfile.mkdtemp(prefix="cache-"))
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    (own / "accelbench").mkdir()
+    (own / "accelbench" / "browser").symlink_to(real / "browser")
+    os.environ["XDG_CACHE_HOME"] = str(own)
+
+
+# A process of pytest-xdist's has the environment of the one that started it.
+if sys.platform == "linux" and "PYTEST_XDIST_WORKER" not in os.environ:
+    _cache_of_its_own()
 
 _LEFT_OUT = pytest.StashKey[frozenset[str]]()
 
@@ -25,7 +46,7 @@ _LEFT_OUT = pytest.StashKey[frozenset[str]]()
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Remember which tests are marked `full`, before those are left out that were not asked for."""
     config.stash[_LEFT_OUT] = frozenset(
-        item.nodeid.partition("[")[0].removeprefix("tests/")
+        item.nodeid.removeprefix("tests/")
         for item in items
         if item.get_closest_marker("full") and not item.get_closest_marker("cuda")
     )
@@ -33,5 +54,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def left_out(request: pytest.FixtureRequest) -> frozenset[str]:
-    """`folder/test_file.py::name` of every collected test that `make test` leaves out."""
+    """Every collected test that `make test` leaves out: `folder/test_file.py::name[parameters]`."""
     return request.config.stash[_LEFT_OUT]

@@ -35,6 +35,7 @@ def conformance(at: Recorder) -> None:
     at.figure("tests", {**counts, "interrupted": interrupted})
     at.at_least("tests passed", counts["passed"], 1)
     at.same("tests failed", counts["failed"], 0)
+    at.same("interrupted before the last test", interrupted, False)
 
 
 def _chosen(at: Recorder) -> list[str]:

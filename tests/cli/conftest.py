@@ -13,9 +13,9 @@ from accelbench.cli import verifying
 
 @pytest.fixture
 def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Here:
-    return Here(tmp_path, monkeypatch, capsys)
+    return Here(tmp_path, monkeypatch, capfd)
 
 
 @pytest.fixture

@@ -136,10 +136,10 @@ class Here(Shell):
     """The same in the process of the tests, but for what is asked of a process (`start`, `env`)."""
 
     def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         super().__init__(folder)
-        self._monkeypatch, self._capsys = monkeypatch, capsys
+        self._monkeypatch, self._capfd = monkeypatch, capfd
         for name in [name for name in os.environ if name.startswith("ACCELBENCH")]:
             monkeypatch.delenv(name)
         for name, value in self.environment.items():
@@ -151,7 +151,7 @@ class Here(Shell):
     def run(self, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
         if more:
             return super().run(*words, **more)
-        self._capsys.readouterr()
+        self._capfd.readouterr()
         with warm_templates():
             code = ended(self._monkeypatch, "run", *words)
-        return subprocess.CompletedProcess(words, code, *self._capsys.readouterr())
+        return subprocess.CompletedProcess(words, code, *self._capfd.readouterr())

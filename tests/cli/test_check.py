@@ -267,11 +267,14 @@ def test_what_a_check_measured_for_itself_is_not_what_is_checked(
     assert json.loads(shell("--baseline", "main", "--run", "r3", "--json")[1])["runs"] == ["r3"]
 
 
+@pytest.mark.parametrize(
+    "engine",  # ten launches are made: the one is imported in a tenth of the other's time
+    ["onnxruntime", pytest.param("pytorch", marks=pytest.mark.full)],
+)
 def test_what_only_seemed_worse_is_measured_again(
-    tmp_path: Path, shell: Command, command: Any
+    tmp_path: Path, shell: Command, command: Any, engine: str
 ) -> None:
-    # An engine that is imported in a tenth of a second: ten launches are made for real.
-    how = ("bert-tiny", "--framework", "onnxruntime", "--batch-sizes", "1", "--threads", "1")
+    how = ("bert-tiny", "--framework", engine, "--batch-sizes", "1")
     few = ("--iterations", "5", "--warmup", "1", "--benchmark-only")
     found = command("run").json(*how, *few)
     (real,) = found["results"]

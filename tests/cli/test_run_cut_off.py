@@ -128,7 +128,7 @@ def test_ctrl_c_before_the_first_case_is_clean(
     shell: Shell,
     where: str,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     from accelbench.cli import running
 
@@ -140,7 +140,7 @@ def test_ctrl_c_before_the_first_case_is_clean(
     monkeypatch.setattr(running, where, interrupted)
     code = ended(monkeypatch, "run", "bert-tiny", "--no-database", *QUICK)
     assert code == 130
-    assert capsys.readouterr().err == "accelbench: interrupted.\n"
+    assert capfd.readouterr().err == "accelbench: interrupted.\n"
     assert not shell.journals()
 
 

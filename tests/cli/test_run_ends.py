@@ -51,7 +51,7 @@ def test_hardware_that_is_not_here_is_unsupported_not_replaced(shell: Shell) -> 
 
 
 def test_where_no_engine_can_start_it_is_the_surroundings_that_are_at_fault(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     runtime = ScriptedRuntime({})
     runtime.info = dataclasses.replace(runtime.info, name="never-registered")
@@ -59,6 +59,6 @@ def test_where_no_engine_can_start_it_is_the_surroundings_that_are_at_fault(
     monkeypatch.setattr(journey, "installed_runtimes", lambda: {"scripted": runtime})
     code = ended(monkeypatch, "run", "bert-tiny", "--no-database", *QUICK)
     assert code == 3
-    out = capsys.readouterr().out
+    out = capfd.readouterr().out
     assert "A worker process could not start" in out
     assert "4 failed" in out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 import time
 
 import jsonschema
@@ -96,7 +98,7 @@ def test_a_real_model_from_command_to_database(shell: Shell) -> None:
     began = time.monotonic()
     done = shell(
         *("bert-tiny", "--hardware", "cpu", "--batch-sizes", "1,2", "--sequence-lengths", "16"),
-        *("--iterations", "3", "--warmup", "1", "--threads", "1", "--json"),
+        *("--iterations", "3", "--warmup", "1", "--threads", "2", "--json"),
     )
     wall_ms = 1000 * (time.monotonic() - began)
     rows = json.loads(done.stdout)["results"]
@@ -104,7 +106,7 @@ def test_a_real_model_from_command_to_database(shell: Shell) -> None:
     for row in rows:
         assert row["provenance"] == "measured"
         assert row["runtime"] == "pytorch"
-        assert row["threads"] == 1
+        assert row["threads"] == 2
         assert row["parameters"] == 4_385_920
         assert row["sample_count"] == 3
         assert row["warmup_steps"] == 1
@@ -118,3 +120,18 @@ def test_a_real_model_from_command_to_database(shell: Shell) -> None:
     assert rows[0]["weights_digest"] == rows[1]["weights_digest"]
     stored = Database(shell.work / "accelbench.duckdb").results(samples=True)
     assert [len(row["samples"]["step"]) for row in stored] == [3, 3]
+
+
+def test_an_engine_takes_the_threads_that_it_takes_by_itself(shell: Shell) -> None:
+    """As users have it: nothing but the engine settles how many, and no fork waits for them."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        shell.environment.pop(name, None)
+    words = ("bert-tiny", "--hardware", "cpu", "--batch-sizes", "1", "--sequence-lengths", "16")
+    process = shell.start(
+        *words, "--iterations", "3", "--warmup", "1", "--benchmark-only", "--json"
+    )
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    asked = [sys.executable, "-c", "import torch; print(torch.get_num_threads())"]
+    said = subprocess.run(asked, env=shell.environment, capture_output=True, text=True, check=True)
+    assert [row["threads"] for row in json.loads(out)["results"]] == [int(said.stdout)]

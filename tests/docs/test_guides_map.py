@@ -165,9 +165,15 @@ def test_the_command_works(command: str, trials: Trials) -> None:
     check_what_came(command, trials.of(command, manner_of(command)))
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("command", sorted(MEASURED))
-def test_a_command_that_stands_for_its_kind_works_in_a_process_of_its_own(
-    command: str, trials: Trials
-) -> None:
+#: What is run in this process above: here everything is imported already that a process of its own
+#: would have to import. `make test` starts one for each name of a command.
+IN_PROCESS = [one for one in COMMANDS if manner_of(one) is in_process]
+COLD = {shlex.split(one)[1]: one for one in reversed(IN_PROCESS) if one not in RUNS}.values()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(one, marks=[] if one in COLD else [pytest.mark.full]) for one in IN_PROCESS],
+)
+def test_the_command_works_in_a_process_of_its_own(command: str, trials: Trials) -> None:
     check_what_came(command, trials.of(command, on_its_own))

@@ -117,23 +117,32 @@ def test_the_browser_stays_for_the_next_batch_and_the_visit_is_a_first_one_all_t
 
 def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
     with visitor(artefacts, "webnn") as one:
-        browser = one.open("resnet-tiny", first_visit=False)._page.browser.processes()[0]
+        browser = one.open("resnet-tiny")._page.browser.processes()[0]
         browser.kill()
-        after = one.open("resnet-tiny", batch=2, first_visit=False)
+        after = one.open("resnet-tiny", batch=2)
         assert after._page.browser.processes()[0] != browser
         inputs = after.prepare(case_of("resnet-tiny", "webnn", 2, "fp32"))
         assert after.sample(inputs, 2, Timing.WHOLE).phase_ns["step"][0] > 0
 
 
-def test_so_is_one_that_ended_after_its_page_was_left(artefacts: Cache) -> None:
+#: What is seen is the same whether a first visit came before, which `make test-full` makes: the
+#: engine is then compiled twice, and a GPU's shaders for seconds.
+visited = pytest.mark.parametrize(
+    "first_visit",
+    [pytest.param(False, id="opened"), pytest.param(True, id="visited", marks=pytest.mark.full)],
+)
+
+
+@visited
+def test_so_is_one_that_ended_after_its_page_was_left(artefacts: Cache, first_visit: bool) -> None:
     with visitor(artefacts, "wasm") as one:
-        before = one.open("resnet-tiny", first_visit=False)
+        before = one.open("resnet-tiny", first_visit=first_visit)
         before.leave()
         browser = before._page.browser
         browser.processes()[0].kill()
         assert browser.ended_within(10)
         one.session = None  # it has been left
-        assert one.open("resnet-tiny", first_visit=False)._page.browser is not browser
+        assert one.open("resnet-tiny", first_visit=first_visit)._page.browser is not browser
         assert before._page.closed
 
 
@@ -149,9 +158,12 @@ def test_a_session_that_cannot_begin_leaves_no_browser(artefacts: Cache) -> None
         assert page.browser.processes() == []
 
 
-def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts: Cache) -> None:
+@visited
+def test_all_batches_are_timed_in_a_session_that_says_nothing(
+    artefacts: Cache, first_visit: bool
+) -> None:
     with visitor(artefacts, "wasm") as one:
-        session = one.open("resnet-tiny", first_visit=False)
+        session = one.open("resnet-tiny", first_visit=first_visit)
         asked: list[str] = []
         ask = session._page.ask
 
@@ -171,15 +183,18 @@ def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts: Cache) 
 
 def test_one_baseline_serves_all_models_of_a_browser(artefacts: Cache) -> None:
     with visitor(artefacts, "webnn") as one:
-        before = one.open("resnet-tiny", first_visit=False).host_memory
-        assert one.open("resnet-tiny", batch=2, first_visit=False).host_memory is before
+        before = one.open("resnet-tiny").host_memory
+        assert one.open("resnet-tiny", batch=2).host_memory is before
 
 
-def test_two_sessions_that_are_open_at_once_have_a_browser_each(artefacts: Cache) -> None:
+@visited
+def test_two_sessions_that_are_open_at_once_have_a_browser_each(
+    artefacts: Cache, first_visit: bool
+) -> None:
     with visitor(artefacts, "wasm") as one:
-        first = one.open("resnet-tiny", first_visit=False)
+        first = one.open("resnet-tiny", first_visit=first_visit)
         one.session = None  # nobody leaves it
-        second = one.open("resnet-tiny", first_visit=False)
+        second = one.open("resnet-tiny", first_visit=first_visit)
         assert first._page is not second._page
         first.close()
         assert second.sample(
@@ -187,17 +202,21 @@ def test_two_sessions_that_are_open_at_once_have_a_browser_each(artefacts: Cache
         )
 
 
-def test_the_adapter_is_the_one_that_computes(artefacts: Cache) -> None:
+@visited
+def test_the_adapter_is_the_one_that_computes(artefacts: Cache, first_visit: bool) -> None:
     with visitor(artefacts, "webgpu") as one:
-        session = one.open("resnet-tiny", first_visit=False)
+        session = one.open("resnet-tiny", first_visit=first_visit)
         adapter = session.evidence().details["adapter"]
         assert {"vendor", "architecture", "fallback", "features", "limits"} <= set(adapter)
         assert isinstance(adapter["fallback"], bool)
 
 
-def test_a_gpu_process_that_ends_is_a_device_that_is_lost(artefacts: Cache) -> None:
+@visited
+def test_a_gpu_process_that_ends_is_a_device_that_is_lost(
+    artefacts: Cache, first_visit: bool
+) -> None:
     with visitor(artefacts, "webgpu") as one:
-        session = one.open("resnet-tiny", first_visit=False)
+        session = one.open("resnet-tiny", first_visit=first_visit)
         inputs = session.prepare(case_of("resnet-tiny", "webgpu", 1, "fp32"))
         session.sample(inputs, 1, Timing.EACH)
         for process in session._page.browser.processes():
@@ -226,11 +245,14 @@ def test_a_graph_of_which_something_is_left_over_has_a_cold_first_visit_too(
     assert fetched["from_network"] >= fetched["bytes"] > 10**6
 
 
-def test_an_adapter_without_halves_is_refused_and_said_so(artefacts: Cache) -> None:
+@visited
+def test_an_adapter_without_halves_is_refused_and_said_so(
+    artefacts: Cache, first_visit: bool
+) -> None:
     with visitor(artefacts, "webgpu") as one:
-        adapter = one.open("resnet-tiny", first_visit=False).surroundings["adapter"]
+        adapter = one.open("resnet-tiny", first_visit=first_visit).surroundings["adapter"]
         if "shader-f16" in adapter["features"]:
             pytest.skip("this machine's adapter computes in fp16")
         with pytest.raises(UnsupportedError, match="shader-f16") as refused:
-            one.open("resnet-tiny", precision="fp16", first_visit=False)
+            one.open("resnet-tiny", precision="fp16", first_visit=first_visit)
     assert refused.value.reason == "precision"
