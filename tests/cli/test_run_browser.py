@@ -6,19 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shells import Command, Shell
+from shells import Command, Here
 
 from accelbench.core.errors import EXIT_USAGE
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 
 
 def test_an_option_that_leads_nowhere_is_refused_before_anything_is_measured(
-    shell: Shell, command: Callable[..., Command]
+    shell: Here, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = ("resnet-tiny", "--hardware", "webgpu", "--browser", "/nowhere", "--no-database")
     said = "There is no browser at '/nowhere'. Give the program's path."
     assert said in shell.refused(*words, code=EXIT_USAGE)
-    code, out, err = command("hardware")("webgpu", "--browser", "/nowhere")
+    hardware = Command("hardware", monkeypatch, capfd)
+    code, out, err = hardware("webgpu", "--browser", "/nowhere")
     assert (code, out, err) == (EXIT_USAGE, "", f"accelbench: {said}\n")
 
 

@@ -361,6 +361,18 @@ for number in range(3):
 """
 
 
+def test_a_lake_that_another_writer_has_just_begun_is_joined(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """Both have looked for it and found none; the other was the quicker one."""
+    one, other = machine("one"), machine("other")
+    measured(one, "r", started(), result(0), finished())
+    mark = (tmp_path / "lake" / MARKER).read_bytes()
+    other._begin()
+    assert (tmp_path / "lake" / MARKER).read_bytes() == mark
+    assert ids(other) == ids(one)
+
+
 @pytest.mark.parametrize("machines", [8, 1])
 def test_eight_that_write_at_once_lose_and_double_nothing(tmp_path: Path, machines: int) -> None:
     """On eight machines, and as eight processes of one."""

@@ -190,6 +190,8 @@ class Lake(Database):
     def _begin(self) -> None:
         """Say that this is a lake; only of a place where nothing else is."""
         if isinstance(self.place, FolderPlace) and self.place.names(""):
+            if self._marked():  # another writer has begun it since it was looked for
+                return
             raise StoreError(
                 f"{self.name} is a folder with other things in it, and no lake.",
                 "Name an empty folder, or a file for a database.",
