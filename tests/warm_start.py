@@ -68,13 +68,14 @@ class Adopted:
 
 
 class Nursery:
-    """The process that has imported what templates import."""
+    """A process that has imported what templates import: it runs `warm_nursery.py` in the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *program: str, env: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(NURSERY), str(theirs.fileno())],
+                [sys.executable, "-P", *(program or (str(NURSERY),)), str(theirs.fileno())],
+                env=env,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )

@@ -8,7 +8,6 @@ commands of the map are given: the library's threads are settled where it is loa
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,21 +26,10 @@ _START = (
 )
 
 
-class EngineNursery(Nursery):
+def engine_nursery() -> Nursery:
     """The process that has imported what PyTorch's templates import."""
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        runtime = template.find_runtime(_ENGINE)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _START, str(theirs.fileno())],
-                env=workshop.worker_environment(runtime, threads=1),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-            )
-        self._socket = ours
-        self.pid = self._process.pid
+    runtime = template.find_runtime(_ENGINE)
+    return Nursery("-c", _START, env=workshop.worker_environment(runtime, threads=1))
 
 
 @contextlib.contextmanager
@@ -50,7 +38,7 @@ def warm_engine() -> Iterator[None]:
     if sys.platform != "linux":
         yield
         return
-    start_cold, nursery = workshop.start_process, EngineNursery()
+    start_cold, nursery = workshop.start_process, engine_nursery()
 
     def start(
         command: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
