@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -105,7 +107,20 @@ def compile_seconds(part: str) -> float:
     return float(sum(utils.compilation_time_metrics.get(part, ())))
 
 
+@pytest.fixture
+def compiled_anew() -> Iterator[None]:
+    """What a worker's environment sees to: nothing compiled earlier, here or in Inductor's cache.
+
+    From the cache the backward pass comes with the forward pass and is not compiled at all.
+    """
+    torch._dynamo.reset()
+    with torch.compiler.config.patch(force_disable_caches=True):
+        yield
+    torch._dynamo.reset()
+
+
 @pytest.mark.full
+@pytest.mark.usefixtures("compiled_anew")
 def test_what_the_backward_pass_has_compiled_counts_as_compilation() -> None:
     """It is compiled when it is first called: it must not pass for a slow first step."""
     case = case_of("vit-tiny", compile=True)
