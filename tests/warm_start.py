@@ -83,10 +83,9 @@ class Nursery:
         self.pid = self._process.pid
         atexit.register(self.close)
 
-    def start(self, command: Sequence[str], env: Mapping[str, str], out: IO[bytes]) -> Adopted:
-        """A template by its command line, as a child of this process."""
-        name = command.index("accelbench.run.template")
-        request = {"arguments": command[name + 1 :], "env": dict(env), "cwd": str(Path.cwd())}
+    def start(self, arguments: Sequence[str], env: Mapping[str, str], out: IO[bytes]) -> Adopted:
+        """A template by its arguments, as a child of this process."""
+        request = {"arguments": arguments, "env": dict(env), "cwd": str(Path.cwd())}
         # What forks it leaves at once, and the nearest subreaper above gets the orphan: us.
         libc = ctypes.CDLL(None)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -109,12 +108,12 @@ def _nursery(owner: int) -> Nursery:
 
 
 def start_warm(
-    command: Sequence[str], env: Mapping[str, str], out: IO[bytes]
+    arguments: Sequence[str], env: Mapping[str, str], out: IO[bytes]
 ) -> Adopted | subprocess.Popen[bytes]:
     """A scripted template from the nursery, anything else as always."""
-    if "scripted" not in command or "fork" not in command:
-        return start_cold(command, env, out)
-    return _nursery(os.getpid()).start(command, env, out)
+    if "scripted" not in arguments or "fork" not in arguments:
+        return start_cold(arguments, env, out)
+    return _nursery(os.getpid()).start(arguments, env, out)
 
 
 @contextlib.contextmanager

@@ -41,11 +41,13 @@ def warm_engine() -> Iterator[None]:
     start_cold, nursery = workshop.start_process, engine_nursery()
 
     def start(
-        command: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
+        arguments: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
     ) -> Adopted | subprocess.Popen[bytes]:
-        warm = _ENGINE in command and "fork" in command and environment["OMP_NUM_THREADS"] == "1"
+        warm = (
+            _ENGINE in arguments and "fork" in arguments and environment["OMP_NUM_THREADS"] == "1"
+        )
         started = nursery.start if warm else start_cold
-        return started(command, environment, out)
+        return started(arguments, environment, out)
 
     with pytest.MonkeyPatch.context() as patch, contextlib.closing(nursery):
         patch.setattr(workshop, "start_process", start)

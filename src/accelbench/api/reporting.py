@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.exchange import result_file
 from accelbench.run.journey import Ended
@@ -38,17 +37,12 @@ def reported(page: Path, begun: Mapping[str, Any], ended: Ended, database: Datab
             file = Path(scratch) / f"{ended.run_id}.json"
             result_file.write_one(file, begun, ended.rows)
             source += ["--json-path", str(file)]
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "accelbench", "report", *source, "--output", str(page)],
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            stdin=subprocess.DEVNULL,
+        done = processes.run_python(
+            "accelbench", ["report", *source, "--output", str(page)], timeout=_SECONDS
         )
     if done.returncode:
-        said = done.stderr.strip().splitlines()
         raise SurroundingsError(
-            f"The report was not written: {said[-1] if said else 'it said nothing'}",
+            f"The report was not written: {done.last_line or 'it said nothing'}",
             f"What was measured is stored as run {ended.run_id}.",
         )
     return page

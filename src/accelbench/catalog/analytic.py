@@ -24,7 +24,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.catalog.cost import COSTS_FILE
 from accelbench.catalog.find import every_model
 from accelbench.catalog.polynomials import InexactError, through, undominated, value
+from accelbench.core import processes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import EXIT_NO, SurroundingsError
 from accelbench.core.model import ModelSpec
@@ -347,7 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [spec for spec in every_model() if not asked.models or spec.id in asked.models]
     known = {spec.id for spec in every_model()}
     kept = {name: made for name, made in json.loads(old).items() if name in known}
-    with ProcessPoolExecutor(max_workers=min(len(wanted), os.cpu_count() or 1)) as pool:
+    with processes.pool(min(len(wanted), os.cpu_count() or 1)) as pool:
         text = render({**kept, **dict(pool.map(_entry_of, wanted))})
     if asked.write:
         COSTS_FILE.write_text(text, encoding="utf-8")

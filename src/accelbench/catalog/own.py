@@ -2,17 +2,18 @@
 
 How many weights it has, what it reads and how long that may be is asked of
 transformers itself, on the meta device, in a process that ends afterwards
-(`python -m accelbench.catalog.own`): whoever conducts a run imports no engine.
+(`python -m accelbench.catalog.own FILE`): whoever conducts a run imports no engine.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.parts import (
@@ -22,11 +23,13 @@ from accelbench.catalog.parts import (
     pixel_values,
     token_ids,
 )
+from accelbench.core import processes
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
 from accelbench.core.identity import plain
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.serial import model_from_json
 from accelbench.core.words import Architecture, Family
+from accelbench.store.scratch import Scratch
 
 #: Of a config.json, what says where it comes from, not what the model is.
 _ORIGIN = {"architectures", "model_type", "transformers_version", "torch_dtype", "dtype"}
@@ -82,23 +85,21 @@ def describe(models: Sequence[Own]) -> list[ModelSpec | str]:
     for package in ("torch", "transformers"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "torch", "Describing a model of your own")
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "accelbench.catalog.own"],
-            input=json.dumps([plain(one) for one in models]),
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise SurroundingsError(
-            f"Describing the models took more than {_PATIENCE_SECONDS:.0f} s.", "Try again."
-        ) from error
+    with closing(Scratch()) as scratch:
+        asked = scratch.folder / "models.json"
+        asked.write_text(json.dumps([plain(one) for one in models]), encoding="utf-8")
+        try:
+            done = processes.run_python(
+                "accelbench.catalog.own", [str(asked)], timeout=_PATIENCE_SECONDS
+            )
+        except processes.TimeoutExpired as error:
+            raise SurroundingsError(
+                f"Describing the models took more than {_PATIENCE_SECONDS:.0f} s.", "Try again."
+            ) from error
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise SurroundingsError(
-            f"Describing the models failed: {last}", "Check that torch and transformers import."
+            f"Describing the models failed: {done.last_line or 'no message'}",
+            "Check that torch and transformers import.",
         )
     answers = json.loads(done.stdout.splitlines()[-1])
     return [one if isinstance(one, str) else model_from_json(one) for one in answers]
@@ -246,4 +247,5 @@ def _answer(body: Mapping[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n" + json.dumps([_answer(one) for one in json.load(sys.stdin)]) + "\n")
+    _asked = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    sys.stdout.write("\n" + json.dumps([_answer(one) for one in _asked]) + "\n")

@@ -7,26 +7,20 @@ needs the device.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Absent
 
 log = logging.getLogger(__name__)
-
-#: How long a killed process may take to be gone before it is left to the kernel.
-#: One that hangs inside a driver cannot be killed, and must not hang us as well.
-_GRACE_SECONDS = 1.0
 
 
 class HardwareError(SurroundingsError):
@@ -119,44 +113,21 @@ Command = Callable[[Sequence[str], float], str]
 
 def run_command(args: Sequence[str], timeout: float) -> str:
     """Standard output of a command that may be missing, fail or hang."""
+    name = Path(args[0]).name
     try:
-        process = subprocess.Popen(
-            list(args),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        ended = processes.run(args, timeout)
     except OSError as error:
-        raise ToolMissingError(f"{Path(args[0]).name} cannot be started: {error}") from error
-    try:
-        output, errors = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired as expired:
-        _end(process)
+        raise ToolMissingError(f"{name} cannot be started: {error}") from error
+    except processes.TimeoutExpired as error:
         raise ProbeTimeoutError(
-            f"{Path(args[0]).name} did not answer within {timeout:g} s",
+            f"{name} did not answer within {timeout:g} s",
             "Its driver may hang: look into the system log, or restart the machine.",
-        ) from expired
-    log.debug("%s: exit %s", " ".join(args), process.returncode)
-    if process.returncode:
-        last = (errors.strip() or output.strip() or "no message").splitlines()[-1]
-        raise ProbeFailedError(f"{Path(args[0]).name} ended with {process.returncode}: {last}")
-    return output
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """Kill a process and what it started, and wait for it only briefly."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    try:
-        process.communicate(timeout=_GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        log.debug("process %s does not die; left behind", process.pid)
+        ) from error
+    log.debug("%s: exit %s", " ".join(args), ended.returncode)
+    if ended.returncode:
+        said = ended.last_line or "no message"
+        raise ProbeFailedError(f"{name} ended with {ended.returncode}: {said}")
+    return ended.stdout
 
 
 #: Runs `main()` of a module in a throw-away process and gives what it returned, as JSON.

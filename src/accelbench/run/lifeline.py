@@ -1,33 +1,18 @@
-"""Processes that end when they should: die with their parent, and are killed without a race.
+"""Processes that end when they should: undisturbed while they must not, killed without a race.
 
-Linux calls are made through ctypes; where a system lacks one, the end of the
-conversation's socket does the same work a little later.
+That none outlives its parent is the care of whatever starts it (`core/processes.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask the kernel for SIGKILL when the parent goes; leave at once if it is gone already."""
-    if sys.platform != "linux":
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ import traceback
 from importlib import import_module
 from typing import Any
 
+from accelbench.core import processes
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.run import lifeline, wire
 
@@ -41,13 +42,12 @@ def preload(runtime: Any) -> int:
     return time.perf_counter_ns() - start
 
 
-def worker_in_child(runtime: Any, parent: int, name: str, log: str) -> None:
+def worker_in_child(runtime: Any, name: str, log: str) -> None:
     """The whole life of a forked worker. Never returns."""
     from accelbench.run.worker import serve
 
     code = 1
     try:
-        lifeline.die_with_parent(parent)
         lifeline.own_process_group()
         lifeline.offer_to_oom_killer()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -94,11 +94,10 @@ def run_template(runtime: Any, channel: wire.Channel) -> None:
         if request["do"] == "reap":
             channel.send({"pid": request["pid"], "status": reap(request["pid"])})
             continue
-        me = os.getpid()
-        pid = os.fork()
+        pid = processes.fork()
         if pid == 0:
             channel.close()
-            worker_in_child(runtime, me, request["name"], request["log"])
+            worker_in_child(runtime, request["name"], request["log"])
         channel.send({"pid": pid})
 
 
@@ -107,7 +106,6 @@ def main(arguments: list[str]) -> None:
     name, runtime_name, manner = arguments
     # Ctrl-C reaches the whole terminal; only the conductor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    lifeline.die_with_parent(int(os.environ["ACCELBENCH_CONDUCTOR"]))
     code = 1
     try:
         runtime = find_runtime(runtime_name)

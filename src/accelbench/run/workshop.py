@@ -6,12 +6,12 @@ import contextlib
 import logging
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Runtime
 from accelbench.run.lifeline import Hold
@@ -37,16 +37,15 @@ def worker_environment(runtime: Runtime, threads: int | None) -> dict[str, str]:
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     environment.update(runtime.info.environment)
-    environment["ACCELBENCH_CONDUCTOR"] = str(os.getpid())
     return environment
 
 
 def start_process(
-    command: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
-) -> subprocess.Popen[bytes]:
-    """A process that reads nothing and prints into a file."""
-    return subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+    arguments: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
+) -> processes.Process:
+    """A process of `accelbench.run.template`, which reads nothing and prints into a file."""
+    return processes.start_python(
+        "accelbench.run.template", arguments, out, environment=environment
     )
 
 
@@ -64,7 +63,7 @@ class Worker:
         hold: Hold,
         log: Path,
         parent: Template | None,
-        process: subprocess.Popen[bytes] | None = None,
+        process: processes.Process | None = None,
     ) -> None:
         self.channel = channel
         self._hold = hold
@@ -82,7 +81,7 @@ class Worker:
         self.channel.close()
         if not hasattr(os, "killpg") and self._process is not None:
             # Nothing here ends what it has started: it is left the time to do so itself.
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(processes.TimeoutExpired):
                 self._process.wait(_PATIENCE)
         self._hold.kill()
         status: int | None = None
@@ -96,7 +95,7 @@ class Worker:
     def fate(self, patience: float = 2.0) -> int | None:
         """How a worker that hung up by itself ended; killed only if it lingers."""
         if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(processes.TimeoutExpired):
                 self._process.wait(patience)
         else:
             self._hold.ended_within(patience)
@@ -136,7 +135,7 @@ class Template:
         """Whether the process ends by itself in that time: its socket closes a moment before."""
         try:
             self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
+        except processes.TimeoutExpired:
             return False
         return True
 
@@ -179,7 +178,7 @@ class Workshop:
     def __init__(self) -> None:
         self._scratch = Scratch()
         self.switchboard = Switchboard(self._scratch.folder)
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: list[processes.Process] = []
         self._templates: dict[tuple[str, int | None], Template] = {}
         self._count = 0
 
@@ -231,16 +230,14 @@ class Workshop:
 
     def launch(
         self, runtime: Runtime, threads: int | None, manner: str
-    ) -> tuple[str, subprocess.Popen[bytes], Path]:
+    ) -> tuple[str, processes.Process, Path]:
         """Start a process of `accelbench.run.template`."""
         name, log = self.new_name(manner)
         environment = worker_environment(runtime, threads)
         environment[ADDRESS_VARIABLE] = self.switchboard.address
         environment[TOKEN_VARIABLE] = self.switchboard.token
-        # -P: a file called torch.py where the user stands must not become the engine.
-        command = [sys.executable, "-P", "-m", "accelbench.run.template"]
         with log.open("ab") as out:
-            process = start_process([*command, name, runtime.info.name, manner], environment, out)
+            process = start_process([name, runtime.info.name, manner], environment, out)
             self._started.append(process)
         return name, process, log
 
@@ -257,7 +254,7 @@ class Workshop:
         folder.mkdir(mode=0o700)
         return folder
 
-    def connect(self, name: str, process: subprocess.Popen[bytes], log: Path) -> Channel:
+    def connect(self, name: str, process: processes.Process, log: Path) -> Channel:
         """Wait for a process that was just started to call in."""
         try:
             return self.switchboard.accept(name, START_SECONDS, lambda: process.poll() is None)
@@ -265,7 +262,7 @@ class Workshop:
             raise _did_not_start(process, log) from error
 
     def answer(
-        self, channel: Channel, process: subprocess.Popen[bytes], log: Path, timeout: float
+        self, channel: Channel, process: processes.Process, log: Path, timeout: float
     ) -> dict[str, Any]:
         """The first words of a process that was just started."""
         try:
@@ -295,7 +292,7 @@ def _alive(pid: int) -> Any:
     return alive
 
 
-def _did_not_start(process: subprocess.Popen[bytes], log: Path) -> SurroundingsError:
+def _did_not_start(process: processes.Process, log: Path) -> SurroundingsError:
     process.kill()
     status = process.wait()
     text = log.read_text(errors="replace").strip().splitlines()

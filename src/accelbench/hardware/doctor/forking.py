@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 
+from accelbench.core import processes
+
 
 def main() -> dict[str, bool]:
     """What isolation of workers rests on."""
     if not hasattr(os, "fork"):
         return {"fork": False, "pidfd": False}
-    child = os.fork()
+    child = processes.fork()
     if child == 0:
         signal.pause()
         os._exit(0)

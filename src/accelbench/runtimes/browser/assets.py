@@ -14,13 +14,13 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
 from typing import IO
 
+from accelbench.core import processes
 from accelbench.core.errors import MissingExtraError, SurroundingsError
 from accelbench.runtimes.browser.pins import CHROMIUM, ENGINE, Package, chromium_runs_here
 from accelbench.store.folders import FOLDER_VARIABLE, default_folder
@@ -109,20 +109,16 @@ def npm_pack(package: Package, into: Path) -> Path:
             f"Install Node.js (https://nodejs.org, or: apt install npm) and run: {COMMAND}",
         )
     try:
-        done = subprocess.run(
+        done = processes.run(
             # Not --silent: then npm does not say either why it failed.
             [npm, "pack", "--loglevel=error", "--pack-destination", str(into), str(package)],
-            capture_output=True,
-            text=True,
-            timeout=_NPM_SECONDS,
-            check=False,
-            cwd=into,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "NO_UPDATE_NOTIFIER": "1"},
+            _NPM_SECONDS,
+            folder=into,
+            environment={**os.environ, "NO_UPDATE_NOTIFIER": "1"},
         )
     except OSError as error:
         raise _not_fetched(package, f"npm cannot be started: {error.strerror or error}") from error
-    except subprocess.TimeoutExpired as error:
+    except processes.TimeoutExpired as error:
         raise _not_fetched(package, f"npm took more than {_NPM_SECONDS:g} s") from error
     found = sorted(into.glob("*.tgz"))
     if done.returncode or not found:

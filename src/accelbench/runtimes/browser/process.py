@@ -1,8 +1,8 @@
 """A browser process: started for one worker, measured from outside, gone with the worker.
 
-It lives in the worker's process group, so whoever ends the worker ends it; on Linux the kernel
-ends it as well when the worker is killed. Its profile is a scratch folder, which the end of a
-run or the next run removes where the worker could not.
+A small process beside it ends it and all that it has started when the worker is killed
+(`core/processes.py`). Its profile is a scratch folder, which the end of a run or the next run
+removes where the worker could not.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from accelbench.core import processes
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.store.scratch import Scratch
 
@@ -51,11 +50,6 @@ SWITCHES = {
     "webgpu": ("--enable-unsafe-webgpu", "--ignore-gpu-blocklist"),
     "webnn": (f"--enable-features={_WEBNN}",),
 }
-#: Sets the parent's death as this process's own, and becomes the browser.
-_TIED = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0);"
-    " os.getppid() == int(sys.argv[1]) or os._exit(0); os.execv(sys.argv[2], sys.argv[2:])"
-)
 _LISTS = ("--enable-features", "--disable-features")
 _NO_SANDBOX, _NO_NAMESPACES = "--no-sandbox", "No usable sandbox"
 _PATIENCE = 5.0
@@ -95,12 +89,10 @@ class BrowserProcess:
     def _start(self) -> None:
         loose = [] if self.started.sandboxed else [_NO_SANDBOX]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [*_tie(), str(self._program), *loose, *self._words],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=_environment(self._program),
+            self._process = processes.start(
+                [str(self._program), *loose, *self._words],
+                log,
+                environment=_environment(self._program),
             )
 
     def started_again(self) -> bool:
@@ -127,7 +119,7 @@ class BrowserProcess:
 
     def ended_within(self, seconds: float) -> bool:
         """Whether it ends by itself in that time."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(processes.TimeoutExpired):
             self._process.wait(seconds)
         return self.ended is not None
 
@@ -137,10 +129,9 @@ class BrowserProcess:
         return " | ".join(line.strip() for line in text[-lines:])
 
     def processes(self) -> list[psutil.Process]:
-        """The browser and what it has started."""
+        """The browser and what it has started, without what stands beside it."""
         try:
-            first = psutil.Process(self._process.pid)
-            return [first, *first.children(recursive=True)]
+            return psutil.Process(self._process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
 
@@ -179,7 +170,8 @@ class BrowserProcess:
         for one in all_of_it:
             with contextlib.suppress(psutil.Error):
                 one.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        processes.kill_family(self._process)
+        with contextlib.suppress(processes.TimeoutExpired):
             self._process.wait(_PATIENCE)
         self.gone_within(all_of_it, _PATIENCE)
         self._scratch.close()
@@ -216,12 +208,6 @@ def _alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
-
-
-def _tie() -> list[str]:
-    if sys.platform != "linux":
-        return []
-    return [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid())]
 
 
 def _environment(program: Path) -> dict[str, str]:

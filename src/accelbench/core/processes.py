@@ -1,0 +1,224 @@
+"""The one place where processes are started: none of them outlives the process that started it.
+
+Not even a killed one, which can tell nobody: the kernel of Linux tells our own Python processes,
+and everybody else hears it from a pipe that nothing is ever written to (`core/tied.py`). Nowhere
+else in the sources may a process be started; `tests/house/test_one_door.py` looks.
+
+The kernel counts the *thread* that started a process as its parent: start what is to last from a
+thread that lasts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from accelbench.core import tied
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+#: Whether the kernel says when a parent dies; without, a pipe does.
+BY_KERNEL = sys.platform == "linux"
+#: How long a killed process may take to be gone before it is left to the kernel.
+#: One that hangs inside a driver cannot be killed, and must not hang us as well.
+_GRACE_SECONDS = 1.0
+#: -P: a file of the user's in the current directory must not stand in for a module.
+_PYTHON = (sys.executable, "-P")
+
+Process = subprocess.Popen[bytes]
+TimeoutExpired = subprocess.TimeoutExpired
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def last_line(self) -> str:
+        """The last thing that it said, empty where it said nothing."""
+        said = self.stderr.strip() or self.stdout.strip()
+        return said.splitlines()[-1] if said else ""
+
+
+def start(
+    program: Sequence[str],
+    out: IO[bytes] | int,
+    errors: IO[bytes] | int | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Process:
+    """Start a program that is not ours, in a process group of its own.
+
+    What is returned is a small process beside it, which ends as the program ends; the program is
+    its child. Whatever the program starts dies with it where this process dies.
+
+    Args:
+        program: Its name or path, and its arguments.
+        out: Where its standard output goes.
+        errors: Where its standard error goes; as its output where not given.
+        environment: This process's own where not given.
+        folder: Where it runs; here where not given.
+
+    Raises:
+        OSError: There is no such program, or none that may be run.
+    """
+    found = shutil.which(program[0])
+    if found is None:
+        raise FileNotFoundError(f"there is no program {program[0]}")
+    # Isolated and without site: nothing of the user's is read before the program runs.
+    beside = [sys.executable, "-I", "-S", tied.__file__, tied.WATCHED, "family"]
+    return subprocess.Popen(
+        [*beside, found, *program[1:]],
+        stdin=_lifeline(),
+        stdout=out,
+        stderr=out if errors is None else errors,
+        env=environment,
+        cwd=folder,
+        start_new_session=True,
+    )
+
+
+def start_python(
+    module: str,
+    arguments: Sequence[str],
+    out: IO[bytes] | int,
+    errors: IO[bytes] | int | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> Process:
+    """Start a Python module as a process of its own, with nothing beside it.
+
+    Args:
+        module: By its dotted name, as for `python -m`.
+        arguments: What it finds in sys.argv.
+        out: Where its standard output goes.
+        errors: Where its standard error goes; as its output where not given.
+        environment: This process's own where not given.
+    """
+    parent, stdin = tied.WATCHED, _lifeline()
+    if BY_KERNEL:
+        parent, stdin = str(os.getpid()), subprocess.DEVNULL
+    return subprocess.Popen(
+        [*_PYTHON, tied.__file__, parent, "module", module, *arguments],
+        stdin=stdin,
+        stdout=out,
+        stderr=out if errors is None else errors,
+        env=environment,
+    )
+
+
+def run(
+    program: Sequence[str],
+    timeout: float,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Ended:
+    """Run a program that is not ours to its end.
+
+    Raises:
+        OSError: There is no such program.
+        TimeoutExpired: It took too long; it and what it has started were killed.
+    """
+    pipe = subprocess.PIPE
+    return _to_its_end(start(program, pipe, pipe, environment=environment, folder=folder), timeout)
+
+
+def run_python(module: str, arguments: Sequence[str], timeout: float) -> Ended:
+    """Run a Python module to its end. Raises TimeoutExpired as `run` does."""
+    return run([*_PYTHON, "-m", module, *arguments], timeout)
+
+
+def fork() -> int:
+    """As os.fork, with a child that dies with this process."""
+    parent = os.getpid()
+    watched = None if BY_KERNEL else _lifeline()
+    pid = os.fork()
+    if pid == 0:
+        if watched is None:
+            tied.die_with_parent(parent)
+        else:
+            tied.die_with_pipe(watched)
+    return pid
+
+
+def pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that share out work of ours."""
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(workers, initializer=_join_pool, initargs=(os.getpid(), BY_KERNEL))
+
+
+def kill_family(process: Process) -> None:
+    """Kill a process that leads its group, with that group, and wait for it only briefly."""
+    with contextlib.suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    with contextlib.suppress(TimeoutExpired):
+        process.communicate(timeout=_GRACE_SECONDS)
+
+
+def _to_its_end(process: Process, timeout: float) -> Ended:
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except BaseException:  # Ctrl-C does not reach another session
+        kill_family(process)
+        raise
+    return Ended(
+        process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
+    )
+
+
+#: The end of the pipe that this process holds, and nobody else.
+_held: list[int] = []
+
+
+@cache
+def _lifeline() -> int:
+    """The other end of that pipe, to be watched by whoever is to die with this process."""
+    watched, held = os.pipe()
+    _held.append(held)
+    return watched
+
+
+def _let_go() -> None:
+    """A fork that went on holding it would stand in for this process after its death."""
+    while _held:
+        os.close(_held.pop())
+    _lifeline.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def _join_pool(parent: int, by_kernel: bool) -> None:
+    if by_kernel:
+        tied.die_with_parent(parent)
+        return
+    import threading
+    from multiprocessing import parent_process
+
+    def wait() -> None:
+        if (above := parent_process()) is not None:
+            above.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
