@@ -27,6 +27,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec
 from accelbench.exchange import tree
+from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.run import journey
@@ -179,6 +180,7 @@ class EnhancedHardwareBenchmarkRunner:
             draw.refuse_undrawable("create_report")
         if self.output_dir is not None:
             try_writing(self.output_dir, "output_dir")
+            tree.refuse_links(self.output_dir)
         database = None if self.no_database else database_at(self.database_path)
         plan, choices = self._plan(wanted, models)
         settings = wanted.settings(new_run_id())
@@ -226,7 +228,7 @@ class EnhancedHardwareBenchmarkRunner:
         if database is not None:
             return database.journals
         if self.output_dir is not None:
-            return self.output_dir / "journals"
+            return inside(self.output_dir, tree.JOURNALS)
         return BARE_JOURNALS.absolute()
 
     def _files(

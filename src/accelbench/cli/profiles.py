@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.exchange import profile_file
+from accelbench.exchange.writing import inside
 
 
 @dataclass
@@ -18,7 +19,7 @@ class ProfileFiles:
     written: list[tuple[str, Path]]
 
     def __call__(self, profile: Mapping[str, Any], record: Path | None) -> None:
-        folder = self.output_dir / profile_file.FOLDER
+        folder = inside(self.output_dir, profile_file.FOLDER)
         first, *beside = profile_file.write(folder, profile, record)
         self.written.append(("Profile", first))
         self.written += [("Profiler's record", path) for path in beside]

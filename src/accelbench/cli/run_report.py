@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from accelbench.report.whole.parts import Known
     from accelbench.store.database import Database
 
-#: The documents' folder for charts.
-VISUALIZATIONS = "visualizations"
-
 
 def refuse_undrawable() -> None:
     """Say before hours of measuring what would be missing after them."""
@@ -44,6 +41,8 @@ def report_of_run(
     """
     from accelbench.cli.plot import drawn_into
     from accelbench.cli.report import write
+    from accelbench.exchange import tree
+    from accelbench.exchange.writing import inside
     from accelbench.report.charts import CHARTS
     from accelbench.report.whole.parts import report
 
@@ -54,7 +53,7 @@ def report_of_run(
     title = f"accelbench run {run.get('label') or run['run_id']}"
     written = [("Report", one) for one in write(path.absolute(), report(known, title), "html")]
     if folder is not None:
-        charts, _ = drawn_into(folder / VISUALIZATIONS, known.subject, CHARTS)
+        charts, _ = drawn_into(inside(folder, tree.VISUALIZATIONS), known.subject, CHARTS)
         written += [("Chart", one) for one in charts]
     return written
 

@@ -74,6 +74,10 @@ class Places:
         for folder in (self.output_dir, self.output_ci.parent if self.output_ci else None):
             if folder is not None:
                 _try_writing(folder)
+        if self.output_dir is not None:
+            from accelbench.exchange import tree
+
+            tree.refuse_links(self.output_dir)
         database = self.open_database()
         if database is not None:
             database.ensure()

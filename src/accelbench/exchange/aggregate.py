@@ -36,7 +36,7 @@ from accelbench.core.provenance import comparable
 from accelbench.core.words import Provenance, Quality, Status
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.rows import row_of
-from accelbench.exchange.writing import write_over
+from accelbench.exchange.writing import inside, write_over
 from accelbench.store.files import REAL_FILES, Files
 
 SCHEMA_VERSION = 1
@@ -82,7 +82,7 @@ def refresh(output_dir: Path, files: Files = REAL_FILES) -> Path:
     """
     document = aggregate(gather(output_dir / RAW))
     data = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    path = output_dir / PROCESSED / NAME
+    path = inside(output_dir, PROCESSED) / NAME
     write_over(path, data.encode(), files)
     return path
 

@@ -8,8 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.provenance import simulation_of
-from accelbench.exchange import aggregate, guide_csv, result_file
-from accelbench.exchange.writing import write_new
+from accelbench.exchange import aggregate, guide_csv, profile_file, result_file
+from accelbench.exchange.writing import inside, write_new
+
+#: Where charts go, and the journals of a run without a database.
+VISUALIZATIONS, JOURNALS = "visualizations", "journals"
+_FOLDERS = (aggregate.RAW, aggregate.PROCESSED, profile_file.FOLDER, VISUALIZATIONS, JOURNALS)
+
+
+def refuse_links(folder: Path) -> None:
+    """Say before hours of measuring what could not be written after them."""
+    for name in _FOLDERS:
+        inside(folder, name)
 
 
 def leave_in(
@@ -26,7 +36,8 @@ def leave_in(
         What was written, and where.
     """
     written = [
-        ("Result file", path) for path in result_file.write(folder / aggregate.RAW, run, results)
+        ("Result file", path)
+        for path in result_file.write(inside(folder, aggregate.RAW), run, results)
     ]
     names = run.get("names") or {}
     lines = [

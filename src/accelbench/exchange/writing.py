@@ -51,6 +51,22 @@ def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:
         files.sync_folder(path.parent)
 
 
+def inside(folder: Path, name: str) -> Path:
+    """A folder within one that the user has named; refused where it is a link to elsewhere.
+
+    Whoever names a folder means that one: what somebody has put into it must not choose where
+    files are made.
+    """
+    found = folder / name
+    leads_to = found.resolve()
+    if not leads_to.is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{found} is a link to {leads_to}; nothing is written through it.",
+            f"Remove the link, or name {leads_to} itself.",
+        )
+    return found
+
+
 def _taken(path: Path) -> UsageError:
     return UsageError(f"{path} exists already.", "Choose another name, or remove it first.")
 

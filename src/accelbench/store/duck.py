@@ -135,10 +135,11 @@ def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
         pause = min(pause * 2, 0.25)
 
 
-def open_once(path: Path, how: str) -> DuckDBPyConnection:
+def open_once(path: Path, how: str, known_as: Path | None = None) -> DuckDBPyConnection:
     """Open once for "read", "sealed", "write" or "alone"; HeldError where the file is held.
 
-    "alone" writes without taking the guard: its caller holds it whole.
+    "alone" writes without taking the guard: its caller holds it whole. `known_as` is how a file
+    with a temporary name is called in errors.
     """
     import duckdb
 
@@ -153,7 +154,7 @@ def open_once(path: Path, how: str) -> DuckDBPyConnection:
         try:
             return duckdb.connect(str(path), read_only=not writes, config=config)
         except duckdb.Error as error:
-            raise held_or_explained(error, path) from error
+            raise held_or_explained(error, known_as or path) from error
 
 
 def guard_path(path: Path) -> Path:
@@ -169,7 +170,7 @@ def shared_guard(path: Path, *, create: bool) -> Iterator[None]:
         yield
         return
     try:
-        if not try_lock(fd, shared=True):
+        if not try_lock(fd, shared=True) or not _is_still(fd, path):
             raise HeldError("it is being migrated or replaced")
         yield
     finally:
@@ -184,7 +185,7 @@ def whole_guard(path: Path, retry_seconds: float = RETRY_SECONDS) -> Iterator[No
         fd = _open_guard(path, create=True)
         if fd is None:
             raise ReadOnlyPlaceError(f"{path.parent} cannot be written.", "Choose another --db.")
-        if not try_lock(fd):
+        if not try_lock(fd) or not _is_still(fd, path):
             os.close(fd)
             raise HeldError("it is being opened")
         return fd
@@ -194,6 +195,14 @@ def whole_guard(path: Path, retry_seconds: float = RETRY_SECONDS) -> Iterator[No
         yield
     finally:
         os.close(fd)
+
+
+def _is_still(fd: int, path: Path) -> bool:
+    """Whether an open guard has its name yet: who could not make a database takes it away."""
+    try:
+        return os.path.samestat(os.fstat(fd), guard_path(path).stat())
+    except FileNotFoundError:
+        return False
 
 
 def _open_guard(path: Path, *, create: bool) -> int | None:

@@ -7,6 +7,8 @@ name in one step. Until then the old file is untouched; after that it is whole.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ from accelbench.store.duck import (
     RETRY_SECONDS,
     connect,
     explain_duck,
+    file_errors,
+    guard_path,
     open_once,
     refuse_foreign,
     retrying,
@@ -54,28 +58,44 @@ def is_behind(con: DuckDBPyConnection, path: Path) -> bool:
 
 def create(path: Path, files: Files = REAL_FILES) -> None:
     """Make an empty database; where another process was faster, that one is kept."""
-    with explained("Making the database", path, DB_OPTION):
-        files.make_folder(path.parent)
-        with whole_guard(path):
-            if exists(path):
-                return
+    making = explained("Making the database", path, DB_OPTION)
+    with making, _folders_for(path, files), whole_guard(path):
+        if exists(path):
+            return
+        try:
             files.remove(path)  # an empty file, if anything
             made = make_beside(path, files)
             if not place(files, made, path):
                 files.remove(made)
+        except Exception:
+            # Whoever waits for it sees that it has no name any more, and makes another.
+            with suppress(OSError):
+                files.remove(guard_path(path))
+            raise
+
+
+@contextmanager
+def _folders_for(path: Path, files: Files) -> Iterator[None]:
+    """The folder of a new file; where nothing comes of the file, folders that were made go."""
+    absent = [folder for folder in path.parents if not folder.exists()]
+    files.make_folder(path.parent)
+    try:
+        yield
+    except Exception:
+        with suppress(OSError):  # something else is in there by now
+            for folder in absent:
+                folder.rmdir()
+        raise
 
 
 def make_beside(path: Path, files: Files) -> Path:
     """A finished, synced, empty database under a temporary name. The guard must be held."""
-    made = _fresh_name(path, files)
-    con = _open_alone(made)
-    try:
-        schema.build(con, utc_now())
-        if is_behind(con, made):
-            _apply(con)
-    finally:
-        con.close()
-    _sync(made, files)
+    with _under_another_name(path, files) as made:
+        with _written(made, path) as con:
+            schema.build(con, utc_now())
+            if is_behind(con, made):
+                _apply(con)
+        _sync(made, files)
     return made
 
 
@@ -83,16 +103,13 @@ def migrate(path: Path, files: Files = REAL_FILES) -> None:
     """Bring an older database up to date on a copy, which then takes its name."""
     with explained("Migrating the database", path, DB_OPTION), whole_guard(path):
         settle(path)
-        copy = _fresh_name(path, files)
-        copy_whole(files, path, copy)
-        con = _open_alone(copy)
-        try:
-            if is_behind(con, path):
-                _apply(con)
-        finally:
-            con.close()
-        _sync(copy, files)
-        files.rename(copy, path)
+        with _under_another_name(path, files) as copy:
+            copy_whole(files, path, copy)
+            with _written(copy, path) as con:
+                if is_behind(con, path):
+                    _apply(con)
+            _sync(copy, files)
+            files.rename(copy, path)
         files.sync_folder(path.parent)
 
 
@@ -133,17 +150,44 @@ def _apply(con: DuckDBPyConnection) -> None:
     con.execute("COMMIT")
 
 
-def _open_alone(path: Path) -> DuckDBPyConnection:
+def _open_alone(path: Path, known_as: Path | None = None) -> DuckDBPyConnection:
     """Open for writing without taking the guard, which the caller holds."""
-    return open_once(path, "alone")
+    return open_once(path, "alone", known_as)
 
 
-def _fresh_name(path: Path, files: Files) -> Path:
-    """A temporary name beside the database; what a crash left under it goes."""
+@contextmanager
+def _written(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
+    """A connection to what is being made for `path`; all of it is in the one file at the end."""
+    import duckdb
+
+    con = _open_alone(made, path)
+    try:
+        yield con
+        # Closing does this too, and keeps to itself why it could not.
+        con.execute("CHECKPOINT")
+    except file_errors() as error:
+        raise explain_duck(error, path) from error
+    finally:
+        with suppress(duckdb.Error):
+            con.close()
+
+
+@contextmanager
+def _under_another_name(path: Path, files: Files) -> Iterator[Path]:
+    """A temporary name beside the database; what a crash or a failure leaves under it goes."""
     name = path.with_name(f"{path.name}.making")
+    _remove(name, files)
+    try:
+        yield name
+    except Exception:
+        with suppress(OSError):
+            _remove(name, files)
+        raise
+
+
+def _remove(name: Path, files: Files) -> None:
     files.remove(name)
     files.remove(wal_path(name))
-    return name
 
 
 def _sync(path: Path, files: Files) -> None:
