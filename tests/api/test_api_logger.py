@@ -52,7 +52,7 @@ def test_what_is_logged_is_read_back(tmp_path: Path) -> None:
     assert frame["compilation_time_ms"].isna().all()
     assert list(frame["input_shape"]) == [(b, 3, 224, 224) for b in (1, 8, 32)]
     assert set(frame["dtype"]) == {"float32"}
-    assert frame["message"][2] == 'a "quoted", text\nof two'
+    assert frame["message"][2] == 'a "quoted", text<U+000A>of two'
     assert math.isclose(frame["memory_mb"].mean(), 100.5)
 
 

@@ -144,11 +144,11 @@ def test_a_label_of_two_lines_is_shown_in_one(
     tmp_path: Path, shell: Command, command: Callable[..., Command]
 ) -> None:
     out = shell("--baseline", "main", "--markdown", "s.md")[1]
-    assert "r2 (two lines) against main" in out
+    assert "r2 (two<U+000A>lines) against main" in out
     assert "two\nlines" not in (tmp_path / "s.md").read_text()
-    assert "against two lines" in shell("--run", "main", "--baseline", "two\nlines")[1]
-    assert "r2 (two lines)" in command("compare")("--by", "run")[1]
-    assert "r2 (two lines)" in shell("--baseline", "nobody")[2]
+    assert "against two<U+000A>lines" in shell("--run", "main", "--baseline", "two\nlines")[1]
+    assert "r2 (two<U+000A>lines)" in command("compare")("--by", "run")[1]
+    assert "r2 (two<U+000A>lines)" in shell("--baseline", "nobody")[2]
 
 
 def test_a_label_that_cannot_be_shown_is_refused(command: Callable[..., Command]) -> None:

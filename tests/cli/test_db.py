@@ -108,7 +108,7 @@ def test_sql_answers_people_and_machines(tmp_path: Path, shell: Command) -> None
     query = "SELECT model, latency_mean_ms, NULL AS nothing FROM benchmark_results LIMIT 1"
     code, out, _ = shell("sql", query, "--db", path)
     assert code == 0
-    assert "[red]x·[2J" in out  # shown, not obeyed
+    assert "[red]x<U+001B>[2J" in out  # shown, not obeyed
     assert "n/a" in out
     assert shell.json("sql", query, "--db", path) == {
         "columns": ["model", "latency_mean_ms", "nothing"],

@@ -11,6 +11,7 @@ import pytest
 from bodies import NASTY, body
 
 from accelbench.core.columns import BY_NAME
+from accelbench.core.visible import csv_cell
 from accelbench.exchange.guide_csv import (
     ASKED,
     BESIDE,
@@ -72,8 +73,8 @@ def test_a_line_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
     results = [guide_result(body(i, message=text), text, None) for i, text in enumerate(NASTY)]
     text = encode(results[:1], header=True).decode() + encode(results[1:], header=False).decode()
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert [row["message"] for row in rows] == list(NASTY)
-    assert [row["model"] for row in rows] == list(NASTY)
+    assert [row["message"] for row in rows] == list(map(csv_cell, NASTY))
+    assert [row["model"] for row in rows] == list(map(csv_cell, NASTY))
     assert [float(row["latency_mean_ms"]) for row in rows] == [
         made["latency_mean_ms"] for made in results
     ]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import csv_cell
 from accelbench.exchange.result_schema import result_schema
 from accelbench.exchange.rows import entry_of
 from accelbench.exchange.table_export import FORMATS, TABLES, export, format_for
@@ -38,7 +39,7 @@ def test_csv_is_exact_and_empty_where_nothing_is_known(
     with path.open(encoding="utf-8", newline="") as stream:
         read = list(csv.DictReader(stream))
     assert list(read[0]) == NAMES
-    assert [one["message"] for one in read] == list(NASTY)
+    assert [one["message"] for one in read] == list(map(csv_cell, NASTY))
     assert [float(one["latency_mean_ms"]) for one in read] == [r["latency_mean_ms"] for r in rows]
     assert [json.loads(one["options"]) for one in read] == [row["options"] for row in rows]
     assert {one["cost_usd"] for one in read} == {""}

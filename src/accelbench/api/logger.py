@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.core.visible import from_csv_cell
 from accelbench.exchange import guide_csv
 from accelbench.exchange.writing import write_new
 from accelbench.store.files import REAL_FILES, explained
@@ -90,6 +91,8 @@ class BenchmarkLogger:
         except ModuleNotFoundError as error:
             raise MissingExtraError("pandas", "frames", "Reading results as a DataFrame") from error
         frame = pd.read_csv(path)
+        for name in frame.select_dtypes(include=("object", "string")):
+            frame[name] = frame[name].map(from_csv_cell, na_action="ignore")
         if "input_shape" in frame:
             frame["input_shape"] = frame["input_shape"].map(_shape, na_action="ignore")
         return frame

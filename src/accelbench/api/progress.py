@@ -7,6 +7,7 @@ from typing import IO, Any
 
 from accelbench.core.case import Case
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.visible import visible
 from accelbench.run.observer import Progress
 
 _LINE = "=" * 60
@@ -32,7 +33,7 @@ class Printed:
 
     def say(self, *lines: str) -> None:
         """Print lines now."""
-        self._stream.write("".join(f"{line}\n" for line in lines))
+        self._stream.write("".join(f"{visible(line)}\n" for line in lines))
         self._stream.flush()
 
     def devices(self, found: Sequence[Device | Absent]) -> None:

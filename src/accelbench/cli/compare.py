@@ -12,6 +12,7 @@ import typer
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.questions import AXES, Axis
 from accelbench.analysis.sides import TIMES
+from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
@@ -154,7 +155,7 @@ def _say(
 
         path = output.expanduser()
         write_exactly(path, lambda place: write_csv(place, found, axis, prices))
-        sys.stderr.write(f"Wrote {path}\n")
+        print_line(f"Wrote {path}", sys.stderr)
         if not as_json:
             return
     if as_json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
@@ -75,7 +76,7 @@ def _serve(database: Database, door: Door, keeper: Keeper, port: int | None, ope
         address = serve.address(door, made)
 
         def begun(_: object) -> None:
-            sys.stdout.write(f"Dashboard of {database.name}: {address}\nCtrl-C ends it.\n")
+            print_lines((f"Dashboard of {database.name}: {address}", "Ctrl-C ends it."))
             sys.stdout.flush()
             if opened:
                 import webbrowser
@@ -88,7 +89,7 @@ def _serve(database: Database, door: Door, keeper: Keeper, port: int | None, ope
         try:
             serve.serve(pages, made, begun)
         except KeyboardInterrupt:
-            sys.stdout.write("\n")
+            print_line()
 
 
 def _needs_its_packages() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +13,9 @@ from accelbench.cli.display.tables import (
     jsonable,
     print_answer,
     print_json,
-    print_line,
     print_pairs,
 )
+from accelbench.cli.display.terminal import complain, print_line
 from accelbench.cli.imported import (
     Brought,
     brought,
@@ -306,7 +305,7 @@ def _fill(database: Database) -> None:
 
 def _warn(sentences: Sequence[str]) -> None:
     for sentence in sentences:
-        sys.stderr.write(f"accelbench: {sentence}\n")
+        complain(sentence)
 
 
 def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:

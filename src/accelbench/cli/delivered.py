@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from accelbench.cli.display.terminal import print_line
+
 
 def deliver(text: str, output: Path | None) -> None:
     """Print it, or write it and say where it is."""
@@ -15,7 +17,7 @@ def deliver(text: str, output: Path | None) -> None:
 
     path = output.expanduser()
     write_exactly(path, lambda place: _write(place, text))
-    sys.stderr.write(f"Wrote {path}\n")
+    print_line(f"Wrote {path}", sys.stderr)
 
 
 def _write(place: Path, text: str) -> None:

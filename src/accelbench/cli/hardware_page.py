@@ -10,6 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from accelbench.cli.display.console import console as made_for
+from accelbench.cli.display.console import in_lines
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.words import MIB
 from accelbench.hardware.browsers import NOT_ASKED
@@ -26,7 +28,7 @@ def show(
     console: Console | None = None,
 ) -> None:
     """The table, the CPU in full, and what is absent with what would bring it."""
-    console = console or Console(highlight=False)
+    console = console or made_for()
     console.print(_table(found, served))
     if any(_unasked(one) for ones in found.values() for one in ones):
         console.print()
@@ -38,7 +40,7 @@ def show(
         elif verbose:
             _section(console, f"{device} — {device.name}", _details(device))
     missing = [one for ones in found.values() for one in ones if isinstance(one, Absent)]
-    rows = [(one.hardware, f"{_sentence(one.reason)}\n{one.remedy}") for one in missing]
+    rows = [(one.hardware, in_lines(_sentence(one.reason), one.remedy)) for one in missing]
     _section(console, "Absent, and what would bring it", rows)
     _section(console, "Runtimes that cannot be loaded", list(broken.items()))
 
@@ -51,14 +53,14 @@ def _unasked(one: Device | Absent) -> bool:
     return one.details.get("adapter") == NOT_ASKED
 
 
-def _section(console: Console, title: str, rows: list[tuple[str, str]]) -> None:
+def _section(console: Console, title: str, rows: Sequence[tuple[str, str | Text]]) -> None:
     if not rows:
         return
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for key, value in rows:
-        grid.add_row(Text(key), Text(value))
+        grid.add_row(Text(key), Text(value) if isinstance(value, str) else value)
     console.print()
     console.print(Text(title, style="bold"))
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
@@ -20,6 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from accelbench import __version__
+from accelbench.cli.display.terminal import complain, guarded, log_everything, print_traceback
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,
     EXIT_NO,
@@ -95,16 +95,18 @@ def root(
     """Benchmark machine-learning models across hardware and runtimes, with evidence."""
 
 
-def _complain(message: str) -> None:
-    sys.stderr.write(f"accelbench: {message}\n")
-
-
 def main() -> None:
-    """Run the command line; the only place where errors become exit codes."""
+    """Run the command line; whatever a name in what it prints is, a terminal does not obey it."""
+    with guarded():
+        _end()
+
+
+def _end() -> None:
+    """Run it; the only place where errors become exit codes."""
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     if debug:
-        logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
+        log_everything()
         logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
         try:
@@ -114,8 +116,8 @@ def main() -> None:
             sys.stdout.flush()  # what is left meets a closed pipe here, not when all is over
     except AccelbenchError as error:
         if debug:
-            traceback.print_exc()
-        _complain(str(error))
+            print_traceback()
+        complain(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         _end_with_the_reader()
@@ -125,9 +127,9 @@ def main() -> None:
         raise
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            print_traceback()
         kind = type(error).__name__
-        _complain(f"unexpected {kind}: {error}. Run again with --debug and report what it shows.")
+        complain(f"unexpected {kind}: {error}. Run again with --debug and report what it shows.")
         sys.exit(EXIT_ENVIRONMENT)
 
 

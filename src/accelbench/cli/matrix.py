@@ -141,7 +141,7 @@ def _spelled(made: Matrix, about: About, form: str, explain: bool) -> str:
         from accelbench.report.matrix import document
 
         content = document(made, about)
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(content, indent=2, allow_nan=False) + "\n"
     if form == "markdown":
         from accelbench.report.matrix_markdown import markdown
 
@@ -152,10 +152,9 @@ def _spelled(made: Matrix, about: About, form: str, explain: bool) -> str:
         return html(made, about)
     import io
 
-    from rich.console import Console
-
+    from accelbench.cli.display.console import console
     from accelbench.cli.display.matrix import show
 
     text = io.StringIO()
-    show(made, about, explain=explain, console=Console(file=text, width=80, highlight=False))
+    show(made, about, explain=explain, console=console(text, width=80))
     return text.getvalue()

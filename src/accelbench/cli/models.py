@@ -10,6 +10,7 @@ import typer
 
 from accelbench.catalog.cost import cost
 from accelbench.catalog.find import choose, every_model, find
+from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
 
@@ -42,7 +43,7 @@ def models(
         document = {"models": [card(spec) for spec in chosen]}
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     elif name is not None:
-        sys.stdout.write(_in_full(chosen[0]))
+        print_lines(_in_full(chosen[0]))
     else:
         _print_table(chosen)
 
@@ -103,8 +104,9 @@ def _count(parameters: int) -> str:
 
 
 def _print_table(specs: tuple[ModelSpec, ...]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from accelbench.cli.display.console import console
 
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     # A name in two pieces can neither be found nor copied.
@@ -118,12 +120,11 @@ def _print_table(specs: tuple[ModelSpec, ...]) -> None:
         table.add_row(
             spec.id, spec.family, spec.architecture, _count(spec.parameters), _gflop(counted),
         )  # fmt: skip
-    console = Console(file=sys.stdout, highlight=False)
-    console.print(table)
-    console.print("GFLOP: one item at its default size. More of a model: accelbench models NAME")
+    console().print(table)
+    print_line("GFLOP: one item at its default size. More of a model: accelbench models NAME")
 
 
-def _in_full(spec: ModelSpec) -> str:
+def _in_full(spec: ModelSpec) -> list[str]:
     counted = _for_one_item(spec)
     sizes = {"sequence": spec.sequence, "image": spec.image, "seconds": spec.audio}
     sizes["denoising steps"] = spec.steps
@@ -148,5 +149,4 @@ def _in_full(spec: ModelSpec) -> str:
         "smaller one": spec.small_variant or "",
         "built by": spec.builder,
     }
-    lines = [f"  {key:<14}{text}" for key, text in rows.items() if text]
-    return f"{spec.id}\n" + "\n".join(lines) + "\n"
+    return [spec.id, *(f"  {key:<14}{text}" for key, text in rows.items() if text)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import IO, Any
 
+from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
 from accelbench.cli.running import How, prepare
 from accelbench.run import estimates
@@ -27,16 +28,17 @@ def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> Non
         stream.write(json.dumps(document) + "\n")
         return
     for note in planned.plan.notes:
-        stream.write(f"Note: {note}\n")
+        print_line(f"Note: {note}", stream)
     for number, one in enumerate(planned.plan.cases, 1):
         why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
         why = why or (": simulated, not measured" if one.roofline else "")
-        stream.write(f"{number:4d}  {one.case}{why}\n")
+        print_line(f"{number:4d}  {one.case}{why}", stream)
     times = f" × {launches} launches" if launches > 1 else ""
     noun = "case" if len(planned.plan.cases) == 1 else "cases"
-    stream.write(
+    print_line(
         f"{len(planned.plan.cases)} {noun}{times}; between {duration(low)} and {duration(high)},"
-        " estimated from operation counts, not measured.\n"
+        " estimated from operation counts, not measured.",
+        stream,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
@@ -79,17 +80,17 @@ def plot(
     files = [*json_path, *files_in(input_dir)]
     subject = _subject(files, filters, machine, prices_at(prices), db or db_path)
     for sentence in nothing_priced(subject.rows, subject.prices):
-        sys.stderr.write(f"accelbench: {sentence}\n")
+        complain(sentence)
     written, empty = drawn_into(output_dir.expanduser(), subject, chosen, forms)
     if as_json:
         print_document({"files": [str(one) for one in written], "nothing_to_show": empty})
         return
     if not written:
         raise _nothing(subject, empty, chosen)
-    sys.stdout.writelines(f"{one}\n" for one in written)
+    print_lines(map(str, written))
     if empty:
         few = _needs(empty, chosen) if len(empty) <= _MOST_NEEDS else f"{', '.join(empty)}."
-        sys.stderr.write(f"Nothing to show: {few}\n")
+        print_line(f"Nothing to show: {few}", sys.stderr)
 
 
 def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
@@ -195,4 +196,4 @@ def _list() -> None:
     from accelbench.report.charts import CHARTS
 
     for name, one in CHARTS.items():
-        sys.stdout.write(f"{name:22} {one.answers}; needs {one.needs}\n")
+        print_line(f"{name:22} {one.answers}; needs {one.needs}")

@@ -254,5 +254,5 @@ def _refuse_beside_map(given: Mapping[str, object]) -> None:
 def _deliver(document: dict[str, Any], output: Path | None) -> None:
     import json
 
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     deliver(text, output)

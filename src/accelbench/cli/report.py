@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.cli.display.terminal import complain, print_lines
 from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists
 from accelbench.core.errors import UsageError
@@ -78,9 +78,9 @@ def report(
             ids = [one for word in words(run) for one in runs_meant(database, word)]
         known = known_in(database, filters | _run_ids(ids), machine, given)
     for sentence in nothing_priced(known.subject.rows, given):
-        sys.stderr.write(f"accelbench: {sentence}\n")
+        complain(sentence)
     written = write(path, made(known, title), form)
-    sys.stdout.writelines(f"{one}\n" for one in written)
+    print_lines(map(str, written))
 
 
 def _run_ids(ids: Sequence[str]) -> Filters:

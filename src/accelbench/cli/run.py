@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import typer
 
+from accelbench.cli.display.terminal import complain
 from accelbench.cli.lists import SpacedLists, numbers, seconds, words
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -366,7 +367,7 @@ class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
         signal.signal(signal.SIGTERM, self._before)
         if kind is KeyboardInterrupt:
             # Said here, because typer's own exit code for it has changed from 1 to 130.
-            sys.stderr.write("accelbench: interrupted.\n")
+            complain("interrupted.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
     @staticmethod

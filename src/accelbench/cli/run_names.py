@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from accelbench.cli.filters import misplaced
 from accelbench.cli.stored import marks
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import visible
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -29,8 +30,7 @@ def labels_of(database: Database, runs: Sequence[str]) -> dict[str, str]:
 
 def harmless(label: str) -> str:
     """A name in one line, as a heading has it: whoever labels a run may put anything there."""
-    shown = "".join(c if c.isprintable() else " " for c in label)
-    return " ".join(shown.split())
+    return " ".join(visible(label).split())
 
 
 def runs_named(database: Database, word: str) -> list[str]:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.watch import PlainWatch, watch_for
 from accelbench.cli.profiles import ProfileFiles
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
@@ -262,21 +263,21 @@ def deliver(
         sys.stdout.flush()
     if ended.interrupted:
         # On standard error: the reader of standard output may be what went away.
-        sys.stderr.write(f"Interrupted. {resume_hint(ended.run_id, places)}\n")
+        print_line(f"Interrupted. {resume_hint(ended.run_id, places)}", sys.stderr)
     if quiet:
         return
     if not as_json:
-        stream.write("\n")
+        print_line(stream=stream)
         print_summary(ended.rows, stream)
         print_frameworks(ended.rows, stream, BOTH)
-        stream.write("".join(f"\n{line}\n" for line in trust(ended.rows)))
+        for line in trust(ended.rows):
+            print_lines(("", line), stream)
         print_profiles(ended.profiles, stream)
         if compare:
             _print_comparisons(found, places.prices, stream)
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
-    stream.write(f"\nTotal configurations: {len(ended.rows)} ({counts or 'none finished'})\n")
-    for what, path in written:
-        stream.write(f"{what}: {path}\n")
+    ends = [f"Total configurations: {len(ended.rows)} ({counts or 'none finished'})"]
+    print_lines(("", *ends, *(f"{what}: {path}" for what, path in written)), stream)
 
 
 def _comparisons(
@@ -310,9 +311,9 @@ def _print_comparisons(found: Mapping[str, Any], prices: Prices | None, stream: 
     from accelbench.cli.display.compare import show
 
     if not found:
-        stream.write("\nNothing to compare: no question was answered at two places.\n")
+        print_lines(("", "Nothing to compare: no question was answered at two places."), stream)
     for name, lines in found.items():
-        stream.write("\n")
+        print_line(stream=stream)
         show(lines, AXES[name], stream=stream, prices=prices)
 
 

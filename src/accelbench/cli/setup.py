@@ -10,6 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
+from accelbench.cli.display.terminal import print_line, print_lines
+
 if TYPE_CHECKING:
     from accelbench.runtimes.browser.pins import Package
 
@@ -75,9 +77,11 @@ def browser(
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
         return
     for one in usable:
-        stream.write(f"Pages can run in {one['name']}:\n  {one['path']}\n")
+        print_lines((f"Pages can run in {one['name']}:", f"  {one['path']}"), stream)
     if not usable:
-        stream.write(f"No browser is here that pages could run in.\n{_other_browsers()}\n")
+        print_lines(
+            ("No browser is here that pages could run in.", *_other_browsers().splitlines()), stream
+        )
 
 
 def _refuse_a_wrong_name() -> None:
@@ -115,12 +119,12 @@ def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
     there = folder.is_dir()
     called = f"{package.name} {package.version} ({package.licence})"
     if there:
-        stream.write(f"{called}\n  is there already: {folder}\n")
+        print_lines((called, f"  is there already: {folder}"), stream)
     else:
-        stream.write(f"Fetching {called} …\n")
+        print_line(f"Fetching {called} …", stream)
         stream.flush()
         assets.fetch(package)
-        stream.write(f"  It lies in {folder}\n")
+        print_line(f"  It lies in {folder}", stream)
     stream.flush()
     return {
         "name": package.name,

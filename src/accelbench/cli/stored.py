@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.cli.display.terminal import complain
 from accelbench.cli.missing import none_found, refuse_unknown
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
@@ -41,10 +41,10 @@ def filled(path: Path | None) -> Database:
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:
-        sys.stderr.write(f"accelbench: {error.message} What waits in journals is not shown.\n")
+        complain(f"{error.message} What waits in journals is not shown.")
     else:
         for problem in filled.problems:
-            sys.stderr.write(f"accelbench: {problem}\n")
+            complain(problem)
     return database
 
 

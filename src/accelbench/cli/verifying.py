@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.find import find
+from accelbench.cli.display.terminal import complain
 from accelbench.cli.measuring import measured
 from accelbench.core.case import runtimes_own
 from accelbench.core.errors import SurroundingsError, UsageError
@@ -190,9 +191,9 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
         if able:
             plans.setdefault(case.settings, []).append(Plan(tuple(able), plan.notes))
     for why in cannot:
-        sys.stderr.write(f"accelbench: not measured here: {why}\n")
+        complain(f"not measured here: {why}")
     if not cases:
-        sys.stderr.write("accelbench: nothing is measured: no case would change the answer.\n")
+        complain("nothing is measured: no case would change the answer.")
         return False
     if not plans:
         raise SurroundingsError(

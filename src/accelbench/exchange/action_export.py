@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.nouns import counted
+from accelbench.core.visible import visible
 from accelbench.exchange.series import LATENCY, newest, value
 
 
@@ -25,7 +26,7 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
                 "unit": LATENCY.unit,
                 "value": found.median,
                 "range": f"{found.low:.6g} - {found.high:.6g}",
-                "extra": f"{launched} of run {launches[0].get('run_id')}",
+                "extra": visible(f"{launched} of run {launches[0].get('run_id')}"),
             }
         )
     path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

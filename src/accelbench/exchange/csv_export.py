@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.identity import canonical
+from accelbench.core.visible import csv_cell
 from accelbench.exchange.run_facts import RUN
 
 
@@ -31,7 +32,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value
+        return csv_cell(value)
     if isinstance(value, float):
         return repr(value)  # the shortest spelling that reads back as the same number
     return canonical(value)

@@ -18,6 +18,7 @@ from typing import Any
 
 from accelbench.core.identity import canonical
 from accelbench.core.precision import PRECISIONS, long_name
+from accelbench.core.visible import csv_cell
 from accelbench.exchange.rows import row_of
 
 #: The guide's figures beside the columns that hold them.
@@ -118,7 +119,7 @@ def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):
-        return value
+        return csv_cell(value)
     if isinstance(value, tuple):
         return str(value)  # an input shape, as Python spells it
     if isinstance(value, float):

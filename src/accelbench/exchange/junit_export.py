@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from accelbench.core.visible import visible
 from accelbench.core.words import Status
 from accelbench.exchange.series import MEASURES, newest, value
 
 _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
-#: What XML 1.0 cannot hold, whatever is written for it.
-_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -22,7 +20,7 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
     counts = {"tests": 0, "failures": 0, "skipped": 0}
     for name, launches in newest(rows):
         worst = next((row for row in launches if row.get("status") != Status.OK), launches[0])
-        case = ET.SubElement(suite, "testcase", name=_plain(name), classname=_model(worst))
+        case = ET.SubElement(suite, "testcase", name=visible(name), classname=_model(worst))
         counts["tests"] += 1
         latency = value(launches, MEASURES[0])
         if latency is not None:  # a throughput, or a failure, took no time that is known
@@ -32,10 +30,10 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
         if status != Status.OK:
             kind = "skipped" if status in _LEFT_OUT else "failure"
             counts["skipped" if kind == "skipped" else "failures"] += 1
-            said = ET.SubElement(case, kind, message=_plain(str(worst.get("message") or "")))
+            said = ET.SubElement(case, kind, message=visible(str(worst.get("message") or "")))
             if kind == "failure":
-                said.set("type", _plain(str(worst.get("reason") or status)))
-            said.text = _plain(str(worst.get("advice") or ""))
+                said.set("type", visible(str(worst.get("reason") or status)))
+            said.text = visible(str(worst.get("advice") or ""))
     for word, count in counts.items():
         suite.set(word, str(count))
     root = ET.Element("testsuites")
@@ -57,8 +55,4 @@ def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None
 
 
 def _model(row: Mapping[str, Any]) -> str:
-    return _plain(str(row.get("model") or "unknown"))
-
-
-def _plain(text: str) -> str:
-    return _UNWRITABLE.sub("\ufffd", text)
+    return visible(str(row.get("model") or "unknown"))

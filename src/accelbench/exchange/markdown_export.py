@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.visible import markdown
 from accelbench.core.words import Status
 from accelbench.exchange.titles import title
 
@@ -50,11 +51,4 @@ def table(
 
 
 def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(escaped(cell) for cell in cells)} |"
-
-
-def escaped(text: str) -> str:
-    """What Markdown, or the HTML in it, would obey is shown instead."""
-    for sign, shown in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`"), ("*", "\\*")):
-        text = text.replace(sign, shown)
-    return " ".join(text.split())
+    return f"| {' | '.join(markdown(cell) for cell in cells)} |"

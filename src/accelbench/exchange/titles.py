@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.core.visible import visible
 from accelbench.core.words import SINGLE_STREAM, Mode
 
 #: Sizes beside the batch, with the word before and after the number.
@@ -19,7 +20,10 @@ _SIZES = (
 
 
 def title(row: Mapping[str, Any]) -> str:
-    """Everything that was asked and where, and nothing that a later run would change."""
+    """Everything that was asked and where, and nothing that a later run would change.
+
+    Pages of others show it, which may take what is in it for more than text.
+    """
     unit = row.get("device") or row.get("hardware") or "unknown"
     said = [
         str(row.get("model") or "unknown"),
@@ -36,4 +40,4 @@ def title(row: Mapping[str, Any]) -> str:
         said.append(f"{row['world_size']} devices")
     options = row.get("options") or {}
     said += [f"{name}={options[name]}" for name in sorted(options)]
-    return " ".join(word for word in said if word)
+    return visible(" ".join(word for word in said if word))

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accelbench.analysis.checking import BAD, Check, Checked, Outcome
-from accelbench.exchange.markdown_export import escaped, table
+from accelbench.core.visible import markdown
+from accelbench.exchange.markdown_export import table
 from accelbench.exchange.titles import title
 from accelbench.report.check import answer, change, headline, ordered, sentences, shown, sides
 
@@ -17,8 +18,8 @@ _MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
 
 def summary(check: Check, about: Mapping[str, Any]) -> str:
     """The whole: what is bad or unknown in sight, the rest folded away."""
-    lines = [f"### {_MARKS.get(check.outcome, '✅')} {escaped(headline(check))}", ""]
-    lines += [f"{escaped(sides(about))}.", ""]
+    lines = [f"### {_MARKS.get(check.outcome, '✅')} {markdown(headline(check))}", ""]
+    lines += [f"{markdown(sides(about), begins=True)}.", ""]
     seen = [one for one in ordered(check) if one.outcome in (*BAD, Outcome.CANNOT_TELL)]
     rest = [one for one in ordered(check) if one not in seen]
     if seen:
@@ -29,7 +30,7 @@ def summary(check: Check, about: Mapping[str, Any]) -> str:
             "",
         ]
         lines += [*table(_HEADINGS, _rows(rest), _RIGHT), "", "</details>", ""]
-    lines += [f"- {escaped(sentence)}" for sentence in sentences(check, about)]
+    lines += [f"- {markdown(sentence, begins=True)}" for sentence in sentences(check, about)]
     return "\n".join(lines) + "\n\n"
 
 

@@ -12,6 +12,7 @@ from accelbench.analysis.costs import PRICE, Price
 from accelbench.analysis.questions import Axis
 from accelbench.analysis.sides import Basis, Side
 from accelbench.core.identity import canonical
+from accelbench.core.visible import csv_cell
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 
 #: What a side is of.
@@ -87,4 +88,6 @@ def _cell(value: Any) -> Any:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str):
+        return csv_cell(value)
     return canonical(value) if isinstance(value, (list, Mapping)) else value

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
 from accelbench.analysis.matrix import RULE
+from accelbench.core.visible import html as text_of
 from accelbench.report.matrix import About, mark, moment, tells
 
 _STYLE = """
@@ -69,36 +69,36 @@ def _page(matrix: Matrix, about: About) -> Iterator[str]:
     yield f"<style>{_STYLE}</style></head><body>"
     yield "<h1>Compatibility matrix</h1>"
     newest = matrix.newest or "none"
-    yield f'<p class="about">{escape(str(about))}. Newest result: {escape(moment(newest))}.</p>'
+    yield f'<p class="about">{text_of(str(about))}. Newest result: {text_of(moment(newest))}.</p>'
     yield f"<p>{_LEGEND}</p>"
     for title, lines in (("Model families", matrix.families), ("Models", matrix.models)):
         yield f"<h2>{title}</h2>"
         yield from _table(title, lines, matrix.hardware)
     yield "<h2>The rule</h2><ul>"
-    yield from (f"<li>{escape(sentence)}</li>" for sentence in RULE)
+    yield from (f"<li>{text_of(sentence)}</li>" for sentence in RULE)
     yield "</ul></body></html>"
 
 
 def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterator[str]:
     heading = "family" if title.endswith("families") else "model"
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in hardware)
+    heads = "".join(f'<th scope="col">{text_of(name)}</th>' for name in hardware)
     yield f'<div class="wide"><table><thead><tr><th scope="col">{heading}</th>{heads}</tr></thead>'
     yield "<tbody>"
     for line in lines:
         cells = "".join(_cell(name, line.cells[name]) for name in hardware)
-        yield f'<tr><th scope="row">{escape(line.name)}</th>{cells}</tr>'
+        yield f'<tr><th scope="row">{text_of(line.name)}</th>{cells}</tr>'
     yield "</tbody></table></div>"
 
 
 def _cell(hardware: str, cell: Cell) -> str:
-    short = escape(_plain(mark(cell)))
+    short = text_of(_plain(mark(cell)))
     if hardware == "cpu" and cell.runtimes:
-        short += f"<br><small>{escape(' and '.join(cell.runtimes))}</small>"
+        short += f"<br><small>{text_of(' and '.join(cell.runtimes))}</small>"
     elif cell.speed is not None:
         short += f"<br><small>{cell.speed:.2f}× the CPU</small>"
     known = [] if cell.compatible else [("N/A", cell.availability.value)]
     pairs = [*known, *tells(cell)]
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{_told(text)}</dd>" for name, text in pairs)
+    listed = "".join(f"<dt>{text_of(name)}</dt><dd>{_told(text)}</dd>" for name, text in pairs)
     return (
         f'<td class="{_kind(cell)}"><details><summary>{short}</summary>'
         f"<dl>{listed}</dl></details></td>"
@@ -113,7 +113,7 @@ def _plain(marked: str) -> str:
 
 def _told(text: str) -> str:
     """Text with its options kept in one piece."""
-    return _OPTION.sub(r"<code>\g<0></code>", escape(text))
+    return _OPTION.sub(r"<code>\g<0></code>", text_of(text))
 
 
 def _kind(cell: Cell) -> str:

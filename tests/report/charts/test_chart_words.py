@@ -127,7 +127,7 @@ def test_names_that_nothing_tells_apart_are_numbered() -> None:
 
 def test_names_are_cut_in_their_middle_and_lose_what_does_harm() -> None:
     assert safe("x" * 300) == f"{'x' * 21}…{'x' * 20}"
-    assert safe("a\x00b\u202ec\nd") == "a\ufffdb\ufffdc\ufffdd"
+    assert safe("a\x00b\u202ec\nd") == "a<U+0000>b<U+202E>c<U+000A>d"
 
 
 def test_how_many_are_left_out() -> None:

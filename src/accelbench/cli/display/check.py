@@ -16,11 +16,12 @@ _STYLES = {**dict.fromkeys(BAD, "red"), Outcome.CANNOT_TELL: "yellow", Outcome.B
 
 def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) -> None:
     """Print it."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, file=stream)
+    from accelbench.cli.display.console import console as made_for
+
+    console = made_for(stream)
     console.print(Text(sides(about)))
     for one in ordered(check):
         console.print()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.cli.display.words import plain
+from accelbench.cli.display.console import console, in_lines
+from accelbench.core.visible import visible
 
 #: Words of so many letters are not broken in a table: measured, pytorch.
 _WHOLE = 8
@@ -26,13 +26,13 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[i
     least = {n: _longest(" ".join(cells[n]).split(), _WHOLE) for n in kept if n not in right}
     figures = [_longest("\n".join(cells[n]).splitlines()) for n in kept if n in right]
     taken = sum(figures) + sum(least.values()) + _BETWEEN * len(kept) - 1
-    fits = taken <= Console().width  # else words give way: a figure cut short is another figure
+    fits = taken <= console().width  # else words give way: a figure cut short is another figure
     for number in kept:
         if number in right:
-            made.add_column(heads[number], justify="right", no_wrap=True)
+            made.add_column(_head(heads[number]), justify="right", no_wrap=True)
         else:
             made.add_column(
-                heads[number], overflow="fold", min_width=least[number] if fits else None
+                _head(heads[number]), overflow="fold", min_width=least[number] if fits else None
             )
     for row in rows:
         made.add_row(*(text(row[number]) for number in kept))
@@ -44,6 +44,11 @@ def _longest(words: Sequence[str], most: int | None = None) -> int:
     return max((len(one) for one in words if most is None or len(one) <= most), default=1)
 
 
+def _head(said: str) -> Text:
+    """A heading may be in two lines."""
+    return in_lines(*said.split("\n"))
+
+
 def text(said: str) -> Text:
     """As a terminal may show it."""
-    return Text(plain(said))
+    return Text(visible(said))

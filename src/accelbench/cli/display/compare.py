@@ -44,10 +44,11 @@ def show(
     prices: Prices | None = None,
 ) -> None:
     """Print it; `labels` are of runs, by their ids; costs are in the currency of `prices`."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, file=stream)
+    from accelbench.cli.display.console import console as made_for
+
+    console = made_for(stream)
     console.print(Text(f"By {axis.name}" + (f", on {machine}" if machine else "")))
     sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
     said = headings([lines[0].side.row for lines in found], axis)

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.cli.display.words import plain
+from accelbench.cli.display.console import console as made_for
+from accelbench.core.visible import visible
 from accelbench.hardware.doctor.checks import Examined, well
 from accelbench.hardware.doctor.finding import ILL, Finding, Health
 
@@ -24,7 +25,7 @@ _STYLES = {
 
 def show(found: Examined, console: Console | None = None) -> None:
     """Group by group, then what mends what is ill, then what brings what is missing."""
-    console = console or Console(highlight=False)
+    console = console or made_for()
     for group, pairs in groupby(found, key=lambda pair: pair[0]):
         console.print(Text(group, style="bold"))
         console.print(Padding(_table([one for _, one in pairs]), (0, 0, 1, 2), expand=False))
@@ -44,7 +45,7 @@ def _table(ones: list[Finding]) -> Table:
     table.add_column(overflow="fold")
     for one in ones:
         health = Text(one.health.value, style=_STYLES[one.health])
-        table.add_row(Text(plain(one.name)), health, Text(plain(one.said)))
+        table.add_row(Text(visible(one.name)), health, Text(visible(one.said)))
     return table
 
 
@@ -56,6 +57,6 @@ def _remedies(console: Console, title: str, ones: list[Finding]) -> None:
     table.add_column(max_width=18, overflow="fold")
     table.add_column(overflow="fold")
     for one in rows:
-        table.add_row(Text(plain(one.name), style="dim"), Text(plain(one.remedy)))
+        table.add_row(Text(visible(one.name), style="dim"), Text(visible(one.remedy)))
     console.print(Text(title, style="bold"))
     console.print(Padding(table, (0, 0, 1, 2), expand=False))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
 from accelbench.core.columns import step_ms
 from accelbench.run.simulating import measured_of
@@ -20,7 +21,7 @@ def print_frameworks(rows: Sequence[Row], stream: IO[str], pair: Sequence[str]) 
     """How long the second takes in terms of the first."""
     lines = list(compared(rows, pair))
     if lines:
-        stream.write("\n" + "\n".join(lines) + "\n")
+        print_lines(["", *lines], stream)
 
 
 def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:

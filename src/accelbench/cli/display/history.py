@@ -23,10 +23,11 @@ def show(
     stream: IO[str] | None = None,
 ) -> None:
     """Print it."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, file=stream)
+    from accelbench.cli.display.console import console as made_for
+
+    console = made_for(stream)
     console.print(Text(f"On {machine}"))
     console.print()
     for one in shown:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accelbench.cli.display.columns import table, text
+from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.recommend import where
 from accelbench.cli.display.words import figure, marks
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
@@ -23,7 +24,7 @@ _COMPARED = {"latency_ms": "latency", "throughput": "throughput", "memory_mb": "
 
 def show_under(found: Mapping[str, Any], explain: bool, console: Console | None = None) -> None:
     """What to take, what else nothing beats in every respect, and why the rest does not fit."""
-    console = console or Console(highlight=False)
+    console = console or made_for()
     console.print(text(_heading(found)), style="bold")
     best, front = found["best"], found["pareto"]
     shown = found["fits"] if explain else front

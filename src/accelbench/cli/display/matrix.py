@@ -11,7 +11,9 @@ from rich.text import Text
 
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
 from accelbench.analysis.matrix import RULE
-from accelbench.cli.display.words import plain
+from accelbench.cli.display.console import console as made_for
+from accelbench.cli.display.console import in_lines
+from accelbench.core.visible import visible
 from accelbench.report.matrix import About, tells
 
 _STYLES = {Rating.HIGH: "green", Rating.MEDIUM: "green", Rating.LOW: "yellow", Rating.NONE: "dim"}
@@ -24,8 +26,8 @@ _NAME_WIDTH = 20
 
 def show(matrix: Matrix, about: About, *, explain: bool, console: Console | None = None) -> None:
     """The tables and what is behind them."""
-    console = console or Console(highlight=False)
-    console.print(Text(plain(str(about)), style="bold"))
+    console = console or made_for()
+    console.print(Text(visible(str(about)), style="bold"))
     for heading, lines in (("family", matrix.families), ("model", matrix.models)):
         for hardware in _portions(lines, matrix.hardware, console.width):
             console.print()
@@ -33,12 +35,12 @@ def show(matrix: Matrix, about: About, *, explain: bool, console: Console | None
     console.print()
     console.print(Text(_LEGEND, style="dim"))
     if explain:
-        _explain(matrix, console)
+        _exvisible(matrix, console)
     else:
         _briefly(matrix, console)
     for machine in about.others:
         said = f"Not in it, another machine: {machine}: --machine {machine.id}"
-        console.print(Text(plain(said), style="dim"))
+        console.print(Text(visible(said), style="dim"))
 
 
 def _portions(
@@ -62,10 +64,10 @@ def _table(heading: str, lines: Sequence[Line], hardware: Sequence[str]) -> Tabl
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column(heading, overflow="fold", max_width=_NAME_WIDTH)
     for name in hardware:
-        table.add_column(Text(plain(name)), no_wrap=True)
+        table.add_column(Text(visible(name)), no_wrap=True)
     for line in lines:
         cells = [_text(name, line) for name in hardware]
-        table.add_row(Text(plain(line.name)), *cells)
+        table.add_row(Text(visible(line.name)), *cells)
     return table
 
 
@@ -73,10 +75,7 @@ def _text(hardware: str, line: Line) -> Text:
     level, *rest = _short(hardware, line)
     cell = line.cells[hardware]
     style = "red" if cell.availability is Availability.INCOMPATIBLE else _STYLES[cell.rating]
-    text = Text(level, style=style)
-    for part in rest:
-        text.append(f"\n{part}", style="dim")
-    return text
+    return in_lines(level, *rest, style=style, further="dim")
 
 
 def _short(hardware: str, line: Line) -> list[str]:
@@ -84,7 +83,7 @@ def _short(hardware: str, line: Line) -> list[str]:
     cell = line.cells[hardware]
     level = _level(cell)
     if hardware == "cpu" and cell.runtimes and line.family:
-        return [level, *map(plain, cell.runtimes)]
+        return [level, *map(visible, cell.runtimes)]
     return [level] if cell.speed is None else [level, f"{cell.speed:.2f}×"]
 
 
@@ -111,14 +110,14 @@ def _briefly(matrix: Matrix, console: Console) -> None:
     console.print("The rule, and the reason behind every cell: --explain")
 
 
-def _explain(matrix: Matrix, console: Console) -> None:
+def _exvisible(matrix: Matrix, console: Console) -> None:
     console.print(Text("The rule", style="bold"))
     for sentence in RULE:
         _hanging(console, sentence)
     for line in (*matrix.families, *matrix.models):
         console.print()
         kind = "" if line.family else "family "
-        console.print(Text(f"{kind}{plain(line.name)}", style="bold"))
+        console.print(Text(f"{kind}{visible(line.name)}", style="bold"))
         for hardware, cell in line.cells.items():
             known = "" if cell.compatible else f" ({cell.availability})"
             rest = "".join(f"; {name}: {text}" for name, text in tells(cell)[1:])
@@ -130,5 +129,5 @@ def _hanging(console: Console, text: str) -> None:
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row("·", Text(plain(text)))
+    grid.add_row("·", Text(visible(text)))
     console.print(grid)

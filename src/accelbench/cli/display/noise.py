@@ -12,11 +12,12 @@ from accelbench.exchange.titles import title
 
 def show(found: Sequence[Floor], stream: IO[str] | None = None) -> None:
     """Print it."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, file=stream)
+    from accelbench.cli.display.console import console as made_for
+
+    console = made_for(stream)
     for name, floors in groupby(found, key=lambda one: title(one.row)):
         console.print(Text(name, style="bold"))
         table = Table.grid(padding=(0, 2, 0, 0))

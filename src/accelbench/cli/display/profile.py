@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
+from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import figure, marks, shapes
 
 #: Operators in a table; the JSON document and the files have all of them.
 TOP = 10
 
 _LONGEST = 44
+
+_APART = "Profiled apart from what was measured: these times carry the profiler's cost."
 
 #: Steps that differ by more were not of one kind.
 _ALIKE = 2.0
@@ -19,47 +22,51 @@ _ALIKE = 2.0
 def print_profiles(profiles: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """A heading and a table for each, or why there is none."""
     for one in profiles:
-        stream.write(f"\n{heading(one)}\n")
+        print_lines(["", *heading(one)], stream)
         if one["why_not"] is None:
             _print_table(one, stream)
-            stream.write(f"{one['remark']}\n" if one["remark"] else "")
+            print_lines([one["remark"]] if one["remark"] else [], stream)
     if any(one["why_not"] is None for one in profiles):
-        stream.write(
-            "\nProfiled apart from what was measured: these times carry the profiler's cost.\n"
-        )
+        print_lines(("", _APART), stream)
 
 
-def heading(one: Mapping[str, Any]) -> str:
-    """Which case, and what is known of it as a whole."""
+def heading(one: Mapping[str, Any]) -> list[str]:
+    """Which case, and what is known of it as a whole, in lines."""
     size = f"batch {one['batch_size']} {shapes(one)}".strip()
     case = (
         f"{one['model']} {one['runtime']}/{one['hardware']} {one['precision']}{marks(one)} {size}"
     )
     if one["why_not"] is not None:
-        return f"No profile of {case}: {one['why_not']}"
+        return [f"No profile of {case}: {one['why_not']}"]
     steps = "1 step" if one["steps"] == 1 else f"{one['steps']} steps"
     emulated = ", on an emulation" if one["emulated"] else ""
-    return (
-        f"Where the time goes: {case}{emulated}\n{one['profiler']}, mean of {steps}:"
-        f" {figure(one['wall_ms'])} ms, of which operators explain {one['explained']:.0%}"
-        + _apart(one["walls_ms"])
-    )
+    return [
+        f"Where the time goes: {case}{emulated}",
+        (
+            f"{one['profiler']}, mean of {steps}: {figure(one['wall_ms'])} ms, of which operators"
+            f" explain {one['explained']:.0%}"
+        ),
+        *_unlike(one["walls_ms"]),
+    ]
 
 
-def _apart(walls: Sequence[float]) -> str:
+def _unlike(walls: Sequence[float]) -> list[str]:
     """Steps that had the machine to themselves are alike."""
     low, high = min(walls), max(walls)
     if high <= _ALIKE * low:
-        return ""
-    return (
-        f"\n! The steps took from {figure(low)} to {figure(high)} ms: something else had the"
-        " machine, or the engine waited."
-    )
+        return []
+    return [
+        (
+            f"! The steps took from {figure(low)} to {figure(high)} ms: something else had the"
+            " machine, or the engine waited."
+        )
+    ]
 
 
 def _print_table(one: Mapping[str, Any], stream: IO[str]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from accelbench.cli.display.console import console
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("operator", overflow="fold", max_width=_LONGEST)
@@ -73,12 +80,10 @@ def _print_table(one: Mapping[str, Any], stream: IO[str]) -> None:
         took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
         others = "1 other" if len(rest) == 1 else f"{len(rest)} others"
         table.add_row(others, "", figure(took), f"{share:.1%}", "")
-    Console(file=stream, highlight=False).print(table)
+    console(stream).print(table)
 
 
 def _cells(kind: Mapping[str, Any]) -> tuple[str, ...]:
-    from rich.markup import escape
-
     calls = f"{kind['calls']:g}"
     took, share = figure(kind["total_ms"]), f"{kind['share']:.1%}"
-    return (escape(kind["kind"]), calls, took, share, escape(kind["where"]))
+    return (kind["kind"], calls, took, share, kind["where"])

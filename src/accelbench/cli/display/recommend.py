@@ -10,6 +10,7 @@ from rich.table import Table
 
 from accelbench.analysis.cost_words import money
 from accelbench.cli.display.columns import table, text
+from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.words import figure
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
@@ -31,7 +32,7 @@ _USUAL = {"mode": "inference"}
 
 def show_answer(answer: Answer, explain: bool, console: Console | None = None) -> None:
     """One answer: what to take, every candidate with what is known of it, and what is missing."""
-    console = console or Console(highlight=False)
+    console = console or made_for()
     console.print(text(_heading(answer)), style="bold")
     scores = answer["all_scores"]
     able = [name for name, one in scores.items() if one["compatible"]]
@@ -46,7 +47,7 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
 
 def show_answers(answers: Sequence[Answer], console: Console | None = None) -> None:
     """Answers side by side: a line each."""
-    console = console or Console(highlight=False)
+    console = console or made_for()
     batches = {one["question"]["batch_size"] for one in answers}
     units = _units(map(_best, answers))
     rows = [
@@ -91,7 +92,7 @@ def show_ranking(
     console: Console | None = None,
 ) -> None:
     """Models in order for a task; of the unknown nobody says what they are for."""
-    console = console or Console(highlight=False)
+    console = console or made_for()
     for line in _unknown(unknown, task):
         console.print(text(line))
     if not ranked:

@@ -43,10 +43,10 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """Every result in a line."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=stream, highlight=False)
+    from accelbench.cli.display.console import console
+
     # One space between columns: with two, a model and its precision would be broken in two.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("model", overflow="fold")
@@ -60,8 +60,8 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         if row["runtime"] not in ("pytorch", "none"):
             place = f"{_SHORT.get(row['runtime'], row['runtime'])}/{place}"
         table.add_row(
-            _safe(str(row["model"])),
-            _safe(f"{place} {row['precision']}{marks(row)}"),
+            str(row["model"]),
+            f"{place} {row['precision']}{marks(row)}",
             str(row["batch_size"]),
             shapes(row),
             figure(step_ms(row)) if timed else "–",
@@ -70,7 +70,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             figure(row.get("memory_peak_mb")) if timed else "–",
             _worth(row),
         )
-    console.print(table)
+    console(stream).print(table)
 
 
 def _worth(row: Mapping[str, Any]) -> str:
@@ -80,10 +80,3 @@ def _worth(row: Mapping[str, Any]) -> str:
     if simulation_of(row) is not None:
         return "a limit"
     return "not timed" if step_ms(row) is None else str(row.get("quality")).replace("_", " ")
-
-
-def _safe(text: str) -> str:
-    """Names may hold what a table would read as markup."""
-    from rich.markup import escape
-
-    return escape(text)

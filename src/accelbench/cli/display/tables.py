@@ -10,16 +10,12 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from accelbench.cli.display.words import plain
+from accelbench.cli.display.terminal import print_line
+from accelbench.core.visible import visible
 from accelbench.store.fit import spell_time
 
 #: A table with more columns than this does not fit 80 characters: shown a value a line instead.
 _MOST_COLUMNS = 8
-
-
-def print_line(text: str) -> None:
-    """A line for people: what a terminal would obey instead of showing is shown as a dot."""
-    sys.stdout.write(f"{plain(text)}\n")
 
 
 def print_json(content: Any) -> None:
@@ -30,16 +26,17 @@ def print_json(content: Any) -> None:
 def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and what they stand for."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from accelbench.cli.display.console import console
 
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(Text(name, style="bold"), Text(plain(value)))
-    Console().print(table)
+        table.add_row(Text(name, style="bold"), Text(visible(value)))
+    console().print(table)
 
 
 def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -50,16 +47,17 @@ def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from accelbench.cli.display.console import console
+
     table = Table(box=box.SIMPLE)
     for column in columns:
-        table.add_column(Text(plain(column)), overflow="fold")
+        table.add_column(Text(visible(column)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(_spell(value)) for value in row))
-    Console().print(table)
+    console().print(table)
 
 
 def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -77,7 +75,7 @@ def _spell(value: Any) -> str:
         return "n/a"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return plain(str(jsonable(value)))
+    return visible(str(jsonable(value)))
 
 
 def jsonable(value: Any) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from typing import IO, Any
 
+from accelbench.cli.display.terminal import unguarded
 from accelbench.cli.display.words import (
     duration,
     figure,
@@ -26,6 +27,7 @@ from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.provenance import simulation_of
+from accelbench.core.visible import visible
 from accelbench.run.observer import Progress
 
 
@@ -99,7 +101,7 @@ class PlainWatch:
     def say(self, text: str) -> None:
         """Print a line now. A reader that went away ends the run as Ctrl-C does."""
         try:
-            self._stream.write(text + "\n")
+            self._stream.write(visible(text) + "\n")
             self._stream.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
@@ -156,7 +158,7 @@ class LiveWatch(PlainWatch):
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
         self._case_began = time.monotonic()
         self._total, self._done = total, number - 1
-        self._head = str(case) + (f" · launch {launch + 1}" if launch else "")
+        self._head = visible(str(case)) + (f" · launch {launch + 1}" if launch else "")
         self._draw("starting")
 
     def progress(self, progress: Progress) -> None:
@@ -213,6 +215,7 @@ def _width(stream: IO[str]) -> int:
 
 def watch_for(stream: IO[str], quiet: bool) -> PlainWatch:
     """The way to watch that fits where the lines go."""
+    stream = unguarded(stream)  # the live bar is drawn; names in it are made visible here
     if isinstance(stream, TextIOWrapper):
         # A log of another encoding gets a question mark, not the end of the run.
         stream.reconfigure(errors="replace")

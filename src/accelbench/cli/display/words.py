@@ -41,11 +41,6 @@ def other_machines(names: Sequence[str]) -> Iterable[str]:
         yield f"Other machines, by --machine: {said}."
 
 
-def plain(text: str) -> str:
-    """What a terminal would obey instead of showing is shown as a dot."""
-    return "".join(c if c.isprintable() else "·" for c in text)
-
-
 def duration(seconds: float) -> str:
     """12 s, 3 min 5 s, 2 h 10 min, 3 days."""
     whole = round(seconds)

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse
+from accelbench.core.visible import from_csv_cell
 from accelbench.store.fit import MisfitError, as_kind
 
 #: What tables of others write where they have nothing.
@@ -185,6 +186,7 @@ def table_of(file: Path, needed: Sequence[str]) -> Iterator[Record]:
             if len(cells) != len(header):
                 why = f"{len(cells)} fields where the header has {len(header)}"
                 raise MalformedError(file, lines.line_num, None, why)
-            yield Record(file, lines.line_num, dict(zip(header, cells, strict=True)))
+            said = map(from_csv_cell, cells)
+            yield Record(file, lines.line_num, dict(zip(header, said, strict=True)))
     except csv.Error as error:
         raise MalformedError(file, lines.line_num, None, str(error)) from error

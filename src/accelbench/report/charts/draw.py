@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import cache
-from html import escape
 from importlib.util import find_spec
 from typing import Any
 
 from accelbench.core.errors import MissingExtraError
+from accelbench.core.visible import html as text_of
+from accelbench.core.visible import visible
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.letters import fitted
@@ -48,24 +50,35 @@ def png(spec: Spec) -> bytes:
 
 def _drawn(spec: Spec) -> str:
     """As SVG, with the patterns that its fills name."""
-    drawn: str = _engine().vegalite_to_svg(spec, vl_version=_VEGA_LITE, allowed_base_urls=[])
+    drawn: str = _engine().vegalite_to_svg(
+        _shown(spec), vl_version=_VEGA_LITE, allowed_base_urls=[]
+    )
     patterns = _patterns(drawn)
     head, opened, rest = drawn.partition(">")
     return f"{head}{opened}<defs>{patterns}</defs>{rest}" if patterns else drawn
 
 
+def _shown(value: Any) -> Any:
+    """The specification with every name in it as text: labels and tooltips are some of them."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {visible(name): _shown(one) for name, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def page(picture: Picture) -> str:
     """As one HTML file that shows what a mark is of; nothing of it is fetched."""
-    spec = json.dumps(picture.spec, ensure_ascii=True).replace("<", "\\u003c")
-    about = "".join(f"<p>{escape(line)}</p>" for line in picture.about)
+    spec = json.dumps(_shown(picture.spec), ensure_ascii=True).replace("<", "\\u003c")
+    about = "".join(f"<p>{text_of(line)}</p>" for line in picture.about)
     patterns = _patterns(json.dumps(picture.spec))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_ELSE}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(picture.chart.title)}</title></head><body>"
+        f"<title>{text_of(picture.chart.title)}</title></head><body>"
         f'<svg width="0" height="0" aria-hidden="true"><defs>{patterns}</defs></svg>'
-        f'<main><h1 hidden>{escape(picture.chart.title)}</h1><div id="chart"></div>'
+        f'<main><h1 hidden>{text_of(picture.chart.title)}</h1><div id="chart"></div>'
         f"<noscript>{about}</noscript></main>"
         f"<script>{_bundle()}</script><script>"
         f"vegaEmbed('#chart', {spec}, {{renderer: 'svg', actions: false, ast: true}})"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log10
 from typing import Any
 
 from accelbench.core.nouns import counted
+from accelbench.core.visible import visible
 
 #: A name longer than this is cut in its middle: ends tell names apart.
 _LONGEST = 42
@@ -16,14 +16,12 @@ _DIGITS = 3
 
 
 def safe(text: Any, longest: int = _LONGEST) -> str:
-    """Without control characters and without those that turn the direction of what follows.
+    """A name as a picture has room for it, with what is invisible or would act as its code point.
 
     A picture is text of somebody's in an XML file: a zero byte would break it, and U+202E would
     turn what stands beside it round.
     """
-    plain = str(text)
-    if not plain.isprintable():
-        plain = "".join("\ufffd" if unicodedata.category(one)[0] == "C" else one for one in plain)
+    plain = visible(str(text))
     if len(plain) <= longest:
         return plain
     head = longest // 2

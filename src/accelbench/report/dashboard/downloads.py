@@ -6,12 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from accelbench.core.visible import csv_cell, html
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.pictures import chart_of
@@ -23,8 +23,6 @@ _KINDS = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charse
 _OF_PICTURE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 #: Lines that are sent at once.
 _LINES = 2000
-#: What makes a spreadsheet take a name for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Downloads:
@@ -85,14 +83,12 @@ def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for start in range(0, len(rows), _LINES):
         lines = io.StringIO()
         several = rows[start : start + _LINES]
-        csv.writer(lines).writerows([_harmless(row[name]) for name in names] for row in several)
+        csv.writer(lines).writerows([_cell(row[name]) for name in names] for row in several)
         yield lines.getvalue()
 
 
-def _harmless(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+def _cell(value: Any) -> Any:
+    return csv_cell(value) if isinstance(value, str) else value
 
 
 def _nothing(first: str, second: str) -> bytes:
@@ -100,6 +96,6 @@ def _nothing(first: str, second: str) -> bytes:
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" width="560" height="80" role="img"'
         ' font-family="sans-serif" font-size="14" fill="#57606a">'
-        f'<rect width="560" height="80" fill="#fff"/><text x="16" y="34">{escape(first)}</text>'
-        f'<text x="16" y="56">{escape(second)}</text></svg>'
+        f'<rect width="560" height="80" fill="#fff"/><text x="16" y="34">{html(first)}</text>'
+        f'<text x="16" y="56">{html(second)}</text></svg>'
     ).encode()

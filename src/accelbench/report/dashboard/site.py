@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
+from accelbench.core.visible import visible
 from accelbench.core.words import HARDWARE
 from accelbench.hardware.colours import colour_of
 from accelbench.report.dashboard import words
@@ -55,6 +56,7 @@ class Site:
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
             autoescape=True,
+            finalize=_shown,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -107,6 +109,11 @@ class Site:
             **context,
         )
         return HTMLResponse(text, status, dict(headers or {}))
+
+
+def _shown(value: Any) -> Any:
+    """What a template is about to print: text is shown, markup of its own stands as it is."""
+    return value if hasattr(value, "__html__") else visible(str(value))
 
 
 def _query(*pairs: tuple[str, Any]) -> str:

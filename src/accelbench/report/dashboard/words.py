@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from accelbench.analysis.cost_words import money
 from accelbench.core.nouns import counted
 from accelbench.report.charts.phrases import figure, safe
@@ -105,7 +107,13 @@ def calm(text: Any) -> str:
     return safe(str(text).strip(), 120)
 
 
+def exact(value: Any) -> Markup:
+    """What a form sends back, which nobody sees: the name as it is stored."""
+    return escape(str(value))
+
+
 FILTERS = {
+    "exact": exact,
     "calm": calm,
     "number": number,
     "seen": seen,

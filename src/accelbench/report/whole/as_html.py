@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from html import escape
 
+from accelbench.core.visible import html as text_of
 from accelbench.report.charts.chart import Spec
-from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text, plain
+from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --dim: #57606a;
@@ -57,10 +57,6 @@ def html(report: Report, svg: Draw) -> str:
     return "\n".join(_page(report, svg)) + "\n"
 
 
-def _text_of(text: str) -> str:
-    return escape(plain(text), quote=True)
-
-
 def _page(report: Report, svg: Draw) -> Iterator[str]:
     yield "<!doctype html>"
     yield '<html lang="en"><head><meta charset="utf-8">'
@@ -69,12 +65,12 @@ def _page(report: Report, svg: Draw) -> Iterator[str]:
         '<meta http-equiv="Content-Security-Policy"'
         " content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
     )
-    yield f"<title>{_text_of(report.title)}</title><style>{_STYLE}</style></head><body>"
-    yield f"<header><h1><bdi>{_text_of(report.title)}</bdi></h1>"
-    yield from (f'<p class="about"><bdi>{_text_of(line)}</bdi></p>' for line in report.about)
+    yield f"<title>{text_of(report.title)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<header><h1><bdi>{text_of(report.title)}</bdi></h1>"
+    yield from (f'<p class="about"><bdi>{text_of(line)}</bdi></p>' for line in report.about)
     yield "</header><nav aria-label='Contents'><ul>"
     for number, one in enumerate(report.sections):
-        yield f'<li><a href="#s{number}">{_text_of(one.title)}</a></li>'
+        yield f'<li><a href="#s{number}">{text_of(one.title)}</a></li>'
     yield "</ul></nav><main>"
     for number, one in enumerate(report.sections):
         yield from _section(one, number, svg)
@@ -82,7 +78,7 @@ def _page(report: Report, svg: Draw) -> Iterator[str]:
 
 
 def _section(section: Section, number: int, svg: Draw) -> Iterator[str]:
-    yield f'<section aria-labelledby="s{number}"><h2 id="s{number}">{_text_of(section.title)}</h2>'
+    yield f'<section aria-labelledby="s{number}"><h2 id="s{number}">{text_of(section.title)}</h2>'
     for place, block in enumerate(section.blocks):
         yield from _block(block, f"s{number}-{place}", svg)
     yield "</section>"
@@ -99,33 +95,33 @@ def _block(block: Block, name: str, svg: Draw) -> Iterator[str]:
 
 def _paragraphs(block: Text) -> Iterator[str]:
     if not block.listed:
-        yield from (f"<p><bdi>{_text_of(line)}</bdi></p>" for line in block.lines)
+        yield from (f"<p><bdi>{text_of(line)}</bdi></p>" for line in block.lines)
         return
     yield "<ul>"
-    yield from (f"<li><bdi>{_text_of(line)}</bdi></li>" for line in block.lines)
+    yield from (f"<li><bdi>{text_of(line)}</bdi></li>" for line in block.lines)
     yield "</ul>"
 
 
 def _table(table: Table) -> Iterator[str]:
     if table.folded:
-        yield f"<details><summary>{_text_of(table.caption or 'Table')}</summary>"
-    label = _text_of(table.caption or "Table")
+        yield f"<details><summary>{text_of(table.caption or 'Table')}</summary>"
+    label = text_of(table.caption or "Table")
     yield f'<div class="wide" tabindex="0" role="region" aria-label="{label}"><table>'
     if table.caption and not table.folded:
-        yield f"<caption>{_text_of(table.caption)}</caption>"
+        yield f"<caption>{text_of(table.caption)}</caption>"
     marks = [' class="figure"' if i in table.figures else "" for i in range(len(table.headers))]
     heads = "".join(
-        f'<th scope="col"{mark}>{_text_of(text)}</th>'
+        f'<th scope="col"{mark}>{text_of(text)}</th>'
         for text, mark in zip(table.headers, marks, strict=True)
     )
     yield f"<thead><tr>{heads}</tr></thead><tbody>"
     for row in table.rows:
         first, *rest = row
         cells = "".join(
-            f"<td{mark}><bdi>{_text_of(text)}</bdi></td>"
+            f"<td{mark}><bdi>{text_of(text)}</bdi></td>"
             for text, mark in zip(rest, marks[1:], strict=True)
         )
-        yield f'<tr><th scope="row"{marks[0]}><bdi>{_text_of(first)}</bdi></th>{cells}</tr>'
+        yield f'<tr><th scope="row"{marks[0]}><bdi>{text_of(first)}</bdi></th>{cells}</tr>'
     yield "</tbody></table></div>"
     if table.folded:
         yield "</details>"
@@ -133,11 +129,11 @@ def _table(table: Table) -> Iterator[str]:
 
 def _figure(block: Figure, name: str, svg: Draw) -> Iterator[str]:
     chart, about = block.picture.chart, " ".join(block.picture.about)
-    label = _text_of(f"{chart.title}: {chart.answers}. {about}")
+    label = text_of(f"{chart.title}: {chart.answers}. {about}")
     drawn = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", svg(block.picture.spec))
     # Marks have words of their own, thousands of them; the figures below say the same.
     drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    yield f"<figure>{_silent(drawn)}<figcaption>{_text_of(chart.answers)}</figcaption></figure>"
+    yield f"<figure>{_silent(drawn)}<figcaption>{text_of(chart.answers)}</figcaption></figure>"
     yield from _table(block.table)
 
 

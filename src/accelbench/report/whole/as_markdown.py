@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
-from accelbench.report.whole.contents import Block, Figure, Report, Table, Text, plain
-
-#: What Markdown, or HTML within it, would take for something else than text.
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$@])")
+from accelbench.core.visible import markdown as text_of
+from accelbench.report.whole.contents import Block, Figure, Report, Table, Text
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:
@@ -22,12 +19,12 @@ def markdown(report: Report, pictures: Mapping[str, str]) -> str:
 
 
 def _lines(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
-    yield f"# {_plain(report.title)}"
+    yield f"# {text_of(report.title)}"
     yield ""
     for line in report.about:
-        yield from (_plain(line), "")
+        yield from (text_of(line, begins=True), "")
     for section in report.sections:
-        yield from (f"## {_plain(section.title)}", "")
+        yield from (f"## {text_of(section.title)}", "")
         for block in section.blocks:
             yield from _block(block, pictures)
 
@@ -36,7 +33,7 @@ def _block(block: Block, pictures: Mapping[str, str]) -> Iterator[str]:
     if isinstance(block, Text):
         before = "- " if block.listed else ""
         for line in block.lines:
-            yield f"{before}{_plain(line)}"
+            yield f"{before}{text_of(line, begins=True)}"
             if not block.listed:
                 yield ""
         if block.listed:
@@ -51,25 +48,19 @@ def _figure(block: Figure, pictures: Mapping[str, str]) -> Iterator[str]:
     chart = block.picture.chart
     where = pictures.get(chart.name)
     if where is not None:
-        yield from (f"![{_plain(chart.title)}: {_plain(chart.answers)}]({where})", "")
+        yield from (f"![{text_of(chart.title)}: {text_of(chart.answers)}]({where})", "")
     yield from _table(block.table)
 
 
 def _table(table: Table) -> Iterator[str]:
     if table.folded:
-        yield from (f"<details><summary>{_plain(table.caption or 'Table')}</summary>", "")
+        yield from (f"<details><summary>{text_of(table.caption or 'Table')}</summary>", "")
     elif table.caption:
-        yield from (f"**{_plain(table.caption)}**", "")
-    yield f"| {' | '.join(_plain(one) for one in table.headers)} |"
+        yield from (f"**{text_of(table.caption)}**", "")
+    yield f"| {' | '.join(text_of(one) for one in table.headers)} |"
     kinds = ("---:" if i in table.figures else "---" for i in range(len(table.headers)))
     yield f"| {' | '.join(kinds)} |"
-    yield from (f"| {' | '.join(_plain(one) for one in row)} |" for row in table.rows)
+    yield from (f"| {' | '.join(text_of(one) for one in row)} |" for row in table.rows)
     yield ""
     if table.folded:
         yield from ("</details>", "")
-
-
-def _plain(text: str) -> str:
-    """Text as text: on one line, and nothing in it that means anything."""
-    escaped = _SPECIAL.sub(r"\\\1", plain(text))
-    return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;")

@@ -9,12 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accelbench.report.charts.chart import Picture
-from accelbench.report.charts.phrases import safe
-
-
-def plain(text: str) -> str:
-    """On one line, without what turns the direction of a whole sentence or breaks a file."""
-    return safe(" ".join(text.split()), len(text))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""Text that is shown and never obeyed, for every kind of place that text goes to."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from accelbench.core.visible import (
+    csv_cell,
+    from_csv_cell,
+    html,
+    markdown,
+    visible,
+    visible_lines,
+)
+from hostile_names import HONEST, NAMES
+
+#: The signs of a formula as keyboards of East Asia write them.
+WIDE = (0xFF1D, 0xFF0B, 0xFF0D, 0xFF20)
+#: What has to be shown, one by one.
+NAMED = [
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    0x61C,
+    0xAD,
+    *range(0x200B, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0xFEFF,
+    *range(0xE0000, 0xE0080),
+]
+
+
+@pytest.mark.parametrize("code", NAMED)
+def test_what_acts_is_its_code_point(code: int) -> None:
+    assert visible(f"a{chr(code)}b") == f"a<U+{code:04X}>b"
+
+
+def test_nothing_that_is_left_is_unseen() -> None:
+    left = [
+        chr(code)
+        for code in range(0x110000)
+        if visible(chr(code)) == chr(code) and unicodedata.category(chr(code))[0] in "CZ"
+    ]
+    assert left == [" ", "\u00a0", "\u3000"]
+
+
+@pytest.mark.parametrize("text", [*HONEST, "⚠️ Low", "é", "🏳️‍🌈", "👩‍💻", "a b", "<U+202E>"])
+def test_what_is_seen_stays(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_a_line_break_of_ours_stays_where_lines_are_meant() -> None:
+    assert visible_lines("a\nb\x1bc") == "a\nb<U+001B>c"
+
+
+@given(st.text())
+def test_it_is_shown_once(text: str) -> None:
+    assert visible(visible(text)) == visible(text)
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", *map(chr, WIDE)])
+def test_no_cell_begins_as_a_formula(sign: str) -> None:
+    cell = csv_cell(f"{sign}1+1")
+    assert cell == f"'{sign}1+1" or cell.startswith("<U+")
+
+
+@pytest.mark.parametrize("number", ["-3.5", "+1", "-1e-9", "-.5", "-0"])
+def test_a_number_stays_a_number(number: str) -> None:
+    assert csv_cell(number) == number
+
+
+@given(st.text())
+def test_a_marked_cell_is_read_back(text: str) -> None:
+    stream = io.StringIO(newline="")
+    csv.writer(stream).writerow([csv_cell(text), "x"])
+    ((cell, _),) = csv.reader(io.StringIO(stream.getvalue(), newline=""))
+    assert from_csv_cell(cell) == visible(text)
+
+
+class _Words(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.said = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+def _read(page: str) -> _Words:
+    found = _Words()
+    found.feed(page)
+    found.close()
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_html_says_the_name(name: str) -> None:
+    found = _read(f'<p title="{html(name)}">{html(name)}</p>')
+    assert (found.tags, found.said) == (["p"], visible(name))
+
+
+BLOCKS = ("# head", "- a", "12. b", "===", "---", "> q", "    code")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *BLOCKS])
+def test_markdown_says_the_name(name: str) -> None:
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    text = visible(name).strip()
+    line = _read(reader.render(markdown(name, begins=True)))
+    assert line.tags == ["p"]
+    assert line.said.replace("\u200b", "").strip() == text
+    table = _read(reader.render(f"| a | b |\n|---|---|\n| {markdown(name)} | x |"))
+    assert table.tags == ["table", "thead", "tr", "th", "th", "tbody", "tr", "td", "td"]
+    assert text in table.said.replace("\u200b", "")
+
+
+def test_nobody_is_mentioned() -> None:
+    assert "@octocat" not in markdown("@octocat")
+    assert "#12" not in markdown("owner/repo#12")
