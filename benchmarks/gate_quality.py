@@ -17,7 +17,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -25,8 +25,10 @@ from typing import Any
 
 from scipy.stats import mannwhitneyu
 
-from accelbench.analysis.judging import METRICS, Answer, judged
+from accelbench.analysis.interleaved import judged_pairs
+from accelbench.analysis.judging import METRICS, Answer, Known, judged
 from accelbench.measure.launches import Noise, aa_noise, abba, pooled, pooled_noise
+from accelbench.measure.runs import PRIOR
 from keeping import HERE, keep, verdict
 
 SHIFTS = (0.0, 0.03, 0.05, 0.1)
@@ -43,6 +45,8 @@ class Pair:
     before: Sequence[Sequence[float]]
     now: Sequence[Sequence[float]]
     known: Noise | None = None  # from other launches of the same
+    runs: Noise | None = None  # by how much runs differ; None where both sides are of one
+    interleaved: bool = False
 
     @property
     def noise(self) -> float:
@@ -54,7 +58,7 @@ class Pair:
     def slower(self, share: float) -> Pair:
         """The same with now slower by a share."""
         now = [[sample * (1.0 + share) for sample in one] for one in self.now]
-        return Pair(self.before, now, self.known)
+        return replace(self, now=now)
 
 
 Rule = Callable[[Pair], str]
@@ -65,7 +69,10 @@ def gate(pair: Pair) -> str:
     sides = [[median(one) for one in side] for side in (pair.before, pair.now)]
     parts = [pooled_noise(sides), pair.known]
     noise = pooled([part for part in parts if part is not None])
-    answer = judged(METRICS[0], sides[0], sides[1], noise).answer
+    if pair.interleaved:
+        answer = judged_pairs(METRICS[0], sides[0], sides[1]).answer
+    else:
+        answer = judged(METRICS[0], sides[0], sides[1], Known(noise, pair.runs)).answer
     return {Answer.WORSE: "alarm", Answer.CANNOT_TELL: "unknown"}.get(answer, "silent")
 
 
@@ -129,7 +136,8 @@ def own(file: Path, a_side: int, interleaved: bool) -> Iterator[Pair]:
         sides = {
             arm: [m for m, of in zip(launches, arms, strict=True) if of == arm] for arm in "ab"
         }
-        yield Pair(sides["a"], sides["b"], known)
+        runs = None if interleaved else PRIOR
+        yield Pair(sides["a"], sides["b"], known, runs, interleaved)
 
 
 def counted(pairs: Sequence[Pair]) -> dict[str, dict[str, dict[str, float]]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from accelbench.analysis.checking import Check, Checked, Outcome, Rules, checked
 from accelbench.analysis.judging import Answer
+from accelbench.analysis.run_noise import histories
 from accelbench.core.columns import ASKED
-from accelbench.measure.launches import Noise
+from accelbench.measure.runs import PRIOR
 from asked_rows import row
 
 NOW = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
@@ -47,10 +49,10 @@ def test_each_figure_is_judged_apart() -> None:
 
 
 def test_what_is_slower_is_worse_and_the_whole_with_it() -> None:
-    found = checked(launches(1.1, **NOW), launches())
+    found = checked(launches(1.3, **NOW), launches())
     assert (only(found).outcome, found.outcome) == (Outcome.WORSE, Outcome.WORSE)
-    assert checked(launches(0.9, **NOW), launches()).outcome is Outcome.STEADY
-    assert only(checked(launches(0.9, **NOW), launches())).outcome is Outcome.BETTER
+    assert checked(launches(0.7, **NOW), launches()).outcome is Outcome.STEADY
+    assert only(checked(launches(0.7, **NOW), launches())).outcome is Outcome.BETTER
 
 
 def test_only_what_was_asked_alike_is_held_against_each_other() -> None:
@@ -177,14 +179,62 @@ def test_a_baseline_that_says_less_matches_by_what_it_says() -> None:
     assert found.questions[0].why == "the baseline does not say which threads it is of"
 
 
-def test_noise_that_is_known_from_older_runs_counts() -> None:
-    quiet = only(checked(launches(1.05, **NOW), launches()))
-    assert quiet.outcome is Outcome.WORSE
-    loud = checked(
-        launches(1.05, **NOW), launches(), Rules(known=lambda row, metric: Noise(0.05, 90))
-    )
-    assert only(loud).outcome is Outcome.CANNOT_TELL
-    assert "6 launches before and 6 now are too few at this noise" in only(loud).why
+def older(factors: Sequence[float], times: Sequence[float] = TIMES, **changes: Any) -> Rules:
+    """What a check goes by where runs of so many times the usual are stored."""
+    rows = [
+        row(launch=n, latency_p50_ms=ms * factor, run_id=f"o{number}", series_key="s",
+            started_at=f"2025-01-{number + 1:02d}", **changes)
+        for number, factor in enumerate(factors)
+        for n, ms in enumerate(times)
+    ]  # fmt: skip
+    return Rules(known=histories(rows))
+
+
+def test_what_runs_differ_by_is_known_from_older_runs() -> None:
+    """5 % that launches are sure of: the machine's history says whether runs differ by as much."""
+    now, before = launches(1.05, series_key="s", **NOW), launches(series_key="s")
+    unknown = only(checked(now, before))
+    assert unknown.outcome is Outcome.CANNOT_TELL
+    assert "two runs of this differ by so much where nothing changed" in unknown.why
+    assert "--against" in unknown.why
+    quiet = [1.0, 1.001, 0.999, 1.002, 1.0, 0.998] * 3
+    assert only(checked(now, before, older(quiet))).outcome is Outcome.WORSE
+    loud = [1.0, 1.06, 0.95, 1.05, 1.0, 0.94] * 3
+    assert only(checked(now, before, older(loud))).outcome is Outcome.CANNOT_TELL
+    # Of a series without a history its neighbours on the device are asked.
+    beside = older(loud)
+    other = launches(1.25, series_key="t", **NOW)
+    assert only(checked(other, before)).outcome is Outcome.WORSE
+    found = only(checked(other, before, beside)).figures[0]
+    assert found.runs is not None
+    assert found.runs.freedom == PRIOR.freedom + 1
+    elsewhere = older(loud, device_name="Another processor")
+    assert only(checked(other, before, elsewhere)).figures[0].runs == PRIOR
+
+
+def test_noise_of_launches_is_known_from_older_runs() -> None:
+    now, before = launches(1.3, series_key="s", **NOW), launches(series_key="s")
+    loud = older([1.0, 1.0, 1.0, 1.0], (5.0, 12.0, 8.0, 4.0, 13.0, 8.0))
+    found = only(checked(now, before, loud))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert "6 launches before and 6 now are too few at this noise" in found.why
+
+
+def test_sides_of_one_run_differ_by_their_launches_alone() -> None:
+    rows = launches(1.05, run_id="r1"), launches(run_id="r1")
+    assert only(checked(*rows)).outcome is Outcome.WORSE
+    assert only(checked(*rows)).figures[0].runs is None
+
+
+@pytest.mark.parametrize("quality", ["noise_limited", "unsteady", "throttled"])
+def test_one_launch_that_is_not_settled_turns_no_build_red(quality: str) -> None:
+    now = launches(5.0, quality=quality, **NOW)[:1]
+    found = checked(now, launches(quality="converged")[:1])
+    assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
+    assert "five would do" in only(found).why
+    converged = launches(5.0, quality="converged", **NOW)[:1]
+    assert checked(converged, launches(quality="converged")[:1]).outcome is Outcome.WORSE
+    assert checked(converged, launches(quality=quality)[:1]).outcome is Outcome.CANNOT_TELL
 
 
 def test_what_moved_together_is_rather_the_machine() -> None:

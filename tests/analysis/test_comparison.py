@@ -20,7 +20,7 @@ from accelbench.analysis.comparison import (
 )
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.sides import Basis
-from accelbench.measure.launches import unpaired_interval
+from accelbench.measure.apart import unpaired_interval
 from asked_rows import row
 
 GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,12 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accelbench.analysis.judging import METRICS, Answer, Judged, judged
+from accelbench.analysis import judging
+from accelbench.analysis.judging import METRICS, Answer, Judged, Known, Metric
 from accelbench.measure.launches import Noise, pooled, pooled_noise
+from accelbench.measure.runs import PRIOR, noise_between
 from accelbench.report.check import change
 
 LATENCY, THROUGHPUT, MEMORY = METRICS
 QUIET = Noise(0.005, 8)
+
+
+def judged(
+    metric: Metric,
+    before: Sequence[float],
+    now: Sequence[float],
+    noise: Noise | None,
+    threshold: float | None = None,
+    runs: Noise | None = None,
+    *,
+    settled: bool = True,
+) -> Judged:
+    """Of one run, unless it is said by how much runs differ."""
+    known = Known(noise, runs)
+    return judging.judged(metric, before, now, known, threshold, settled=settled)
 
 
 def launches(center: float, noise: float = 0.004, count: int = 8, seed: int = 0) -> list[float]:
@@ -64,7 +82,7 @@ def test_memory_that_is_the_same_to_the_byte_is_steady() -> None:
 
 
 def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
-    loud = of(10.0, 10.0, Noise(0.05, 30))
+    loud = of(10.0, 10.2, Noise(0.05, 30))
     assert loud.answer is Answer.CANNOT_TELL
     assert loud.limit == pytest.approx(3 * 0.05 * math.sqrt(2 / 8))
     assert (loud.required, loud.required_both) == (None, None)  # not even forty a side
@@ -73,7 +91,8 @@ def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
 
 
 def test_few_launches_show_what_is_plain_but_never_that_nothing_changed() -> None:
-    assert of(10.0, 20.0, count=3).answer is Answer.WORSE
+    assert of(10.0, 25.0, count=3).answer is Answer.WORSE
+    assert of(10.0, 15.0, count=3).answer is Answer.CANNOT_TELL  # two slow modes of a machine
     assert of(10.0, 10.0, count=3).answer is Answer.CANNOT_TELL
     few = of(10.0, 10.0, count=4)
     assert (few.required, few.required_both) == (None, 5)  # the baseline's are too few as well
@@ -104,15 +123,57 @@ def test_wild_launches_have_an_interval_that_can_be_told() -> None:
 
 
 def test_a_single_launch_has_the_plain_threshold_alone() -> None:
-    assert judged(LATENCY, [10.0], [11.2], None).answer is Answer.WORSE
     assert judged(LATENCY, [10.0], [10.8], None).answer is Answer.STEADY
-    assert judged(LATENCY, [10.0], [8.0], None).answer is Answer.BETTER
-    assert judged(LATENCY, [10.0], [10.8], None, 0.05).answer is Answer.WORSE
+    assert judged(LATENCY, [10.0], [11.2], None).answer is Answer.CANNOT_TELL
+    assert judged(LATENCY, [10.0], [10.8], None, 0.05).answer is Answer.CANNOT_TELL
+    assert judged(LATENCY, [10.0], [20.1], None).answer is Answer.WORSE
+    assert judged(LATENCY, [10.0], [4.9], None).answer is Answer.BETTER
     assert judged(THROUGHPUT, [100.0], [92.0], None).answer is Answer.STEADY
-    assert judged(THROUGHPUT, [100.0], [89.0], None).answer is Answer.WORSE
+    assert judged(THROUGHPUT, [100.0], [49.0], None).answer is Answer.WORSE
+    assert judged(LATENCY, [10.0], [25.0], None, 2.0).answer is Answer.STEADY
     found = judged(LATENCY, [10.0], [11.2, 11.3, 11.1], None)
     assert found.plain
     assert (found.launches, found.low) == ((1, 3), None)
+
+
+def test_memory_of_a_single_launch_hardly_differs_from_the_next() -> None:
+    assert judged(MEMORY, [100.0], [112.0], None).answer is Answer.WORSE
+    assert judged(MEMORY, [100.0], [108.0], None, settled=False).answer is Answer.STEADY
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count: int) -> None:
+    slow = launches(30.0, count=count, seed=1)
+    found = judged(LATENCY, launches(10.0, count=count), slow, QUIET, settled=False)
+    assert found.answer is Answer.CANNOT_TELL
+    found = judged(LATENCY, launches(10.0, count=count), slow, QUIET)
+    assert found.answer is Answer.WORSE
+
+
+def test_five_launches_are_not_doubted_for_the_noise_within_each() -> None:
+    found = judged(LATENCY, launches(10.0), launches(11.0, seed=1), QUIET, settled=False)
+    assert found.answer is Answer.WORSE
+
+
+def test_a_change_between_runs_has_to_exceed_what_runs_differ_by() -> None:
+    """8 % that launches are sure of: nothing within one run, unknown between two of no history."""
+    before, now = launches(10.0), launches(10.8, seed=1)
+    assert judged(LATENCY, before, now, QUIET).answer is Answer.WORSE
+    found = judged(LATENCY, before, now, QUIET, runs=PRIOR)
+    assert found.answer is Answer.CANNOT_TELL
+    assert found.low is not None
+    assert found.low < 0.0
+    assert found.required is None  # more launches would not tell
+    assert found.required_both is None
+    assert judged(LATENCY, before, launches(12.0, seed=1), QUIET, runs=PRIOR).answer is Answer.WORSE
+    quiet = noise_between([launches(10.0, seed=n) for n in range(12)])
+    assert judged(LATENCY, before, now, QUIET, runs=quiet).answer is Answer.WORSE
+
+
+def test_that_nothing_changed_between_runs_wants_room_below_the_threshold() -> None:
+    before, now = launches(10.0), launches(10.5, seed=1)
+    assert judged(LATENCY, before, now, QUIET, 0.1, PRIOR).answer is Answer.STEADY
+    assert judged(LATENCY, before, now, QUIET, 0.06, PRIOR).answer is Answer.CANNOT_TELL
 
 
 @given(

@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from accelbench.measure.apart import Apart, unpaired_interval
 from accelbench.measure.autocorrelation import effective_size, lag1
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     MOST_LAUNCHES,
-    Apart,
     aa_noise,
     paired_interval,
     pooled_noise,
     required_launches,
-    unpaired_interval,
 )
 from accelbench.measure.outliers import MILD, SEVERE, labels
 from accelbench.measure.percentiles import percentile

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
 from accelbench.analysis.comparison import differences, refusals
-from accelbench.analysis.judging import METRICS, Answer, Judged, Metric, Row, judged
+from accelbench.analysis.judging import METRICS, Answer, Judged, Known, Metric, Row, judged
 from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
+from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.core.columns import ASKED
-from accelbench.core.words import Status
+from accelbench.core.words import Quality, Status
 from accelbench.measure.launches import (
+    FEWEST_LAUNCHES,
     LEAST_EFFECT,
     MOST_LAUNCHES,
-    Noise,
     pooled,
     pooled_noise,
 )
 
 #: Of so many questions that moved one way together, each says less of itself than of the machine.
 _TOGETHER = 3
+#: What the samples of such a launch do not bear out.
+_UNSETTLED = frozenset(Quality) - {Quality.CONVERGED}
 #: What may be missing now of a baseline, where somebody allows it.
 MISSING = "missing"
 
@@ -93,10 +96,6 @@ class Check:
         return math.expm1(median(moved))
 
 
-#: Noise of a question's metric, from what else is known of it: older runs of the same series.
-KnownNoise = Callable[[Row, Metric], Noise | None]
-
-
 @dataclass(frozen=True)
 class Rules:
     """What a check goes by.
@@ -106,14 +105,14 @@ class Rules:
         untold: of `comparison.REFUSED`, what the baseline does not say, so that nobody can see it.
         threshold: what a change has to exceed at least, as a share.
         allow: of `comparison.REFUSED`, what is held against each other although not alike.
-        known: noise of launches, from what else is known.
+        known: of other runs of these series and of their neighbours: their noise.
     """
 
     told: Collection[str] = ASKED
     untold: Collection[str] = ()
     threshold: float | None = None
     allow: Collection[str] = ()
-    known: KnownNoise | None = None
+    known: Histories = field(default_factory=Histories)
 
 
 def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = None) -> Check:
@@ -139,7 +138,7 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
         return Checked(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
     values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
     figures = tuple(
-        _figure(m, *values[m.name], good[0], rules) for m in METRICS if all(values[m.name])
+        _figure(m, *values[m.name], (then, good), rules) for m in METRICS if all(values[m.name])
     )
     outcome, why = _of(figures)
     gone = [name for name, (before, now) in values.items() if before and not now]
@@ -192,11 +191,19 @@ def _not_run(pair: Pair, good: Launches, then: Launches) -> Checked:
 
 
 def _figure(
-    metric: Metric, then: Sequence[float], here: Sequence[float], row: Row, rules: Rules
+    metric: Metric,
+    then: Sequence[float],
+    here: Sequence[float],
+    rows: tuple[Launches, Launches],
+    rules: Rules,
 ) -> Judged:
-    parts = [pooled_noise([then, here]), rules.known(row, metric) if rules.known else None]
+    before, now = rows[0][0], rows[1][0]
+    parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
     noise = pooled([part for part in parts if part is not None])
-    return judged(metric, then, here, noise, rules.threshold)
+    apart = between_rows(before, now) and rules.known.between(now, metric)
+    settled = not any(row.get("quality") in _UNSETTLED for side in rows for row in side)
+    known = Known(noise, apart)
+    return judged(metric, then, here, known, rules.threshold, settled=settled)
 
 
 def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
@@ -227,8 +234,14 @@ def _of(figures: Sequence[Judged]) -> tuple[Outcome, str]:
 
 def _too_few(figures: Sequence[Judged]) -> str:
     """Which launches would do for all of them."""
+    if all(figure.plain for figure in figures):
+        return "one launch a side does not tell a slow launch from a slow program: five would do"
     before, now = figures[0].launches
-    few = f"{before} launches before and {now} now are too few at this noise"
+    few = f"{before} launches before and {now} now are too few"
+    by_runs = all(_of_runs(figure) for figure in figures)
+    if min(before, now) < FEWEST_LAUNCHES and by_runs:
+        return f"{few}: five a side are the least"
+    few += " at this noise"
     wanted = [figure.required for figure in figures]
     if None not in wanted:
         return f"{few}: {max(one or 0 for one in wanted)} now would do"
@@ -236,7 +249,19 @@ def _too_few(figures: Sequence[Judged]) -> str:
     if None not in both:
         return f"{few}: {max(one or 0 for one in both)} a side would do"
     most = max(figure.most_shown or 0.0 for figure in figures)
+    if by_runs:
+        return (
+            f"two runs of this differ by so much where nothing changed that only {most:.1%} and"
+            " more would show: measure both in one run, with `accelbench run … --against`"
+        )
     return f"{few}: not even {MOST_LAUNCHES} a side would do, which find {most:.1%}"
+
+
+def _of_runs(figure: Judged) -> bool:
+    """Whether what leaves it open is that runs differ, which more launches do not change."""
+    if figure.runs is None or figure.noise is None:
+        return False
+    return figure.runs.value > figure.noise.value / math.sqrt(min(figure.launches))
 
 
 def _good(rows: Sequence[Row]) -> list[Row]:

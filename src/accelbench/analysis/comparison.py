@@ -1,8 +1,8 @@
 """How many times as fast: sides of a question against one of them, with what has to be said. Pure.
 
 Launches are the unit of replication. An interval is of the launches of both sides, by Welch's t
-on logarithms: they were not interleaved, so it knows nothing of drift between them, and a verdict
-is what `check` gives, not this.
+on logarithms, and where the sides are of different runs it has in it by how much runs of the same
+thing differ, as `check` judges them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
+from accelbench.analysis.run_noise import Histories, between_rows, histories
 from accelbench.analysis.sides import Side, items, meet, sides
 from accelbench.core.provenance import source_of
-from accelbench.measure.launches import RatioInterval, unpaired_interval
+from accelbench.measure.apart import unpaired_interval
+from accelbench.measure.launches import RatioInterval
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")
@@ -54,12 +56,14 @@ def compared(
             one counts; without any its first.
         allow: of `REFUSED`, what is compared all the same.
     """
+    rows = list(rows)
+    known = histories(rows)
     found = []
     for asked in sides(rows, axis):
         if len(asked) < 2:
             continue
         base = _baseline(asked, axis, baseline)
-        lines = [_compared(side, base, axis, allow) for side in _ordered(asked, axis)]
+        lines = [_compared(side, base, axis, allow, known) for side in _ordered(asked, axis)]
         found.append(_with_knee(lines) if axis.name == "batch" else lines)
     return found
 
@@ -108,7 +112,9 @@ def _ordered(asked: Mapping[Key, Side], axis: Axis) -> list[Side]:
     ]
 
 
-def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -> Compared:
+def _compared(
+    side: Side, base: Side | None, axis: Axis, allow: Sequence[str], known: Histories
+) -> Compared:
     if base is None:
         return Compared(side, None, refused="its baseline was not measured")
     differs = (
@@ -121,7 +127,8 @@ def _compared(side: Side, base: Side | None, axis: Axis, allow: Sequence[str]) -
     why = [one for one in refusals(base.row, side.row, axis.name) if one not in allow]
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
-    interval = unpaired_interval(side.times, base.times)
+    apart = between_rows(base.row, side.row, known)
+    interval = unpaired_interval(side.times, base.times, runs=apart)
     speedup = base.time_ms / side.time_ms
     larger = items(side.row) / items(base.row)
     return Compared(

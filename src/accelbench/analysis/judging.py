@@ -1,10 +1,12 @@
 """Has a figure become worse? Launches of a baseline and of now, and one of four answers. Pure.
 
-Launches are the unit of replication (`measure.launches`). The answer rests on them: a change must
-be significant at 1 %, and exceed 3 %, three times the noise of such a comparison, and what was
-asked for. That none was shown is an answer where there are five launches a side and more, and
-enough of them for the noise. Of a single launch, and of much that others publish, there is only
-the plain threshold, and the answer says that it is that.
+Launches are the unit of replication (`measure.launches`), and runs differ by more than their
+launches show (`measure.runs`). A change must be significant at 1 % with both in its error, and
+exceed 3 %, three times the noise of such a comparison, and what was asked for. That none was shown
+is an answer where a change of what was asked would have been seen to be larger in four of
+five cases. Either wants five launches a side. Of fewer, and of much that others publish, nobody
+knows how far another launch would differ: a change beyond the threshold cannot be told, unless one
+side takes twice as long.
 """
 
 from __future__ import annotations
@@ -18,24 +20,26 @@ from typing import Any
 
 from accelbench.analysis.sides import items, latency
 from accelbench.core.columns import STEP_MS
+from accelbench.measure.apart import Apart, independent, unpaired_interval
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     LEAST_EFFECT,
     MOST_LAUNCHES,
-    Apart,
+    POWER,
     Noise,
     RatioInterval,
     aa_noise,
-    enough_launches,
-    independent,
     typical,
-    unpaired_interval,
 )
+from accelbench.measure.runs import PRIOR, PRIOR_OF_MEMORY
 
 Row = Mapping[str, Any]
 
 #: What the documents alert at, where launches cannot tell.
 PLAIN_THRESHOLD = 0.1
+#: What fewer than five launches a side have to differ by to be called worse: twice the time. Of two
+#: thousand launches of one thing the slowest took 2.1 times as long as the quickest.
+FEW_DIFFER = 1.0
 _LEVEL = 0.99
 
 
@@ -57,6 +61,8 @@ class Metric:
     of: Callable[[Row], float | None]
     sql: str  # the same of a row of benchmark_results
     lower_is_better: bool = True
+    runs: Noise = PRIOR  # by how much runs differ where nothing is known of them
+    timed: bool = True  # what is no time hardly differs between launches
 
 
 def typical_sql(figure: str, where: str = "true") -> str:
@@ -94,8 +100,21 @@ METRICS = (
         f"coalesce(throughput, {_ITEMS} / {_STEP})",
         lower_is_better=False,
     ),
-    Metric("memory", "MB", _memory, "memory_peak_mb"),
+    Metric("memory", "MB", _memory, "memory_peak_mb", runs=PRIOR_OF_MEMORY, timed=False),
 )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of noise beforehand.
+
+    Attributes:
+        launches: of launches of this question; None where no run has two of them.
+        runs: by how much runs of it differ; None where both sides are of one run.
+    """
+
+    launches: Noise | None
+    runs: Noise | None
 
 
 @dataclass(frozen=True)
@@ -111,20 +130,24 @@ class Judged:
     launches: tuple[int, int]
     low: float | None = None  # the 99 % interval of worse_by
     high: float | None = None
-    noise: Noise | None = None
+    noise: Noise | None = None  # of launches
+    runs: Noise | None = None  # of runs; None where both sides are of one
     least_shown: float | None = None  # the smallest change that so many launches find
     required: int | None = None  # launches of now; None where the baseline has too few
     required_both: int | None = None  # launches a side; None where not even the most would do
     most_shown: float | None = None  # the smallest change that the most launches a side find
     plain: bool = False  # judged by the threshold alone
+    paired: bool = False  # launches of one run in turns: judged by their ratios
 
 
 def judged(
     metric: Metric,
     before: Sequence[float],
     now: Sequence[float],
-    noise: Noise | None,
+    known: Known,
     threshold: float | None = None,
+    *,
+    settled: bool = True,
 ) -> Judged:
     """Whether launches of now are worse than those of before.
 
@@ -132,34 +155,45 @@ def judged(
         metric: which figure.
         before: one value a launch, in order of time; at least one.
         now: the same.
-        noise: of launches of this question, from all that is known of it.
+        known: noise, from all that is known of this question.
         threshold: what a change has to exceed at least, as a share.
+        settled: every launch came to a figure that its own samples bear out.
     """
-    interval = unpaired_interval(*_as_times(metric, before, now), _LEVEL)
-    if interval is None or noise is None:
-        return _by_threshold(metric, before, now, noise, threshold)
+    then, here = as_times(metric, before, now)
+    interval = unpaired_interval(then, here, _LEVEL, known.runs)
+    few = min(len(before), len(now)) < FEWEST_LAUNCHES
+    if interval is None or known.launches is None:
+        return _of_one(metric, before, now, known, threshold, settled=settled)
+    noise = known.launches
     asked = max(threshold or 0.0, LEAST_EFFECT)
     sides = (independent(before), independent(now))
-    known = Apart(noise.value, *sides)
-    limit = max(asked, known.least_effect)
+    usual = Apart(noise.value, *sides, known.runs)
+    limit = max(asked, usual.least_effect)
+    if few and metric.timed:
+        limit = max(limit, FEW_DIFFER)
     # That nothing changed is believed of the sides as they are, not as launches mostly were.
     loudest = max(noise.value, *(aa_noise(side) or 0.0 for side in (before, now)))
-    seen = Apart(loudest, *sides)
+    seen = Apart(loudest, *sides, known.runs)
+    answer = _answer(interval, limit, seen, asked)
+    if few and metric.timed and not settled and answer is not Answer.STEADY:
+        answer = Answer.CANNOT_TELL
+    most = Apart(loudest, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
     return Judged(
         metric,
         typical(before),
         typical(now),
         interval.ratio - 1.0,
-        _answer(interval, limit, seen, asked),
+        answer,
         limit,
         (len(before), len(now)),
         interval.low - 1.0,
         interval.high - 1.0,
         noise,
-        known.detectable(asked),
+        known.runs,
+        usual.detectable(asked),
         seen.required(asked),
-        enough_launches(loudest, asked),
-        Apart(loudest, MOST_LAUNCHES, MOST_LAUNCHES).detectable(asked),
+        _enough(loudest, known.runs, asked),
+        most.detectable(asked),
     )
 
 
@@ -169,24 +203,36 @@ def _answer(interval: RatioInterval, limit: float, seen: Apart, asked: float) ->
         return Answer.WORSE if effect > 0 else Answer.BETTER
     if min(seen.first, seen.second) < FEWEST_LAUNCHES:
         return Answer.CANNOT_TELL
-    reach = max(abs(math.log(interval.low)), abs(math.log(interval.high)))
-    within = reach <= math.log1p(asked) and limit <= asked
-    return Answer.STEADY if within or seen.suffices(asked) else Answer.CANNOT_TELL
+    # Were there a change of what was asked, more than this would be seen in four of five cases.
+    within = abs(effect) + seen.reach(POWER) <= math.log1p(asked)
+    return Answer.STEADY if within else Answer.CANNOT_TELL
 
 
-def _by_threshold(
+def _enough(noise: float, runs: Noise | None, asked: float) -> int | None:
+    """Launches a side that show what was asked; None where not even the most do."""
+    counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
+    return next((k for k in counts if Apart(noise, k, k, runs).suffices(asked)), None)
+
+
+def _of_one(
     metric: Metric,
     before: Sequence[float],
     now: Sequence[float],
-    noise: Noise | None,
+    known: Known,
     threshold: float | None,
+    *,
+    settled: bool,
 ) -> Judged:
+    """By the plain threshold, of a single launch: what exceeds it cannot be told of a time."""
     limit = PLAIN_THRESHOLD if threshold is None else threshold
-    then, here = (median(values) for values in _as_times(metric, before, now))
+    then, here = (median(values) for values in as_times(metric, before, now))
     effect = math.log(here / then)
+    counts = max(limit, FEW_DIFFER) if metric.timed else limit
     answer = Answer.STEADY
     if abs(effect) > math.log1p(limit):
-        answer = Answer.WORSE if effect > 0 else Answer.BETTER
+        answer = Answer.CANNOT_TELL
+        if abs(effect) > math.log1p(counts) and (settled or not metric.timed):
+            answer = Answer.WORSE if effect > 0 else Answer.BETTER
     return Judged(
         metric,
         *((then, here) if metric.lower_is_better else (1.0 / then, 1.0 / here)),
@@ -194,12 +240,13 @@ def _by_threshold(
         answer,
         limit,
         (len(before), len(now)),
-        noise=noise,
+        noise=known.launches,
+        runs=known.runs,
         plain=True,
     )
 
 
-def _as_times(
+def as_times(
     metric: Metric, before: Sequence[float], now: Sequence[float]
 ) -> tuple[Sequence[float], Sequence[float]]:
     """Both as what grows when it becomes worse."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.judging import METRICS, Judged, Metric, Row, judged
+from accelbench.analysis.judging import METRICS, Judged, Known, Metric, Row, judged
 from accelbench.core.words import Status
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
@@ -67,5 +67,6 @@ def _floor(launches: Sequence[Row], metric: Metric) -> Floor | None:
         return None
     arms = abba(pairs)
     sides = [[v for v, of in zip(values, arms, strict=False) if of == arm] for arm in "ab"]
-    itself = judged(metric, sides[0], sides[1], Noise(noise, len(values) - 1))
+    known = Known(Noise(noise, len(values) - 1), None)
+    itself = judged(metric, sides[0], sides[1], known)
     return Floor(ordered[0], metric, tuple(values), noise, itself)

@@ -8,11 +8,13 @@ from statistics import median
 
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import Key, Row, values
+from accelbench.analysis.run_noise import between_rows
 from accelbench.analysis.sides import latency
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Quality, Status
-from accelbench.measure.launches import aa_noise, unpaired_interval
+from accelbench.measure.apart import unpaired_interval
+from accelbench.measure.launches import aa_noise
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
@@ -109,7 +111,8 @@ def _one_fastest(model: str, mode: str, points: Sequence[Point]) -> str:
 
 
 def _sure(best: Point, other: Point) -> str:
-    known = unpaired_interval(_times(best), _times(other))
+    runs = between_rows(best.row, other.row)
+    known = unpaired_interval(_times(best), _times(other), runs=runs)
     if known is None:
         return "of one launch, so that nobody knows how sure it is"
     return f"95 % interval {known.low:.2f} to {known.high:.2f}"

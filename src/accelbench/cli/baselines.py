@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
-from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.machines import chosen, machine_of
+from accelbench.analysis.run_noise import Histories
 from accelbench.cli.filters import Filters, catalogued
 from accelbench.cli.missing import NothingMeasuredError, none_found, nothing, refuse_unknown
+from accelbench.cli.older_runs import older_runs
 from accelbench.cli.run_names import harmless, labels_of, runs_meant
 from accelbench.cli.stored import (
     NOISE,
@@ -29,7 +30,6 @@ from accelbench.cli.stored import (
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.baselines import FromFile, read_baseline
-from accelbench.measure.launches import Noise, pooled_noise
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
@@ -46,25 +46,14 @@ _COLUMNS = (
     *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
     *("provenance", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
     *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
-    "conditions",
+    *("conditions", "quality", "device_fingerprint"),
 )
-#: Older runs of a series whose launches tell its noise.
-_OLDER_RUNS = 20
 #: What helps where the baseline has nothing to say.
 _ANOTHER = "Name another --baseline."
 _FILES = (".csv", ".json")
 _DATABASES = (".duckdb", ".db")
 
 Rows = Sequence[Mapping[str, Any]]
-#: Runs of several launches, series by series, the newest first.
-_LAUNCHES = """
-SELECT series_key, {} FROM benchmark_results
-WHERE series_key IN ({}) AND status = 'ok' AND provenance = 'measured' AND run_id IN ({})
-GROUP BY series_key, run_id HAVING count(*) > 1
-QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY max(started_at) DESC) <= ?
-"""
-#: Launches of a series: run by run the values of a metric.
-Older = Mapping[str, Sequence[Mapping[str, Sequence[float]]]]
 
 
 @dataclass(frozen=True)
@@ -90,12 +79,12 @@ class Baseline:
     told: frozenset[str]
     untold: tuple[str, ...]
     allow: tuple[str, ...]
-    older: Older
+    older: Histories
     notes: tuple[str, ...] = ()  # what the baseline does not say, or is not alike in all
 
     def check(self, threshold: float | None) -> Check:
         told = self.told - _OF_A_MACHINE if "machine" in self.allow else self.told
-        rules = Rules(told, self.untold, threshold, self.allow, self._known)
+        rules = Rules(told, self.untold, threshold, self.allow, self.older)
         return checked(self.now, self.before, rules)
 
     def about(self, threshold: float | None) -> dict[str, Any]:
@@ -108,10 +97,6 @@ class Baseline:
             "threshold": threshold,
             "notes": list(self.notes),
         }
-
-    def _known(self, row: Mapping[str, Any], metric: Metric) -> Noise | None:
-        runs = self.older.get(str(row.get("series_key")), ())
-        return pooled_noise([run[metric.name] for run in runs if len(run[metric.name]) > 1])
 
 
 def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
@@ -161,10 +146,11 @@ def _both_sides(
         before, notes = _of_database(database, word, theirs, on_it, machine, sought)
     if not before:
         raise NothingMeasuredError(f"{word} has nothing of what was asked for.", _ANOTHER)
-    apart = {*on_it, *(str(row.get("run_id")) for row in before)}
-    here = [run for run, (one, _) in runs.items() if one == machine and run not in apart]
     with database.asking():
-        older = _older(database, now, here)
+        # A change would be part of the noise that it is held against: runs of now are left out.
+        out = {*on_it, *_runs_of_checks(database)}
+        here = [run for run, (one, _) in runs.items() if one == machine and run not in out]
+        older = older_runs(database, now, here)
         labels = labels_of(database, on_it)
     return Baseline(
         word, str(machine), tuple(on_it), labels, now, before, told, untold, sought.allow, older,
@@ -313,22 +299,3 @@ def _rows(
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
     return rows_of(database, _COLUMNS, condition, [*values, *runs])
-
-
-def _older(database: Database, now: Rows, runs: Sequence[str]) -> Older:
-    """What launches of other runs on this machine of the same series came to."""
-    series = sorted({str(row["series_key"]) for row in now if row.get("series_key")})
-    if not series or not runs:
-        return {}
-    values = ", ".join(f"list({metric.sql})" for metric in METRICS)
-    _, rows = database.query(
-        _LAUNCHES.format(values, marks(series), marks(runs)), [*series, *runs, _OLDER_RUNS]
-    )
-    found: dict[str, list[dict[str, list[float]]]] = {}
-    for key, *lists in rows:
-        known = {
-            metric.name: [value for value in of_it or () if value is not None and value > 0]
-            for metric, of_it in zip(METRICS, lists, strict=True)
-        }
-        found.setdefault(str(key), []).append(known)
-    return found

@@ -32,7 +32,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 _COLUMNS = (
     *ASKED,
-    *("family", "run_id", "launch", "status", "provenance", "emulated", "started_at"),
+    *("family", "series_key", "run_id", "launch", "status", "provenance", "emulated", "started_at"),
     *TIMES,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
     *("device_fingerprint", "cost_usd"),

@@ -26,10 +26,10 @@ from accelbench.measure.student import t_cdf, t_quantile
 FEWEST_LAUNCHES = 5
 MOST_LAUNCHES = 40
 LEAST_EFFECT = 0.03
-_ALPHA = 0.01
-_POWER = 0.8
+ALPHA = 0.01
+POWER = 0.8
 #: The logarithm of what nobody needs to tell apart from more.
-_HUGE = 100.0
+HUGE = 100.0
 #: Fewer launches do not tell how alike neighbours are.
 _CORRELATED = 10
 
@@ -82,13 +82,13 @@ def typical(medians: Sequence[float]) -> float:
     """The middle of launches: their geometric mean, which is what every interval here is of."""
     if len(set(medians)) == 1:  # as it was measured, to the last digit
         return medians[0]
-    return math.exp(fmean(_logs(medians)))
+    return math.exp(fmean(logs_of(medians)))
 
 
 def aa_noise(medians_per_launch: Sequence[float]) -> float | None:
     """Launch-to-launch noise: the standard deviation of the log medians; None below two."""
-    logs = _logs(medians_per_launch)
-    return _spread(logs) if len(logs) > 1 else None
+    logs = logs_of(medians_per_launch)
+    return spread(logs) if len(logs) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ class Noise:
     """Launch-to-launch noise, and how many degrees of freedom it rests on."""
 
     value: float
-    freedom: int
+    freedom: float
 
 
 def pooled_noise(runs: Iterable[Sequence[float]]) -> Noise | None:
     """`aa_noise` of launches in several runs: what differs between runs is no noise of launches."""
-    logs = [_logs(medians) for medians in runs]
-    return pooled([Noise(_spread(one), len(one) - 1) for one in logs if len(one) > 1])
+    logs = [logs_of(medians) for medians in runs]
+    return pooled([Noise(spread(one), len(one) - 1) for one in logs if len(one) > 1])
 
 
 def pooled(parts: Sequence[Noise]) -> Noise | None:
@@ -116,11 +116,11 @@ def pooled(parts: Sequence[Noise]) -> Noise | None:
 
 def interval_of(medians: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
     """Where the middle of launches lies, by Student's t on their logarithms; None below two."""
-    logs = _logs(medians)
+    logs = logs_of(medians)
     if len(logs) < 2:
         return None
-    center, n = fmean(logs), _independent(logs)
-    reach = min(t_quantile((1.0 + level) / 2.0, n - 1) * _spread(logs) / math.sqrt(n), _HUGE)
+    center, n = fmean(logs), independent_launches(logs)
+    reach = min(t_quantile((1.0 + level) / 2.0, n - 1) * spread(logs) / math.sqrt(n), HUGE)
     return math.exp(center - reach), math.exp(center + reach)
 
 
@@ -133,57 +133,21 @@ def paired_interval(
     """
     if len(a) != len(b):
         raise ValueError(f"launches come in pairs, not {len(a)} and {len(b)}")
-    differences = [second - first for first, second in zip(_logs(a), _logs(b), strict=True)]
+    differences = [second - first for first, second in zip(logs_of(a), logs_of(b), strict=True)]
     k = len(differences)
     if k < 2:
         return None
     center = fmean(differences)
-    error = _spread(differences) / math.sqrt(k)
+    error = spread(differences) / math.sqrt(k)
     reach = t_quantile((1.0 + level) / 2.0, k - 1) * error
     return RatioInterval(
         math.exp(center),
         math.exp(center - reach),
         math.exp(center + reach),
         level,
-        _p_value(center, error, k - 1),
+        p_value(center, error, k - 1),
         k,
     )
-
-
-def unpaired_interval(
-    a: Sequence[float], b: Sequence[float], level: float = 0.95
-) -> RatioInterval | None:
-    """Welch's t on log medians: for launches that were not interleaved, however many a side.
-
-    Launches one after the other are not independent on a machine that drifts: with ten and more
-    on a side they count for as many as tell the same, so they are to come in order of time. None
-    below two launches on either side. It cannot tell a drift between the sides from a
-    difference: a verdict wants pairs.
-    """
-    first, second = _logs(a), _logs(b)
-    if len(first) < 2 or len(second) < 2:
-        return None
-    center = fmean(second) - fmean(first)
-    counts = [_independent(logs) for logs in (first, second)]
-    parts = [_spread(logs) ** 2 / n for logs, n in zip((first, second), counts, strict=True)]
-    error = math.sqrt(sum(parts))
-    freedom = _welch(parts, counts)
-    reach = min(t_quantile((1.0 + level) / 2.0, freedom) * error, _HUGE)
-    return RatioInterval(
-        math.exp(center),
-        math.exp(center - reach),
-        math.exp(center + reach),
-        level,
-        _p_value(center, error, freedom),
-        min(len(first), len(second)),
-    )
-
-
-def independent(medians: Sequence[float]) -> int:
-    """How many independent launches would tell as much; of a few nobody can say, and all count."""
-    if len(medians) < _CORRELATED:
-        return len(medians)
-    return int(_independent(_logs(medians)))
 
 
 def enough_launches(noise: float, effect: float = LEAST_EFFECT) -> int | None:
@@ -193,7 +157,16 @@ def enough_launches(noise: float, effect: float = LEAST_EFFECT) -> int | None:
     """
     wanted = math.log1p(effect)
     counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
-    return next((k for k in counts if _detectable_log(k, noise, _ALPHA, _POWER) <= wanted), None)
+    return next((k for k in counts if _detectable_log(k, noise, ALPHA, POWER) <= wanted), None)
+
+
+def independent_launches(logs: Sequence[float]) -> float:
+    """How many independent launches would tell as much; of a few nobody can say, and all count."""
+    if len(logs) < _CORRELATED:
+        return float(len(logs))
+    from accelbench.measure.autocorrelation import effective_size  # brings numpy
+
+    return max(2.0, effective_size(logs))
 
 
 def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
@@ -202,7 +175,7 @@ def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
 
 
 def minimum_detectable_effect(
-    k: int, noise: float, alpha: float = _ALPHA, power: float = _POWER
+    k: int, noise: float, alpha: float = ALPHA, power: float = POWER
 ) -> float | None:
     """The smallest true effect that `verdict` finds with this power, as a share; None for k < 2.
 
@@ -210,7 +183,7 @@ def minimum_detectable_effect(
     """
     if k < 2:
         return None
-    margin = _comparison_noise(k, noise) * t_quantile(power, k - 1)
+    margin = comparison_noise(k, noise) * t_quantile(power, k - 1)
     past_floor = math.log1p(least_effect(k, noise)) + margin
     return math.expm1(max(_detectable_log(k, noise, alpha, power), past_floor))
 
@@ -223,57 +196,10 @@ def least_effect(k: int, noise: float, other: int | None = None) -> float:
         noise: of one launch.
         other: those of the other side, where they are not as many.
     """
-    return max(LEAST_EFFECT, 3.0 * _comparison_noise(k, noise, other))
+    return max(LEAST_EFFECT, 3.0 * comparison_noise(k, noise, other))
 
 
-@dataclass(frozen=True)
-class Apart:
-    """What two sides that were not interleaved can show, by how many launches each has."""
-
-    noise: float
-    first: int
-    second: int
-
-    @property
-    def least_effect(self) -> float:
-        """As `least_effect`, of sides that need not be alike."""
-        return least_effect(self.first, self.noise, self.second)
-
-    def detectable(self, floor: float = LEAST_EFFECT) -> float | None:
-        """The smallest change that is found, with power 0.8, as a share; None below two.
-
-        Args:
-            floor: what a change has to exceed at least.
-        """
-        if min(self.first, self.second) < 2:
-            return None
-        freedom = self.first + self.second - 2
-        error = _comparison_noise(self.first, self.noise, self.second)
-        least = math.log1p(max(floor, self.least_effect))
-        past_floor = least + error * t_quantile(_POWER, freedom)
-        return math.expm1(min(max(self._detectable_log, past_floor), _HUGE))
-
-    def suffices(self, effect: float) -> bool:
-        """Whether a change of so much is significant at level 0.01 with power 0.8."""
-        few = min(self.first, self.second) < FEWEST_LAUNCHES
-        return not few and self._detectable_log <= math.log1p(effect)
-
-    def required(self, effect: float) -> int | None:
-        """How many launches the second side needs for that; None where no number would do."""
-        if self.first < FEWEST_LAUNCHES:
-            return None
-        counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
-        enough = (n for n in counts if Apart(self.noise, self.first, n).suffices(effect))
-        return next(enough, None)
-
-    @property
-    def _detectable_log(self) -> float:
-        freedom = self.first + self.second - 2
-        reach = t_quantile(1.0 - _ALPHA / 2.0, freedom) + t_quantile(_POWER, freedom)
-        return reach * _comparison_noise(self.first, self.noise, self.second)
-
-
-def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float = _ALPHA) -> Verdict:
+def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float = ALPHA) -> Verdict:
     """Is b faster or slower than a?
 
     Args:
@@ -299,43 +225,32 @@ def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float =
     return Verdict(answer, interval, k, required, floor, detectable)
 
 
-def _logs(medians: Sequence[float]) -> list[float]:
+def logs_of(medians: Sequence[float]) -> list[float]:
+    """The logarithms of positive figures."""
     if any(not m > 0 for m in medians):
         raise ValueError("a launch's median must be a positive time")
     return [math.log(m) for m in medians]
 
 
-def _comparison_noise(k: int, noise: float, other: int | None = None) -> float:
+def comparison_noise(k: int, noise: float, other: int | None = None) -> float:
+    """What an A/A comparison of k launches with as many, or with `other`, differs from 1 by."""
     return noise * math.sqrt(1.0 / k + 1.0 / (other or k))
 
 
 def _detectable_log(k: int, noise: float, alpha: float, power: float) -> float:
     """The log ratio that a paired t-test of k pairs finds significant with this power."""
     reach = t_quantile(1.0 - alpha / 2.0, k - 1) + t_quantile(power, k - 1)
-    return reach * _comparison_noise(k, noise)
+    return reach * comparison_noise(k, noise)
 
 
-def _spread(logs: Sequence[float]) -> float:
+def spread(logs: Sequence[float]) -> float:
     """The standard deviation. That of `statistics` computes in fractions: ten times as long."""
     center = fmean(logs)
     return math.sqrt(math.fsum((one - center) ** 2 for one in logs) / (len(logs) - 1))
 
 
-def _independent(logs: Sequence[float]) -> float:
-    if len(logs) < _CORRELATED:
-        return float(len(logs))
-    from accelbench.measure.autocorrelation import effective_size  # brings numpy
-
-    return max(2.0, effective_size(logs))
-
-
-def _welch(parts: Sequence[float], counts: Sequence[float]) -> float:
-    """Degrees of freedom of two means' difference, by Welch and Satterthwaite."""
-    below = sum(part**2 / (n - 1) for part, n in zip(parts, counts, strict=True))
-    return sum(parts) ** 2 / below if below > 0.0 else float(sum(counts) - 2)
-
-
-def _p_value(center: float, error: float, freedom: float) -> float:
+def p_value(center: float, error: float, freedom: float) -> float:
+    """Of no difference, two-sided."""
     if error == 0.0:
         return 1.0 if center == 0.0 else 0.0
     return 2.0 * t_cdf(-abs(center) / error, freedom)

@@ -11,6 +11,7 @@ from accelbench.analysis.checking import BAD, Check, Checked, Outcome
 from accelbench.analysis.judging import Answer, Judged
 from accelbench.core.columns import ASKED
 from accelbench.exchange.titles import title
+from accelbench.measure.runs import PRIOR
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
@@ -85,7 +86,8 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
             where = "in the baseline" if before < now else "in what is checked"
         yield (
             f"Warning: of a single figure {where}, a plain threshold of"
-            f" {_percent(plain[0].limit)} decided; it knows nothing of noise. Five launches and"
+            f" {_percent(plain[0].limit)} decided; it knows nothing of noise, so that a time beyond"
+            " it cannot be told before it is twice as long. Five launches and"
             " more a side would tell: a run's, or a file of `db export`, which has each of them."
         )
     counted = [figure for figure in figures if not figure.plain]
@@ -95,6 +97,14 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
             f" {_span(figure.limit for figure in counted)} on, and so many launches find one of"
             f" {_span(figure.least_shown for figure in counted)}."
         )
+        runs = [figure.runs for figure in counted if figure.runs and figure.metric.timed]
+        if runs:
+            known = max(one.freedom for one in runs) > PRIOR.freedom
+            yield (
+                f"Times of two runs are taken to differ by {_span(one.value for one in runs)} where"
+                " nothing changed, "
+                + ("by what is stored of this machine." if known else "for want of a history.")
+            )
     if check.together is not None:
         yield (
             f"All times moved together, by {check.together:+.1%}: rather the"
@@ -176,6 +186,8 @@ def _figure(figure: Judged) -> dict[str, Any]:
         "launches_required_now": figure.required,
         "launches_required_a_side": figure.required_both,
         "noise": None if figure.noise is None else figure.noise.value,
+        "noise_of_runs": None if figure.runs is None else figure.runs.value,
+        "noise_of_runs_freedom": None if figure.runs is None else figure.runs.freedom,
         "least_shown": figure.least_shown,
         "by_plain_threshold": figure.plain,
     }

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import quantiles
 
-from accelbench.measure.launches import LEAST_EFFECT, unpaired_interval
+from accelbench.analysis.run_noise import between_rows
+from accelbench.measure.apart import unpaired_interval
+from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.select.figures import FEWEST_FITTED, Figure
 from accelbench.select.scoring import Contender, Encode, scored
 
@@ -72,7 +74,8 @@ def _least_ratio(mine: Figure, first: Figure) -> float:
 
 def _by_what_is_known(mine: Figure, first: Figure, ratio: float) -> float:
     if mine.measured and first.measured:
-        known = unpaired_interval(first.cell.latencies, mine.cell.latencies)
+        runs = between_rows(first.cell.row, mine.cell.row)
+        known = unpaired_interval(first.cell.latencies, mine.cell.latencies, runs=runs)
         return known.low if known else ratio / _together(_down(mine), _up(first))
     shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
     if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from

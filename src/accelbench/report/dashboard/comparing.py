@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.comparison import differences, refusals
+from accelbench.analysis.run_noise import between_rows
 from accelbench.analysis.sides import Side, latency
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import comparable
-from accelbench.measure.launches import RatioInterval, unpaired_interval
+from accelbench.measure.apart import unpaired_interval
+from accelbench.measure.launches import RatioInterval
 
 Row = Mapping[str, Any]
 
@@ -73,7 +75,7 @@ def _beside(
     return Beside(
         cell,
         base.time_ms / side.time_ms,
-        unpaired_interval(side.times, base.times),
+        unpaired_interval(side.times, base.times, runs=between_rows(base.row, side.row)),
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
         asked=asked,
         differs=differs,

@@ -1,0 +1,108 @@
+"""By how much runs of a question differ: from the runs of its series that are stored. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.analysis.judging import METRICS, Metric
+from accelbench.core.words import Status
+from accelbench.measure.launches import Noise, pooled_noise
+from accelbench.measure.runs import PRIOR, noise_between
+
+Row = Mapping[str, Any]
+#: Runs of a series that are looked at, the newest.
+OLDER_RUNS = 20
+#: An import's run is everything that came with it, perhaps of years.
+_IMPORT = "import-"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the launches of one run of a series came to, by the names of metrics."""
+
+    moment: str
+    values: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Histories:
+    """The runs of series on one machine, and which series ran alike."""
+
+    runs: Mapping[str, Sequence[Run]] = field(default_factory=dict)  # by series
+    beside: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)  # series
+
+    def launches(self, row: Row, metric: Metric) -> Noise | None:
+        """The noise of launches in older runs of a row's series."""
+        runs = self.runs.get(str(row.get("series_key")), ())
+        values = [run.values.get(metric.name, ()) for run in runs]
+        return pooled_noise([one for one in values if len(one) > 1])
+
+    def between(self, row: Row, metric: Metric) -> Noise:
+        """By how much runs of a row's series differ."""
+        key = str(row.get("series_key"))
+        others = [one for one in self.beside.get(alike(row), ()) if one != key]
+        beside = (self._of(one, metric) for one in others)
+        return noise_between(self._of(key, metric), beside, metric.runs)
+
+    def _of(self, key: str, metric: Metric) -> list[Sequence[float]]:
+        runs = sorted(self.runs.get(key, ()), key=lambda run: run.moment)[-OLDER_RUNS:]
+        return [found for run in runs if (found := run.values.get(metric.name))]
+
+
+def histories(rows: Iterable[Row]) -> Histories:
+    """Of results of one machine, one row a launch."""
+    launches: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        counts = row.get("status") == Status.OK and row.get("started_at")
+        if counts and row.get("series_key") and row.get("run_id"):
+            of_series = launches.setdefault(str(row["series_key"]), {})
+            of_series.setdefault(str(row["run_id"]), []).append(row)
+    runs = {
+        key: [Run(_moment(several), _values(several)) for several in of_series.values()]
+        for key, of_series in launches.items()
+    }
+    about = {key: alike(next(iter(of_series.values()))[0]) for key, of_series in launches.items()}
+    return of_runs(runs, about)
+
+
+def of_runs(runs: Mapping[str, Sequence[Run]], about: Mapping[str, tuple[str, str]]) -> Histories:
+    """Histories of runs that were read already.
+
+    Args:
+        runs: by series.
+        about: the engine and the device of each series.
+    """
+    beside: dict[tuple[str, str], list[str]] = {}
+    # Those with the longest history first: they know most.
+    for key in sorted(runs, key=lambda one: (-len(runs[one]), one)):
+        beside.setdefault(about[key], []).append(key)
+    return Histories(runs, beside)
+
+
+def between_rows(a: Row, b: Row, known: Histories | None = None) -> Noise | None:
+    """By how much two results' runs differ, by the louder series; None where they are of one."""
+    run = a.get("run_id")
+    if run and run == b.get("run_id") and not str(run).startswith(_IMPORT):
+        return None
+    if known is None:
+        return PRIOR
+    found = (known.between(row, METRICS[0]) for row in (a, b))
+    return max(found, key=lambda noise: noise.value)
+
+
+def alike(row: Row) -> tuple[str, str]:
+    """What neighbours have in common: the engine and the device."""
+    return str(row.get("runtime")), str(row.get("device_fingerprint") or row.get("device_name"))
+
+
+def _moment(rows: Sequence[Row]) -> str:
+    return max(str(row.get("started_at")) for row in rows)
+
+
+def _values(rows: Sequence[Row]) -> dict[str, list[float]]:
+    return {
+        metric.name: [value for row in rows if (value := metric.of(row)) is not None and value > 0]
+        for metric in METRICS
+    }

@@ -1,0 +1,156 @@
+"""Two sides that were not interleaved: what their launches differ by, and what that can show.
+
+Launches of one run share more than their program: the machine's temperature, its neighbours, the
+layout of its memory. So the mean of a run's launches has two errors, that of its launches,
+which more of them make smaller, and that of the run, which nothing in it makes smaller
+(`measure.runs`). A comparison of two runs has both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from accelbench.measure.launches import (
+    ALPHA,
+    FEWEST_LAUNCHES,
+    HUGE,
+    LEAST_EFFECT,
+    MOST_LAUNCHES,
+    POWER,
+    Noise,
+    RatioInterval,
+    comparison_noise,
+    independent_launches,
+    logs_of,
+    p_value,
+    spread,
+)
+from accelbench.measure.student import t_quantile
+
+#: No degrees of freedom are more than that.
+_KNOWN = 1e6
+
+
+def unpaired_interval(
+    a: Sequence[float], b: Sequence[float], level: float = 0.95, runs: Noise | None = None
+) -> RatioInterval | None:
+    """Welch's t on log medians: for launches that were not interleaved, however many a side.
+
+    Launches one after the other are not independent on a machine that drifts: with ten and more
+    on a side they count for as many as tell the same, so they are to come in order of time. None
+    below two launches on either side.
+
+    Args:
+        a: medians of the launches of one side, the reference.
+        b: those of the other.
+        level: of the interval.
+        runs: by how much one run differs from another; None where both sides are of one run.
+    """
+    first, second = logs_of(a), logs_of(b)
+    if len(first) < 2 or len(second) < 2:
+        return None
+    center = fmean(second) - fmean(first)
+    parts = []
+    for logs in (first, second):
+        n = independent_launches(logs)
+        parts.append((spread(logs) ** 2 / n, n - 1.0))
+    error, freedom = _together(parts, runs)
+    reach = min(t_quantile((1.0 + level) / 2.0, freedom) * error, HUGE)
+    return RatioInterval(
+        math.exp(center),
+        math.exp(center - reach),
+        math.exp(center + reach),
+        level,
+        p_value(center, error, freedom),
+        min(len(first), len(second)),
+    )
+
+
+def independent(medians: Sequence[float]) -> int:
+    """How many independent launches would tell as much."""
+    return int(independent_launches(logs_of(medians)))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What two sides that were not interleaved can show, by how many launches each has."""
+
+    noise: float  # of launches
+    first: int
+    second: int
+    runs: Noise | None = None  # of runs; None where both sides are of one
+
+    @property
+    def least_effect(self) -> float:
+        """What a change must exceed: max(3 %, 3 × the noise of an A/A comparison)."""
+        return max(LEAST_EFFECT, 3.0 * self._error)
+
+    def detectable(self, floor: float = LEAST_EFFECT) -> float | None:
+        """The smallest change that is found, with power 0.8, as a share; None below two.
+
+        Args:
+            floor: what a change has to exceed at least.
+        """
+        if min(self.first, self.second) < 2:
+            return None
+        least = math.log1p(max(floor, self.least_effect))
+        past_floor = least + self.reach(POWER)
+        return math.expm1(min(max(self._detectable_log, past_floor), HUGE))
+
+    def reach(self, level: float) -> float:
+        """How far the comparison may be from the truth, as a logarithm, on one side."""
+        return t_quantile(level, self._freedom) * self._error
+
+    def suffices(self, effect: float) -> bool:
+        """Whether a change of so much is significant at level 0.01 with power 0.8."""
+        few = min(self.first, self.second) < FEWEST_LAUNCHES
+        return not few and self._detectable_log <= math.log1p(effect)
+
+    def required(self, effect: float) -> int | None:
+        """How many launches the second side needs for that; None where no number would do."""
+        if self.first < FEWEST_LAUNCHES:
+            return None
+        counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
+        enough = (n for n in counts if Apart(self.noise, self.first, n, self.runs).suffices(effect))
+        return next(enough, None)
+
+    @property
+    def _detectable_log(self) -> float:
+        freedom = self._freedom
+        reach = t_quantile(1.0 - ALPHA / 2.0, freedom) + t_quantile(POWER, freedom)
+        return reach * self._error
+
+    @property
+    def _error(self) -> float:
+        launches = comparison_noise(self.first, self.noise, self.second)
+        return launches if self.runs is None else math.hypot(launches, _apart(self.runs))
+
+    @property
+    def _freedom(self) -> float:
+        launches = comparison_noise(self.first, self.noise, self.second)
+        return _together([(launches**2, self.first + self.second - 2.0)], self.runs)[1]
+
+
+def _apart(runs: Noise) -> float:
+    """What two runs of one thing differ by."""
+    return runs.value * math.sqrt(2.0)
+
+
+def _together(parts: Sequence[tuple[float, float]], runs: Noise | None) -> tuple[float, float]:
+    """The error of a difference and its degrees of freedom, by Welch and Satterthwaite.
+
+    Args:
+        parts: variances of which it is made, each with its degrees of freedom.
+        runs: by how much one run differs from another.
+    """
+    parts = list(parts)
+    if runs is not None:
+        parts.append((_apart(runs) ** 2, runs.freedom))
+    total = math.fsum(variance for variance, _ in parts)
+    below = math.fsum(variance**2 / freedom for variance, freedom in parts)
+    if below <= 0.0:
+        return 0.0, math.fsum(freedom for _, freedom in parts)
+    return math.sqrt(total), min(total**2 / below, _KNOWN)

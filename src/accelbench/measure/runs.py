@@ -1,0 +1,79 @@
+"""By how much one run of a thing differs from the next, where nothing was changed.
+
+Launches of one run say nothing of it. What does is the history of the series on its machine: the
+spread of its runs' means, less what their launches explain. Where a level changed for good the
+program changed, and both sides of the step count apart; what came back is the machine.
+
+Until there is a history a prior stands in its place, worth three degrees of freedom: runs differ by
+2 %. Student's t with so few reaches far — a change between two runs then counts from 17 % on, which
+false alarms at 1 % allow for runs that differ by up to 4.5 %. Two thousand launches of one thing
+on our machine, cut into runs of twenty, differed by 3.5 % from run to run, where their
+launches alone explained 1.5 %. Neighbours of the series — others of the same engine on the same
+device — are added to the prior, each as one observation however long its history, for one series
+can be quieter than the next. The series' own runs then count for what they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from accelbench.measure.launches import LEAST_EFFECT, Noise, logs_of, pooled, pooled_noise
+
+#: Nothing is known of the machine.
+PRIOR = Noise(0.02, 3.0)
+#: Of memory, which does not depend on time.
+PRIOR_OF_MEMORY = Noise(0.01, 3.0)
+#: Neighbours that are listened to.
+MOST_NEIGHBOURS = 8
+#: Fewer runs of a neighbour are no observation.
+_FEWEST_RUNS = 4
+
+#: Launches of each run of a series, oldest run first.
+Runs = Sequence[Sequence[float]]
+
+
+def noise_between(own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR) -> Noise:
+    """The standard deviation from run to run of a series, from all that is known of it.
+
+    Args:
+        own: its runs.
+        neighbours: of series that ran alike, the nearest first.
+        prior: where there is no history.
+    """
+    beside = [found for one in neighbours if len(one) >= _FEWEST_RUNS and (found := _seen(one))]
+    parts = [prior, *(Noise(one.value, 1.0) for one in beside[:MOST_NEIGHBOURS])]
+    mine = _seen(own)
+    found = pooled(parts if mine is None else [*parts, mine])
+    assert found is not None
+    return found
+
+
+def _seen(runs: Runs) -> Noise | None:
+    """What the means of runs differ by beyond what their launches explain; None below two runs."""
+    known = [launches for launches in runs if launches]
+    if len(known) < 2:
+        return None
+    means = [math.fsum(logs_of(launches)) / len(launches) for launches in known]
+    squares, freedom = 0.0, 0
+    for level in _levels(means):
+        middle = math.fsum(level) / len(level)
+        squares += math.fsum((one - middle) ** 2 for one in level)
+        freedom += len(level) - 1
+    within = pooled_noise(known)
+    of_launches = 0.0
+    if within is not None:
+        of_launches = within.value**2 * math.fsum(1.0 / len(one) for one in known) / len(known)
+    return Noise(math.sqrt(max(squares / freedom - of_launches, 0.0)), float(freedom))
+
+
+def _levels(means: Sequence[float]) -> list[Sequence[float]]:
+    """The pieces between steps that stayed; a step has to be larger than the least effect."""
+    from accelbench.measure.changes import course  # brings numpy
+
+    if len(means) < 2 * _FEWEST_RUNS:
+        return [means]
+    steps = course([math.exp(one) for one in means], LEAST_EFFECT).steps
+    edges = [0, *(step.at for step in steps), len(means)]
+    return [means[a:b] for a, b in pairwise(edges)]
