@@ -37,8 +37,8 @@ PIECES = (
     "Fleets",
 )
 #: How a command may end: three iterations on a busy machine may well differ by more than a
-#: tenth, and a check that says that one launch does not tell works. That something was judged at all
-#: is seen in its table.
+#: tenth, and a check that says that one launch does not tell works. That something was judged at
+#: all is seen in its table.
 ENDS = {"check": (0, 1, 4)}
 
 # -- nothing is missing -----------------------------------------------------------------
