@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from shells import Command
 from stored_rows import store
 
+from accelbench.cli import verifying
 from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"
@@ -103,3 +105,16 @@ def test_where_there_is_one_figure_the_others_are_measured(
     recommend("bert-tiny", "--hardware", "cpu", "openvino", "--verify")
     targets = {target for journey in planned for target, *_ in asked(journey)}
     assert {"cpu" in str(targets), any("openvino" in one for one in targets)} == {True}
+
+
+def test_an_answer_that_nothing_was_measured_for_is_not_verified(
+    tmp_path: Path, recommend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = {"status": "unsupported", "message": "the driver is too old", "run_id": "refused"}
+    store(tmp_path / DB, {}, refused)
+    monkeypatch.setattr(verifying, "measured", lambda database, journeys: ["refused"])
+    code, _, err = recommend("bert-tiny", "--hardware", "cpu", "--verify")
+    assert code == 3
+    assert "Nothing was measured: the driver is too old." in err
+    monkeypatch.setattr(verifying, "measured", lambda database, journeys: [])
+    assert recommend("bert-tiny", "--hardware", "cpu", "--verify")[0] == 0

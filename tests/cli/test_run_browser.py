@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from shells import Command, Here
 
-from accelbench.core.errors import EXIT_USAGE
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 
 
@@ -29,7 +30,10 @@ def test_a_name_in_the_environment_that_leads_nowhere_ends_each_case_with_what_t
     monkeypatch.setenv(BROWSER_VARIABLE, str(tmp_path / "gone"))
     monkeypatch.chdir(tmp_path)
     words = ("resnet-tiny", "--hardware", "wasm", "--batch-sizes", "1", "--no-database")
-    (case,) = command("run").json(*words)["results"]
+    code, out, err = command("run")(*words, "--json")
+    assert code == EXIT_ENVIRONMENT
+    assert "Nothing was measured on wasm" in err
+    (case,) = json.loads(out)["results"]
     assert (case["status"], case["reason"]) == ("unsupported", "hardware_absent")
     assert f"there is no program at {tmp_path / 'gone'}" in case["message"]
     assert case["advice"] == "Name a browser's program, or none: unset ACCELBENCH_BROWSER"

@@ -6,19 +6,15 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
 
 import typer
 
 from accelbench.cli.display.terminal import complain
 from accelbench.cli.lists import SpacedLists, numbers, seconds, words
-from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.errors import EXIT_OK, UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-#: What a shell reports for a program that Ctrl-C ended.
-EXIT_INTERRUPTED = 130
 
 _WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
 
@@ -214,10 +210,14 @@ def run(
 
     Results go into the database as they come, and a run that is cut off goes on
     with --resume. Lists take commas, spaces or repetition.
+
+    Ends with 0 where all went well; with 1 where a case failed; with 3 where a platform, runtime
+    or precision that was named gave no result, or nothing was measured at all.
     """
     del save, multiple_models  # storing is what happens anyway, and any number may be named
     from accelbench.catalog.find import called
     from accelbench.cli import asked, running
+    from accelbench.cli.run_end import finish
     from accelbench.run.plan import Request
 
     _refuse_contradictions(ctx)
@@ -235,7 +235,7 @@ def run(
     with termination_as_interrupt():
         if resume is not None:
             ended = running.resume_run(resume, places, stream, quiet)
-            _finish(ended, places, stream, as_json, quiet, compare)
+            finish(ended, places, stream, as_json, quiet, compare)
         names = [*words(models), *words(model_id)]
         chosen = asked.models_for(
             names=names,
@@ -282,6 +282,7 @@ def run(
             label=asked.label(label),
             names=called(names, chosen),
             selector=running.selector_of(places),
+            precisions_named=asked.precisions(words(precision)) if precision else (),
         )
         if dry_run:
             from accelbench.cli.planned import show_plan
@@ -289,7 +290,7 @@ def run(
             show_plan(request, how, stream=sys.stdout, as_json=as_json)
             raise typer.Exit(EXIT_OK)
         ended = running.new_run(request, how, places, stream, quiet)
-        _finish(ended, places, stream, as_json, quiet, compare)
+        finish(ended, places, stream, as_json, quiet, compare)
 
 
 #: What may stand beside --resume: everything else was settled when the run began.
@@ -344,19 +345,6 @@ def _refuse_unlike_simulating(ctx: typer.Context, given: Mapping[str, str]) -> N
         )
 
 
-def _finish(
-    ended: Any, places: Any, stream: IO[str], as_json: bool, quiet: bool, compare: bool
-) -> None:
-    from accelbench.cli import running
-
-    running.deliver(ended, places, stream, as_json, quiet, compare)
-    if ended.interrupted:
-        raise typer.Exit(EXIT_INTERRUPTED)
-    if ended.nothing_could_start:
-        raise typer.Exit(EXIT_ENVIRONMENT)
-    raise typer.Exit(EXIT_OK if ended.tally.all_fine else EXIT_NO)
-
-
 class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
     """SIGTERM ends a run as cleanly as Ctrl-C does; outside the conductor both just end it."""
 
@@ -367,6 +355,8 @@ class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
         signal.signal(signal.SIGTERM, self._before)
         if kind is KeyboardInterrupt:
             # Said here, because typer's own exit code for it has changed from 1 to 130.
+            from accelbench.cli.run_end import EXIT_INTERRUPTED
+
             complain("interrupted.")
             raise typer.Exit(EXIT_INTERRUPTED) from None
 

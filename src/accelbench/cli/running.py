@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from accelbench.run import estimates, journey
 from accelbench.run.automatic import is_automatic, plan_chosen
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
+from accelbench.run.named import NAMED, Lacking, named
 from accelbench.run.plan import Plan, Request
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
@@ -105,6 +106,7 @@ class How:
     fix: bool = True
     profile: bool = False
     selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
+    precisions_named: Sequence[str] = ()  # those of the request that were typed
 
     def settings(self, run_id: str) -> Settings:
         """The part that the conductor needs."""
@@ -163,6 +165,7 @@ def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[
         "command": shlex.join(["accelbench", *sys.argv[1:]]),
         "label": how.label,
         "names": dict(how.names),
+        NAMED: named(request, how.precisions_named, found, runtimes),
     }
     return Journey(plan, how.settings(new_run_id()), runtimes, about, simulated), found
 
@@ -232,6 +235,7 @@ def deliver(
     as_json: bool,
     quiet: bool,
     compare: bool = False,
+    lacks: Sequence[Lacking] = (),
 ) -> None:
     """The files, the table, every path, and the JSON document."""
     from accelbench.cli.asked import BOTH
@@ -256,6 +260,7 @@ def deliver(
             "run_id": ended.run_id,
             "status": "interrupted" if ended.interrupted else "finished",
             "results": rows,
+            **({"unmeasured": [asdict(one) for one in lacks]} if lacks else {}),
             **({"profiles": ended.profiles} if ended.profiles else {}),
             **({"comparisons": _told(found, places.prices)} if compare else {}),
         }
@@ -287,13 +292,13 @@ def _comparisons(
     from accelbench.analysis.costs import with_costs
     from accelbench.analysis.machines import machine_of
 
-    started = _started(journal)
+    started = started_of(journal)
     run = str(started["run_id"])
     priced = with_costs(rows, prices, {run: machine_of(run, started.get("environment"))})
     return along_every_axis([row for row in priced if comparable(row)])
 
 
-def _started(journal: Path) -> Mapping[str, Any]:
+def started_of(journal: Path) -> Mapping[str, Any]:
     """What the run said of itself when it began."""
     found: Mapping[str, Any] = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
     return found
@@ -323,7 +328,7 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
 
     if places.output_dir is None and places.output_ci is None and not places.report:
         return []
-    started = _started(journal)
+    started = started_of(journal)
     written: list[tuple[str, Path]] = []
     folder = places.output_dir
     if folder is not None:

@@ -16,13 +16,14 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device
-from accelbench.core.words import Mode
+from accelbench.core.words import Mode, Status
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run import journey
 from accelbench.run.automatic import SIZES
 from accelbench.run.context import Settings
 from accelbench.run.journey import Found, Journey
+from accelbench.run.named import nothing_measured
 from accelbench.run.plan import Plan, Planned, Request, joined
 from accelbench.select.asking import shapes_named
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Words = Mapping[str, Any]
 #: Options that are asked of every engine, in either mode.
 _OF_ALL = ("compile", "threads")
+_NOT_TRIED = (Status.UNSUPPORTED.value, Status.SKIPPED.value)
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,17 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
         )
         for settings, several in plans.items()
     )
-    return bool(measured(database, journeys))
+    made = measured(database, journeys)
+    _refuse_nothing(database, made)
+    return bool(made)
+
+
+def _refuse_nothing(database: Database, runs: Sequence[str]) -> None:
+    """An answer that nothing was measured for is not verified; a failure is something new."""
+    marks = ", ".join("?" for _ in runs)
+    rows = database.results(f"run_id IN ({marks})", runs) if runs else []
+    if rows and all(row["status"] in _NOT_TRIED for row in rows):
+        raise SurroundingsError(nothing_measured(rows))
 
 
 def _stands_in(planned: Planned) -> bool:

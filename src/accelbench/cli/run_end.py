@@ -1,0 +1,48 @@
+"""How `accelbench run` ends: what it leaves, what it says was not measured, its exit code."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+import typer
+
+from accelbench.cli import running
+from accelbench.cli.display.terminal import complain
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK
+from accelbench.run.named import NAMED, Lacking, lacking, nothing_measured
+from accelbench.store.journal import SUFFIX
+
+if TYPE_CHECKING:
+    from accelbench.cli.running import Places
+    from accelbench.run.journey import Ended
+
+#: What a shell reports for a program that Ctrl-C ended.
+EXIT_INTERRUPTED = 130
+
+
+def finish(
+    ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet: bool, compare: bool
+) -> None:
+    """Deliver what was measured, and end the program. Raises typer.Exit."""
+    lacks = () if ended.interrupted else _lacks(ended, places)
+    running.deliver(ended, places, stream, as_json, quiet, compare, lacks)
+    if ended.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    nothing = nothing_measured(ended.rows)
+    if not nothing or ended.tally.all_fine:  # else every line above says that it failed
+        for line in [str(one) for one in lacks] or ([nothing] if nothing else []):
+            complain(line)
+    raise typer.Exit(_exit_code(ended, bool(lacks or nothing)))
+
+
+def _lacks(ended: Ended, places: Places) -> list[Lacking]:
+    started = running.started_of(places.journals() / f"{ended.run_id}{SUFFIX}")
+    return lacking(started.get(NAMED) or {}, ended.rows)
+
+
+def _exit_code(ended: Ended, unmeasured: bool) -> int:
+    if ended.nothing_could_start:
+        return EXIT_ENVIRONMENT
+    if not ended.tally.all_fine:
+        return EXIT_NO  # a case that failed is an answer, whatever else there is none of
+    return EXIT_ENVIRONMENT if unmeasured else EXIT_OK
