@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -16,14 +14,9 @@ from accelbench.measure.losses import LossLog
 
 def logged(*blocks: Sequence[float]) -> LossLog:
     """A log of blocks with these losses."""
-    left = iter(blocks)
-
-    def sample(inputs: Any, n: int, timing: Timing) -> Block:
-        return Block(n, timing, {"step": [1] * n}, losses=next(left))
-
-    log = LossLog(SimpleNamespace(sample=sample))  # type: ignore[arg-type]
-    for block in blocks:
-        log.session.sample(None, len(block), Timing.EACH)
+    log = LossLog()
+    for losses in blocks:
+        log.note(Block(len(losses), Timing.EACH, {"step": [1] * len(losses)}, losses=losses))
     return log
 
 

@@ -138,6 +138,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("warmup_ms", "float", "metric", "time those steps took", "ms"),
     Column("sampling_ms", "float", "metric", "time of the steady state, all blocks", "ms"),
     Column(
+        "unexplained_share",
+        "float",
+        "metric",
+        "of the time between questions for steps and their answers, by a clock that the runtime "
+        "does not own, what is in no sample",
+    ),
+    Column(
         "throughput",
         "float",
         "metric",

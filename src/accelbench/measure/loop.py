@@ -16,10 +16,11 @@ from typing import Any, Protocol
 from accelbench.core.abilities import Unbroken
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.words import Quality, Timing
+from accelbench.measure.blocks import samples_of
 from accelbench.measure.bootstrap import Interval
+from accelbench.measure.checked import CheckedSession
 from accelbench.measure.losses import LossLog
 from accelbench.measure.resolution import Resolution, choose_timing
 from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings
@@ -104,6 +105,7 @@ def measure(
     meter: Meter,
     listener: Listener,
     items: float | None = None,
+    wall: Clock | None = None,
 ) -> Measurement:
     """Measure one case on an open session.
 
@@ -115,14 +117,16 @@ def measure(
         meter: memory.
         listener: who hears of it.
         items: what a step completes, where that is not the batch: tokens, seconds of sound.
+        wall: a clock that the session does not own, which its times are held against.
 
     Raises:
-        CaseError: the work did not run where it was asked to, or a loss was no number.
+        CaseError: a block cannot be, its times are not of the time it took, or a loss is no number.
     """
     listener.phase("prepare")
-    unbroken = session if isinstance(session, Unbroken) else None
-    log = LossLog(session)
-    session = log.session
+    log = LossLog()
+    checked = CheckedSession(session, clock, wall, log.note)
+    unbroken = checked if isinstance(session, Unbroken) else None
+    session = checked.session
     inputs = session.prepare(case)
     listener.phase("compile")
     compile_ns = session.compile(inputs)
@@ -137,7 +141,6 @@ def measure(
     steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution, unbroken)
     columns, side = _side_passes(session, inputs, steady, meter, listener)
     evidence = session.evidence()
-    refuse_fallback(evidence)
     quality, warnings = _judge(steady, warm, rules, evidence)
     return Measurement(
         metrics={
@@ -148,11 +151,12 @@ def measure(
                 items_per_step=items,
                 interval=steady.decision.interval,
             ),
-            "first_inference_ms": (_step_times(first)[0] - first.compile_ns) / 1e6,
+            "first_inference_ms": (samples_of(first)[0] - first.compile_ns) / 1e6,
             "compile_ms": None if compile_ns is None else compile_ns / 1e6,
             "warmup_steps": warm.steps,
             "warmup_ms": warm.elapsed_ns / 1e6,
             "sampling_ms": steady.elapsed_ns / 1e6,
+            "unexplained_share": checked.explained.unexplained_share,
             **log.columns(),
             **columns,
         },
@@ -176,19 +180,13 @@ def _side(name: str) -> str:
     return (Timing.DEVICE if name == "device" else Timing.PHASES).value
 
 
-def _step_times(block: Block) -> Sequence[int]:
-    """The time of every sample of a block, its phases added up."""
-    phases = list(block.phase_ns.values())
-    return phases[0] if len(phases) == 1 else [sum(times) for times in zip(*phases, strict=True)]
-
-
 def _warm_up(session: Session, inputs: Any, rule: WarmupRule, listener: Listener) -> WarmupState:
     listener.phase("warm-up")
     state = rule.start()
     while not state.done:
         most = max(1, int(REPORT_NS / max(state.step_ns, 1.0))) if state.step_ns else 1
         block = session.sample(inputs, min(state.next_steps(), most), Timing.EACH)
-        state = state.fed(_step_times(block), block.compilations)
+        state = state.fed(samples_of(block), block.compilations)
     return state
 
 
@@ -200,11 +198,11 @@ def _resolution(
     The guess from single steps holds the clock's own reading, so where it says
     blocks, one block is taken to learn what a step really costs.
     """
-    step_ns = warm.step_ns or _step_times(first)[0]
+    step_ns = warm.step_ns or samples_of(first)[0]
     resolution = choose_timing(step_ns, clock.tick_ns())
     if resolution.timing is Timing.WHOLE:
         block = session.sample(inputs, resolution.steps_per_sample, Timing.WHOLE)
-        return choose_timing(_step_times(block)[0] / block.steps, clock.tick_ns())
+        return choose_timing(samples_of(block)[0] / block.steps, clock.tick_ns())
     return resolution
 
 
@@ -229,7 +227,7 @@ def _steady_state(
         most = max(1, int(REPORT_NS / max(step_ns, 1.0))) if samples else 1
         latest: list[int] = []
         for block in _blocks(session, inputs, min(wanted, most), resolution, unbroken):
-            latest += _step_times(block)
+            latest += samples_of(block)
             compilations += block.compilations
         samples += latest
         # Of the latest block alone: a median of all would be sorted anew at every report.
@@ -290,7 +288,7 @@ def _side_passes(
             samples["tokens"] = [stamp for request in split.token_ns for stamp in request]
     if session.device_timed:
         listener.phase("device timers")
-        times = _step_times(session.sample(inputs, steps, Timing.DEVICE))
+        times = samples_of(session.sample(inputs, steps, Timing.DEVICE))
         samples["device"] = times
         columns["device_time_ms"] = median(times) / 1e6
     return columns, samples
@@ -303,27 +301,6 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
         "ttft_ms": median(r[0] for r in requests) / 1e6,
         "tpot_ms": median(between) / 1e6 if between else None,
     }
-
-
-def refuse_fallback(evidence: Evidence) -> None:
-    """Raise CaseError where the work ran somewhere else than asked."""
-    if evidence.fell_back:
-        left = evidence.details.get("left_to_the_cpu")
-        raise CaseError(
-            "fallback",
-            f"asked for {evidence.requested}, but the work ran on {_where(evidence)}"
-            + (f": the CPU was left {left}" if left else ""),
-            "No figure is given for a device that did not do the work.",
-        )
-
-
-def _where(evidence: Evidence) -> str:
-    """The devices, with their share of the time where it is told."""
-    shares = evidence.shares
-    return ", ".join(
-        f"{device} ({shares[device]:.0%})" if device in shares else device
-        for device in evidence.devices
-    )
 
 
 def _judge(

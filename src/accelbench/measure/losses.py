@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Block, Session
-from accelbench.core.words import Timing
+from accelbench.core.protocols import Block
 
 #: So many equal losses are no chance.
 _TELLING = 3
 
 
 class LossLog:
-    """Stands before a session and notes the losses of every block that passes."""
+    """Notes the losses of every block that passes."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self) -> None:
         self.losses: list[float] = []
 
-    @property
-    def session(self) -> Session:
-        """What to measure instead of the session itself."""
-        return cast(Session, self)
-
-    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
-        """As the session's own; raises CaseError at the first loss that is no finite number."""
-        block = self._session.sample(inputs, n, timing)
+    def note(self, block: Block) -> None:
+        """Of one block more; raises CaseError at the first loss that is no finite number."""
+        before = len(self.losses)
         self.losses += block.losses
-        for i, loss in enumerate(block.losses, len(self.losses) - len(block.losses) + 1):
-            if not math.isfinite(loss):
+        for i, loss in enumerate(block.losses, before + 1):
+            if not isinstance(loss, (int, float)) or not math.isfinite(loss):
                 raise CaseError(
                     "loss_not_finite",
                     f"the loss of training step {i} is {loss}",
                     "Try bf16 or fp32: fp16 has a narrower range.",
                 )
-        return block
 
     def columns(self) -> dict[str, Any]:
         """The columns of the registry."""
@@ -59,6 +51,3 @@ class LossLog:
             f"The loss was the same in all {len(self.losses)} training steps: nothing was learned."
         )
         return [text]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)

@@ -30,6 +30,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import AccelbenchError, CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode, Timing
+from accelbench.measure.checked import CheckedSession
 from accelbench.run.selfcheck import other_seed
 
 #: Longer steps are not repeated for a check; one that returns early, or remembers, looks short.
@@ -88,6 +89,7 @@ class Watch:
     device: Device
     seed: int
     clock: Clock
+    wall: Clock | None = None  # one that the runtime does not own; None where time is a script's
     _last: Look | None = field(default=None, init=False)
 
     def wants(self, case: Case, said_ns: float) -> bool:
@@ -108,6 +110,7 @@ class Watch:
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
             return
+        session = CheckedSession(session, self.clock, self.wall).session
         refuse_cached(session, case, self.seed, said_ns)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
         if self._last is not None:

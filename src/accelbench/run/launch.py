@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.errors import SurroundingsError
+from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.serial import case_to_json
 from accelbench.core.words import Mode, Provenance, Status
@@ -25,6 +25,7 @@ from accelbench.run.devicewatch import DeviceWatch
 from accelbench.run.nulls import not_measured
 from accelbench.run.observer import Progress
 from accelbench.run.plan import Planned
+from accelbench.run.proof import proved
 from accelbench.run.results import Asked, Outcome, compose
 from accelbench.run.room import ESTIMATED, Room
 from accelbench.run.verdicts import FAILED, NOT_DONE, Verdict
@@ -242,7 +243,16 @@ class GroupLaunch:
         request = {"do": "measure", "case": case, "rules": self._rules}
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
-        return Outcome(Status.OK, measurement=answer, opened=talk.opened)
+        told = {**answer, "evidence": self._proof(planned, answer)}
+        return Outcome(Status.OK, measurement=told, opened=talk.opened)
+
+    def _proof(self, planned: Planned, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Of where an answer's work ran; raises TroubleError where it is not where it was to."""
+        try:
+            return proved(answer.get("evidence"), str(planned.device))
+        except CaseError as error:
+            said = (error.reason, error.message, error.advice)
+            raise TroubleError(Outcome(Status.FAILED, *said)) from error
 
     def _open(self, planned: Planned) -> None:
         """A worker with the model open, from an artefact where the runtime wants one."""
@@ -263,11 +273,12 @@ class GroupLaunch:
             try:
                 answer = self._talk.ask(verifications.request(planned), "verifying")
                 self._talk.cpu_seconds = answer["cpu_seconds"]
+                evidence = self._proof(planned, answer)
                 verdict = verifications.judge(planned, answer)
                 if verdict.word == FAILED:
                     self._drop_worker()  # the reference needs the room, and what is wrong goes
                     verdict = verifications.reconsider(self._context, planned, verdict)
-                told = {"evidence": answer["evidence"], **outcome.measurement}
+                told = {"evidence": evidence, **outcome.measurement}
                 outcome = replace(outcome, measurement=told)
             except TroubleError as trouble:
                 if self._settings.verify == "only" or not _says_nothing(trouble.outcome):

@@ -22,12 +22,15 @@ from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
 from accelbench.core.abilities import Elsewhere, Fed, Leaving, Undroppable, Visited
 from accelbench.core.case import Case
+from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Job, Runtime, Session, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Provenance, Status, Timing
+from accelbench.measure.blocks import refuse_bad_time
 from accelbench.measure.bootstrap import Interval
+from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
 from accelbench.run.comparing import compared, from_fp64, left
@@ -177,6 +180,7 @@ class Bench:
         self._session: Session | None = None
         self._seed = 0
         self._watch: Watch | None = None
+        self._wall: Clock | None = None
         self._checked = False
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
@@ -214,8 +218,11 @@ class Bench:
         device, clock = device_from_json(request["job"]["device"]), self._runtime.clock()
         measured = self._runtime.info.provenance is Provenance.MEASURED
         # A script's time is nobody's.
-        self._watch = Watch(device, self._seed, clock) if measured else None
+        self._wall = MonotonicClock() if measured else None
+        self._watch = Watch(device, self._seed, clock, self._wall) if measured else None
         self._meter.watch(session)
+        for what, ns in session.timings.items():
+            refuse_bad_time(what, ns)
         return {
             "timings": dict(session.timings),
             "weights_digest": session.weights_digest,
@@ -244,6 +251,7 @@ class Bench:
             self._meter,
             self._reporter,
             items_per_step(case.model, case.shapes, case.mode),
+            self._wall,
         )
         found = with_visits(session, case, with_inputs(session, measured))
         checked = self._self_check(session, case)
@@ -285,11 +293,12 @@ class Bench:
                 f"the runtime {self._runtime.info.name} cannot train without dropout",
                 "Its losses are in loss_per_step.",
             )
-        log = LossLog(session)
+        log = LossLog()
+        checked = CheckedSession(session, self._runtime.clock(), self._wall, log.note).session
         with session.without_dropout():
-            inputs = log.session.prepare(case_from_json(request["case"]))
+            inputs = checked.prepare(case_from_json(request["case"]))
             inputs = nudged(inputs, request.get("nudge", 0.0))
-            log.session.sample(inputs, request["steps"], Timing.EACH)
+            checked.sample(inputs, request["steps"], Timing.EACH)
         return {"losses": log.losses}
 
     def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+"""What a block has to be: every runtime's is held to it where it arrives, before it is used.
+
+A block that breaks a rule is no measurement that could be mended: a float among the samples would
+be left out of some tables and stand in others, a time of zero would have a step last no time and
+the warm-up go on for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block
+from accelbench.core.words import Timing
+
+#: What a timing without phases is called by.
+_WHOLE_STEP = ("step",)
+
+
+#: A clock that shows no less than this may show a short step as nothing; no other may.
+_COARSE_NS = 1000.0
+
+
+def refuse_bad_block(
+    block: Any,
+    n: int,
+    timing: Timing,
+    phases: Sequence[str],
+    tick_ns: float = 0.0,
+) -> None:
+    """Raise CaseError where a block is not what was asked for, or holds what cannot be.
+
+    Args:
+        block: what a session gave.
+        n: how many steps were asked for.
+        timing: how they were to be timed.
+        phases: the session's own.
+        tick_ns: the smallest difference that the session's clock shows.
+    """
+    if not isinstance(block, Block):
+        raise _bad(f"it is a {type(block).__name__}")
+    if not _is_whole(block.steps) or block.steps != n or block.timing is not timing:
+        raise _bad(f"{n} steps timed {timing} were asked for, not {block.steps} {block.timing}")
+    _refuse_names(block.phase_ns, timing, phases)
+    wanted = 1 if timing is Timing.WHOLE else n
+    least = 0 if tick_ns > _COARSE_NS and timing is Timing.EACH else 1
+    for name, times in block.phase_ns.items():
+        _refuse_times(name, times, wanted, least)
+    _refuse_stamps(block, timing)
+    if block.losses and len(block.losses) != n:
+        raise _bad(f"{n} training steps have {len(block.losses)} losses")
+    _refuse_compiling(block)
+
+
+def refuse_bad_time(what: str, ns: Any) -> None:
+    """Raise CaseError where a time that a session tells is no whole number of nanoseconds."""
+    if not _is_whole(ns) or ns < 0:
+        raise _bad(f"{what} took {ns!r} ns")
+
+
+def samples_of(block: Block) -> list[int]:
+    """The time of every sample of a block, its phases added up."""
+    phases = list(block.phase_ns.values())
+    return list(phases[0]) if len(phases) == 1 else [sum(t) for t in zip(*phases, strict=True)]
+
+
+def _refuse_names(found: Any, timing: Timing, phases: Sequence[str]) -> None:
+    if not isinstance(found, Mapping):
+        raise _bad(f"its times are a {type(found).__name__}")
+    names = set(found)
+    allowed = [set(phases)] if timing is Timing.PHASES else [set(_WHOLE_STEP), set(phases)]
+    if names not in allowed or not names:
+        has = ", ".join(str(name) for name in found) or "none"
+        raise _bad(f"it has the phases {has} where the session has {', '.join(phases)}")
+
+
+def _refuse_times(name: str, times: Any, wanted: int, least: int) -> None:
+    if not isinstance(times, Sequence) or isinstance(times, (str, bytes)):
+        raise _bad(f"the times of {name} are a {type(times).__name__}")
+    if len(times) != wanted:
+        raise _bad(f"it has {len(times)} times of {name} where {wanted} were asked for")
+    wrong = next((one for one in times if not _is_whole(one) or one < least), None)
+    if wrong is not None:
+        raise _bad(f"a {name} took {wrong!r} ns, which is no positive whole number")
+
+
+def _refuse_stamps(block: Block, timing: Timing) -> None:
+    """Tokens come one after another, and the last is there before its request is over."""
+    if not block.token_ns:
+        return
+    if timing is not Timing.PHASES or len(block.token_ns) != block.steps:
+        raise _bad(f"it has the tokens of {len(block.token_ns)} requests, timed {timing}")
+    for stamps, whole in zip(block.token_ns, samples_of(block), strict=True):
+        rising = all(a <= b for a, b in zip(stamps, stamps[1:], strict=False))
+        if not all(_is_whole(one) and one > 0 for one in stamps) or not rising:
+            raise _bad("the times of its tokens are not positive whole numbers that rise")
+        if stamps and stamps[-1] > whole:
+            raise _bad(f"a token came after {stamps[-1]} ns in a request of {whole} ns")
+
+
+def _refuse_compiling(block: Block) -> None:
+    count, ns = block.compilations, block.compile_ns
+    if not _is_whole(count) or not _is_whole(ns) or count < 0 or ns < 0:
+        raise _bad(f"{count!r} compilations took {ns!r} ns of it")
+    whole = sum(samples_of(block))
+    if block.timing is not Timing.DEVICE and ns > whole:
+        raise _bad(f"compiling took {ns} ns of a block of {whole} ns")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _bad(what: str) -> CaseError:
+    return CaseError(
+        "bad_block",
+        f"what the runtime says of a block of steps cannot be: {what}",
+        "Nothing of it is kept. The fault is the runtime's, or its plugin's.",
+    )

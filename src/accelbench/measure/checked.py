@@ -1,0 +1,163 @@
+"""Stands before a session: every block is valid, and its times agree with a clock of our own.
+
+A session times its steps where they happen, which may be another process, and by a clock of its
+own. Nothing here looks at single steps. It looks at each question as a whole: was it answered as
+it was asked, and can it have taken what its answer says?
+
+What looks wrong once may have been struck: the process was stopped between two samples. So too
+little is only believed after some more blocks of which none explains its time. Too much needs no
+second look: no strike makes samples longer than the time in which they were taken.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from accelbench.core.abilities import Elsewhere, Unbroken
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block, Session
+from accelbench.core.words import Timing
+from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
+from accelbench.measure.explained import QUESTION_AFAR_NS, QUESTION_NS, Explained, fits
+
+#: So many blocks more, none of which explains its time; fewer where they take so long.
+_TRIES, _LEAST_TRIES, _LONG_NS = 8, 3, 5e9
+#: Each of more steps than one, which would be easy to tell from those that are measured, and of
+#: as many as take so many times what a question costs.
+_MORE, _QUESTIONS = (2, 5), 8
+
+
+class CheckedSession:
+    """A session whose blocks can be used."""
+
+    def __init__(
+        self,
+        session: Session,
+        clock: Clock,
+        wall: Clock | None,
+        note: Callable[[Block], None] = lambda _: None,
+    ) -> None:
+        """Stand before a session.
+
+        Args:
+            session: the one to ask.
+            clock: the one that the session's blocks are timed by.
+            wall: our own; None where time is a script's.
+            note: hears of every block that is valid.
+        """
+        self._session = session
+        self._wall = wall
+        self._tick_ns = clock.tick_ns()
+        self._note = note
+        self._fresh = True
+        self._doubts, self._doubted_steps = Explained(), 0  # since they were last laid to rest
+        self.explained = Explained()
+        self._question_ns = QUESTION_AFAR_NS if isinstance(session, Elsewhere) else QUESTION_NS
+
+    @property
+    def session(self) -> Session:
+        """What to ask instead of the session itself."""
+        return cast(Session, self)
+
+    def prepare(self, case: Case, seed: int | None = None) -> Any:
+        inputs = self._session.prepare(case, seed)
+        self._fresh = True
+        return inputs
+
+    def compile(self, inputs: Any) -> int | None:
+        start = self._now()
+        ns = self._session.compile(inputs)
+        if ns is not None:
+            refuse_bad_time("compiling", ns)
+            self._refuse_too_long(ns, self._now() - start, 1)
+        return ns
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        """As the session's own; raises CaseError where it cannot be so."""
+        start = self._now()
+        block = self._session.sample(inputs, n, timing)
+        took = self._now() - start
+        self._refuse_bad(block, n, timing)
+        self._held(inputs, [block], took, timing)
+        return block
+
+    def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
+        """As the session's own, if it has it."""
+        start = self._now()
+        blocks = cast(Unbroken, self._session).unbroken_blocks(inputs, steps, samples)
+        took = self._now() - start
+        if len(blocks) != samples:
+            raise CaseError("bad_block", f"{samples} blocks were asked for, not {len(blocks)}")
+        for block in blocks:
+            self._refuse_bad(block, steps, Timing.WHOLE)
+        self._held(inputs, blocks, took, Timing.WHOLE)
+        return blocks
+
+    def _refuse_bad(self, block: Block, n: int, timing: Timing) -> None:
+        refuse_bad_block(block, n, timing, self._session.phases, self._tick_ns)
+        self._note(block)
+
+    def _now(self) -> int:
+        return 0 if self._wall is None else self._wall.now_ns()
+
+    # -- the times against our clock
+
+    def _held(self, inputs: Any, blocks: Sequence[Block], took: int, timing: Timing) -> None:
+        if self._wall is None:
+            return
+        said = [ns for block in blocks for ns in samples_of(block)]
+        self._refuse_too_long(sum(said), took, len(said))
+        if timing is Timing.DEVICE:
+            return  # a device has not worked for all of the time
+        first, self._fresh = self._fresh, False
+        if first:
+            return  # inputs are brought to where they are read, and what is used first is imported
+        self.explained = self.explained.and_one(took, sum(said))
+        self._doubts = self._doubts.and_one(took, sum(said))
+        self._doubted_steps += sum(block.steps for block in blocks)
+        if self._doubts.is_doubtful(self._question_ns):
+            self._refuse_unexplained(inputs, timing)
+            self._doubts, self._doubted_steps = Explained(), 0
+
+    def _refuse_too_long(self, said_ns: int, took_ns: int, samples: int) -> None:
+        if self._wall is not None and not fits(said_ns, took_ns, samples, self._tick_ns):
+            raise CaseError(
+                "wrong_clock",
+                f"the runtime says that steps took {said_ns / 1e6:.4g} ms, and the whole question"
+                f" took {took_ns / 1e6:.4g} ms by another clock",
+                "Its times are not of the work that it did: look at its unit, and at what it adds.",
+            )
+
+    def _refuse_unexplained(self, inputs: Any, timing: Timing) -> None:
+        """Ask again, some more steps at once; whoever explains the time of one is believed."""
+        found, step_ns = self._doubts, self._doubts.wall_ns / max(self._doubted_steps, 1)
+        few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
+        again = Explained()
+        for number in range(_TRIES):
+            if number >= _LEAST_TRIES and again.wall_ns > _LONG_NS:
+                break
+            steps = math.ceil(_QUESTIONS * self._question_ns / max(step_ns, 1.0))
+            steps += few.randint(*_MORE)
+            start = self._now()
+            block = self._session.sample(inputs, steps, timing)
+            took = self._now() - start
+            self._refuse_bad(block, steps, timing)
+            once = Explained().and_one(took, sum(samples_of(block)))
+            if not once.is_doubtful(self._question_ns):
+                return
+            again += once
+        found += again
+        raise CaseError(
+            "wrong_clock",
+            f"the runtime says that steps took {found.said_ns / 1e6:.4g} ms of"
+            f" {found.wall_ns / 1e6:.4g} ms between questions and answers: the rest is in no step",
+            "Look at its unit, and at what it leaves out.",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
