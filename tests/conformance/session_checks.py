@@ -15,12 +15,17 @@ import numpy as np
 import pytest
 from suite import Subject
 
-from accelbench.core.abilities import Leaving
+from accelbench.catalog.short import shortened
+from accelbench.core.abilities import Leaving, Stepped
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.profile import Profiling
 from accelbench.core.protocols import DeviceMemory, Evidence, Importing, Session
 from accelbench.core.words import Mode, Timing
+from accelbench.measure.blocks import refuse_bad_block
+from accelbench.run.steps import refuse_other, right_of
+from accelbench.runtimes.scripted import ScriptedSession
+from accelbench.runtimes.sketches import MOST_VALUES
 
 DTYPES = {
     "fp32": ["float32"],
@@ -176,9 +181,27 @@ class SessionChecks:
                     assert (block.steps, block.timing) == (n, timing)
                     expected = set(session.phases) if timing is Timing.PHASES else {"step"}
                     assert set(block.phase_ns) == expected
-                    for times in block.phase_ns.values():
-                        assert len(times) == (1 if timing is Timing.WHOLE else n)
-                        assert all(isinstance(ns, int) and ns > 0 for ns in times)
+                    refuse_bad_block(block, n, timing, session.phases)
+
+    @pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
+    def test_what_timed_steps_leave_are_the_outputs(self, opener: Opener, timing: Timing) -> None:
+        with opener.shared() as (session, case):
+            if not isinstance(session, Stepped):
+                assert isinstance(session, ScriptedSession)  # which computes nothing
+                return
+            short = shortened(case)
+            other = right_of(short, session.outputs(session.prepare(short, 3)))
+            inputs = session.prepare(short)
+            session.sample(inputs, 2, timing)
+            left = session.stepped(MOST_VALUES)
+            if case.mode is Mode.TRAINING:
+                assert left == {}
+                return
+            right = right_of(short, session.outputs(inputs))
+            assert session.stepped(MOST_VALUES) == {}  # given up where something else is asked
+            refuse_other(short, left, right, other)
+            with pytest.raises(CaseError, match="the steps that were timed"):
+                refuse_other(short, left, other, right)
 
     def test_outputs_are_finite_and_depend_on_the_inputs(
         self, subject: Subject, opener: Opener

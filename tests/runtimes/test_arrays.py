@@ -14,12 +14,13 @@ import pytest
 from accelbench.artifacts.manifest import Manifest, Tensor
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
+from accelbench.catalog.short import SHORT_PASSES
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Evidence, Job
 from accelbench.core.words import Timing
-from accelbench.runtimes.arrays import SHORT, ArraySession, timed
+from accelbench.runtimes.arrays import ArraySession, timed
 
 CPU = Device("cpu", "a processor")
 
@@ -102,7 +103,7 @@ def test_a_step_of_a_denoiser_is_a_whole_image(tmp_path: Path, steps: int) -> No
     assert all(run["in_timestep"].shape == (2,) for run in session.runs)
     session.runs.clear()
     assert list(session.outputs(inputs)) == ["sample"]
-    assert len(session.runs) == min(SHORT, steps)
+    assert len(session.runs) == min(SHORT_PASSES, steps)
 
 
 def test_outputs_that_are_no_numbers_are_told(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from accelbench.core.words import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.procedures import Opened
 from accelbench.runtimes.pytorch.procedures.generate import Generate, Request, write
+from accelbench.runtimes.sketches import KEPT_LOGITS
 
 CPU = Device("cpu", "a processor")
 WRITERS = [
@@ -208,9 +209,9 @@ def test_a_step_takes_no_times_and_does_not_wait() -> None:
     case, place = case_of("gpt2-tiny", 4), Waiting()
     procedure = Generate(case, opened(case, place))
     with procedure.around():
-        tokens = procedure.step(drawn(case.model, 4))
+        left = procedure.step(drawn(case.model, 4))
         assert procedure.drain() == {}
-    assert tokens.shape == (2, 4)
+    assert left.tokens.shape == (2, 4)
     assert place.asked == place.waited == 0
 
 
@@ -243,8 +244,9 @@ def test_a_short_request_stands_for_a_long_one() -> None:
     with procedure.around():
         short, whole = procedure.outputs(inputs), procedure.step(inputs)
     assert short["logits"].shape == (2, 50257)
-    assert torch.equal(short["tokens"], whole[:, :4])
-    assert torch.equal(short["logits"].argmax(-1), whole[:, 0])
+    assert torch.equal(short["tokens"], whole.tokens[:, :4])
+    assert torch.equal(short["logits"].argmax(-1), whole.tokens[:, 0])
+    assert torch.equal(short["logits"][:, :KEPT_LOGITS], whole.logits)
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "amp-bf16"])

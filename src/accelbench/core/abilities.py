@@ -77,6 +77,21 @@ class Unbroken(Protocol):
 
 
 @runtime_checkable
+class Stepped(Protocol):
+    """A session that keeps what the last step it timed has left, until it is stepped again."""
+
+    def stepped(self, most: int) -> Mapping[str, Any]:
+        """That step's outputs as it left them, by the names that `outputs` has: `Sketch`es.
+
+        Nothing is computed for it. Empty where the last block left none, as in training.
+
+        Args:
+            most: values of each output; of a larger one as many, evenly spaced.
+        """
+        ...
+
+
+@runtime_checkable
 class Visited(Protocol):
     """A session that users wait for each time they come to it, as they do for a page's."""
 

@@ -110,6 +110,12 @@ COLUMNS: tuple[Column, ...] = (
         "ok, failed or not_done: a seeded second run gives the same outputs, and they depend on "
         "inputs and on weights, which verification asks of engines that open an exported file",
     ),
+    _text(
+        "outcome",
+        "steps_verified",
+        "ok or not_done: what steps left that were timed is what the session's outputs are, "
+        "which verification holds against the reference",
+    ),
     Column("nulls", "json", "outcome", "why each column that is empty is empty"),
     # -- metrics
     _ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),

@@ -8,6 +8,7 @@ the warm-up go on for ever.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from accelbench.core.errors import CaseError
@@ -92,7 +93,7 @@ def _refuse_stamps(block: Block, timing: Timing) -> None:
     if timing is not Timing.PHASES or len(block.token_ns) != block.steps:
         raise _bad(f"it has the tokens of {len(block.token_ns)} requests, timed {timing}")
     for stamps, whole in zip(block.token_ns, samples_of(block), strict=True):
-        rising = all(a <= b for a, b in zip(stamps, stamps[1:], strict=False))
+        rising = all(a <= b for a, b in pairwise(stamps))
         if not all(_is_whole(one) and one > 0 for one in stamps) or not rising:
             raise _bad("the times of its tokens are not positive whole numbers that rise")
         if stamps and stamps[-1] > whole:

@@ -23,13 +23,13 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.words import Timing
 from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
-from accelbench.measure.explained import QUESTION_AFAR_NS, QUESTION_NS, Explained, fits
+from accelbench.measure.explained import AFAR, HERE, Explained, fits
 
 #: So many blocks more, none of which explains its time; fewer where they take so long.
 _TRIES, _LEAST_TRIES, _LONG_NS = 8, 3, 5e9
-#: Each of more steps than one, which would be easy to tell from those that are measured, and of
-#: as many as take so many times what a question costs.
-_MORE, _QUESTIONS = (2, 5), 8
+#: Each about as long as the one that was doubted, or it would be easy to tell from those that are
+#: measured; but of more steps than one, and of as many as take so many times what a question costs.
+_MORE, _QUESTIONS = (0, 3), 8
 
 
 class CheckedSession:
@@ -57,7 +57,7 @@ class CheckedSession:
         self._fresh = True
         self._doubts, self._doubted_steps = Explained(), 0  # since they were last laid to rest
         self.explained = Explained()
-        self._question_ns = QUESTION_AFAR_NS if isinstance(session, Elsewhere) else QUESTION_NS
+        self._allowed = AFAR if isinstance(session, Elsewhere) else HERE
 
     @property
     def session(self) -> Session:
@@ -120,8 +120,8 @@ class CheckedSession:
         self.explained = self.explained.and_one(took, sum(said))
         self._doubts = self._doubts.and_one(took, sum(said))
         self._doubted_steps += sum(block.steps for block in blocks)
-        if self._doubts.is_doubtful(self._question_ns):
-            self._refuse_unexplained(inputs, timing)
+        if self._doubts.is_doubtful(self._allowed):
+            self._refuse_unexplained(inputs, blocks[-1].steps, timing)
             self._doubts, self._doubted_steps = Explained(), 0
 
     def _refuse_too_long(self, said_ns: int, took_ns: int, samples: int) -> None:
@@ -133,7 +133,7 @@ class CheckedSession:
                 "Its times are not of the work that it did: look at its unit, and at what it adds.",
             )
 
-    def _refuse_unexplained(self, inputs: Any, timing: Timing) -> None:
+    def _refuse_unexplained(self, inputs: Any, doubted: int, timing: Timing) -> None:
         """Ask again, some more steps at once; whoever explains the time of one is believed."""
         found, step_ns = self._doubts, self._doubts.wall_ns / max(self._doubted_steps, 1)
         few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
@@ -141,14 +141,14 @@ class CheckedSession:
         for number in range(_TRIES):
             if number >= _LEAST_TRIES and again.wall_ns > _LONG_NS:
                 break
-            steps = math.ceil(_QUESTIONS * self._question_ns / max(step_ns, 1.0))
-            steps += few.randint(*_MORE)
+            long = math.ceil(_QUESTIONS * self._allowed.question_ns / max(step_ns, 1.0))
+            steps = max(doubted, long, 2) + few.randint(*_MORE)
             start = self._now()
             block = self._session.sample(inputs, steps, timing)
             took = self._now() - start
             self._refuse_bad(block, steps, timing)
             once = Explained().and_one(took, sum(samples_of(block)))
-            if not once.is_doubtful(self._question_ns):
+            if not once.is_doubtful(self._allowed):
                 return
             again += once
         found += again

@@ -106,6 +106,7 @@ def measure(
     listener: Listener,
     items: float | None = None,
     wall: Clock | None = None,
+    after: Callable[[], None] = lambda: None,
 ) -> Measurement:
     """Measure one case on an open session.
 
@@ -118,6 +119,7 @@ def measure(
         listener: who hears of it.
         items: what a step completes, where that is not the batch: tokens, seconds of sound.
         wall: a clock that the session does not own, which its times are held against.
+        after: called when the steady state is over, before the session is asked anything else.
 
     Raises:
         CaseError: a block cannot be, its times are not of the time it took, or a loss is no number.
@@ -139,6 +141,7 @@ def measure(
     resolution = _resolution(session, inputs, clock, warm, first)
     meter.reset()
     steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution, unbroken)
+    after()
     columns, side = _side_passes(session, inputs, steady, meter, listener)
     evidence = session.evidence()
     quality, warnings = _judge(steady, warm, rules, evidence)

@@ -19,12 +19,13 @@ which one strike does not move. docs/measuring.md says what was caught and what 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median, median_low
 from typing import Any
 
 import numpy as np
 
+from accelbench.core.abilities import Stepped
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import AccelbenchError, CaseError
@@ -32,6 +33,7 @@ from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode, Timing
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.selfcheck import other_seed
+from accelbench.run.steps import CHANCE, Chance, refuse_fresh
 
 #: Longer steps are not repeated for a check; one that returns early, or remembers, looks short.
 LONGEST_STEP_NS = 250e6
@@ -48,6 +50,8 @@ _TRIES = 16
 #: A first look at new inputs takes 1.0 to 1.1 times as long as the next ones with ONNX Runtime,
 #: after an idle moment up to six times.
 _TIMES_FASTER, _SAVED_NS = 4.0, 0.1e6
+#: How many steps there are in a block that is held against single ones, and of how long ones.
+_BLOCK, _BLOCK_NS, _BLOCK_STEP_NS = (10, 30), 30e6, 10e6
 
 #: So much work is queued, if the steps are as long as was said, and at most so much, if as
 #: long as their outputs are waited for. A machine's other processes take a turn of some 10 ms
@@ -63,7 +67,7 @@ _SHORT_NS, _CLEAR = 25e6, 2
 #: What outputs may grow by, with the batch: so many times the step, what it takes to fetch so
 #: many more bytes a second (a copy by one core of a loaded machine does five times that), and
 #: so much beside.
-_TIMES_SLOWER, _FETCHED_PER_S, _BESIDE_NS = 10.0, 0.2e9, 5e6
+_TIMES_SLOWER, _FETCHED_PER_S, _BESIDE_NS = 4.0, 0.2e9, 5e6
 
 #: Operations a second of one unit that nothing reaches, by platform: a core with two 512-bit
 #: units at 6 GHz does 0.4e12 in fp32, one with matrix tiles 25e12 in narrow types; the fastest
@@ -90,6 +94,7 @@ class Watch:
     seed: int
     clock: Clock
     wall: Clock | None = None  # one that the runtime does not own; None where time is a script's
+    chance: Chance = CHANCE
     _last: Look | None = field(default=None, init=False)
 
     def wants(self, case: Case, said_ns: float) -> bool:
@@ -105,17 +110,42 @@ class Watch:
             and self._last.nbytes * larger <= _MOST_BYTES
         )
 
-    def look(self, session: Session, case: Case, said_ns: float) -> None:
-        """Raise CaseError where the time of a step that was measured cannot be the work's."""
+    def look(
+        self,
+        session: Session,
+        case: Case,
+        said_ns: float,
+        alone: bool = False,
+        repeatable: bool = True,
+    ) -> bool:
+        """Raise CaseError where the time of a step that was measured cannot be the work's.
+
+        Args:
+            session: the open model.
+            case: what was measured.
+            said_ns: what a step is said to take.
+            alone: whether no other batch will be measured that this one could be held against.
+            repeatable: whether the same inputs have the same outputs.
+
+        Returns:
+            Whether what steps leave has been looked at.
+        """
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
-            return
+            return False
+        kept = session if repeatable and isinstance(session, Stepped) else None
         session = CheckedSession(session, self.clock, self.wall).session
-        refuse_cached(session, case, self.seed, said_ns)
+        refuse_cached(session, case, self.seed, said_ns, self.chance)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
-        if self._last is not None:
-            refuse_skipped(session, case, self.clock, self._last, seen)
+        before = self._last or (_smaller(session, case, self.clock) if alone else None)
+        if before is not None:
+            refuse_skipped(session, case, self.clock, before, seen)
         self._last = seen
+        if kept is None:
+            return False
+        first = other_seed(self.seed) + 1 + _TRIES
+        refuse_fresh(session, kept, case, (first, first + 1), self.clock, self.chance)
+        return True
 
 
 def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
@@ -147,17 +177,29 @@ def fastest(device: Device, precision: str) -> float:
     return _ACCELERATOR
 
 
-def refuse_cached(session: Session, case: Case, seed: int, said_ns: float) -> None:
-    """The quickest first step with new inputs against the usual one with inputs seen before."""
-    firsts, repeats = [], [said_ns]
+def refuse_cached(
+    session: Session, case: Case, seed: int, said_ns: float, chance: Chance = CHANCE
+) -> None:
+    """The quickest first step with new inputs against quick ones with inputs seen before.
+
+    Those are taken between the first ones: what steps took when they were measured, another
+    process may have changed meanwhile. They are of long blocks, too: of a block of which one step
+    is done, a step seems the shorter the longer the block is.
+    """
+    firsts: list[float] = []
+    repeats: list[float] = []
     for number in range(_TRIES):
         # The self-check has had the first of the other seeds.
         inputs = session.prepare(case, seed=other_seed(seed) + 1 + number)
-        first, again = (_steps_ns(session, inputs, 1) for _ in range(2))
-        firsts += first
-        repeats += again
-        # The low one of two: a repeat that was struck is no excuse for a first that was not.
-        usual = median_low(repeats)
+        first, *again = _steps_ns(session, inputs, chance.randint(1, 2))
+        firsts.append(first)
+        repeats += again or _steps_ns(session, inputs, 1)
+        if said_ns <= _BLOCK_STEP_NS:
+            long = round(min(max(_BLOCK_NS / said_ns, _BLOCK[0]), _BLOCK[1]))
+            repeats += _steps_ns(session, inputs, long)
+        # A quick one: where every other step is left out, the median may be of neither kind. A
+        # repeat that was struck is no excuse for a first that was not.
+        usual = sorted(repeats)[len(repeats) // 4]
         if min(firsts) < max(usual * _TIMES_FASTER, usual + _SAVED_NS):
             return
     raise CaseError(
@@ -234,6 +276,25 @@ def refuse_skipped(session: Session, case: Case, clock: Clock, small: Look, larg
         f" is said to take {large.step_ns / 1e6:.3g} ms: it does not do all the work",
         "Look at what the runtime executes in a step; its time is not this model's.",
     )
+
+
+def _smaller(session: Session, case: Case, clock: Clock) -> Look | None:
+    """A look at an eighth of the batch, where no other was measured; None where there is none.
+
+    What is made for one batch alone cannot be asked, nor what would be compiled for another.
+    """
+    batch = case.shapes.batch // _TIMES_LARGER
+    if not batch or case.compiled:
+        return None
+    try:
+        inputs = session.prepare(replace(case, shapes=replace(case.shapes, batch=batch)))
+        outputs = session.outputs(inputs)
+    except CaseError:
+        return None
+    step = median(_steps_ns(session, inputs, 3))
+    waits = _waits(lambda: _timed(clock, lambda: session.outputs(inputs)))
+    nbytes = sum(np.asarray(one).nbytes for one in outputs.values())
+    return Look(batch, step, tuple(waits), nbytes)
 
 
 def _waits(waited: Callable[[], float]) -> list[float]:

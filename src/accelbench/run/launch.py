@@ -240,7 +240,13 @@ class GroupLaunch:
             "seconds": self._context.budget.steady_seconds(),
         }
         case = case_to_json(planned.case)
-        request = {"do": "measure", "case": case, "rules": self._rules}
+        batches = {one.case.shapes.batch for one in self._cases if one.refusal is None}
+        request = {
+            "do": "measure",
+            "case": case,
+            "rules": self._rules,
+            "alone": len(batches) == 1,
+        }
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
         told = {**answer, "evidence": self._proof(planned, answer)}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accelbench.core.abilities import Elsewhere
+from accelbench.core.errors import CaseError
 from accelbench.core.protocols import DeviceMemory, Session
 from accelbench.core.words import MIB
 from accelbench.hardware.hostmemory import HostMemory, MemorySampler
@@ -86,4 +87,12 @@ def _at_most(average: float | None, peak: float | None) -> float | None:
 
 
 def _mb(value: float | None) -> float | None:
-    return None if value is None else value / MIB
+    if value is None:
+        return None
+    if not 0 <= value < float("inf"):
+        raise CaseError(
+            "bad_block",
+            f"the runtime says that {value} bytes of memory were used",
+            "Nothing of it is kept. The fault is the runtime's, or its plugin's.",
+        )
+    return value / MIB

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.words import Mode
+from accelbench.run.steps import right_of
+from accelbench.runtimes.sketches import Sketch
 
 Outputs = Mapping[str, Any]
 
@@ -46,6 +48,8 @@ class SelfCheck:
     repeatable: bool
     inputs_matter: bool | None
     weights_matter: bool | None
+    seen: Mapping[str, Sketch] = field(default_factory=dict)  # the outputs of the case's inputs
+    others: Mapping[str, Sketch] | None = None  # of other inputs; None where they cannot vary
 
     @property
     def ok(self) -> bool:
@@ -59,6 +63,11 @@ class SelfCheck:
             return "failed"
         judged = self.inputs_matter or self.weights_matter
         return "ok" if judged else "not_done"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the conductor is told."""
+        return {"verdict": self.verdict, "outputs_digest": self.outputs_digest}
 
     def warnings(self) -> list[str]:
         """What a reader should know."""
@@ -114,6 +123,8 @@ def self_check(session: Session, case: Case, seed: int = 0) -> SelfCheck:
         repeatable=not _differ(first, second),
         inputs_matter=None if other is None else _matters(first, second, other),
         weights_matter=None if doubted is None else _matters(first, second, doubted),
+        seen=right_of(case, first),
+        others=None if other is None else right_of(case, other),
     )
 
 

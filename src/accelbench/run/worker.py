@@ -20,26 +20,28 @@ from typing import Any
 
 from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
-from accelbench.core.abilities import Elsewhere, Fed, Leaving, Undroppable, Visited
+from accelbench.core.abilities import Elsewhere, Fed, Leaving, Stepped, Undroppable, Visited
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Job, Runtime, Session, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
-from accelbench.core.words import Provenance, Status, Timing
+from accelbench.core.words import Mode, Provenance, Status, Timing
 from accelbench.measure.blocks import refuse_bad_time
 from accelbench.measure.bootstrap import Interval
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
 from accelbench.run.comparing import compared, from_fp64, left
-from accelbench.run.honesty import Watch
+from accelbench.run.honesty import LONGEST_STEP_NS, Watch
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.profiled import profile
 from accelbench.run.rules import rules_from_json
-from accelbench.run.selfcheck import SelfCheck, self_check
+from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
+from accelbench.run.steps import compared_whole, refuse_other, right_of
 from accelbench.run.wire import Channel
+from accelbench.runtimes.sketches import MOST_VALUES, Sketch
 
 
 class Reporter:
@@ -170,18 +172,27 @@ def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"folder": str(make(recipe, Cache(), spill).folder)}
 
 
+def _said_ns(found: Measurement) -> float:
+    """What a step took. Of blocks the mean alone is known; of steps, some may be a cache's."""
+    metrics = found.metrics
+    return float(metrics.get("latency_p50_ms") or metrics["latency_mean_ms"]) * 1e6
+
+
 class Bench:
     """One worker's model, and what the conductor may ask of it."""
 
-    def __init__(self, runtime: Runtime, reporter: Reporter) -> None:
+    def __init__(self, runtime: Runtime, reporter: Reporter, wall: Clock | None = None) -> None:
+        """`wall` is a clock that the runtime does not own: the system's."""
         self._runtime = runtime
         self._reporter = reporter
+        self._own_clock = wall or MonotonicClock()
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
         self._watch: Watch | None = None
         self._wall: Clock | None = None
         self._checked = False
+        self._repeatable = True
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
             "measure": self._measure,
@@ -218,7 +229,7 @@ class Bench:
         device, clock = device_from_json(request["job"]["device"]), self._runtime.clock()
         measured = self._runtime.info.provenance is Provenance.MEASURED
         # A script's time is nobody's.
-        self._wall = MonotonicClock() if measured else None
+        self._wall = self._own_clock if measured else None
         self._watch = Watch(device, self._seed, clock, self._wall) if measured else None
         self._meter.watch(session)
         for what, ns in session.timings.items():
@@ -243,6 +254,12 @@ class Bench:
 
     def _measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session, case = self._opened(), case_from_json(request["case"])
+        left: dict[str, Sketch] = {}
+
+        def after() -> None:
+            if isinstance(session, Stepped):
+                left.update(session.stepped(MOST_VALUES))
+
         measured = measure(
             session,
             case,
@@ -252,13 +269,18 @@ class Bench:
             self._reporter,
             items_per_step(case.model, case.shapes, case.mode),
             self._wall,
+            after,
         )
         found = with_visits(session, case, with_inputs(session, measured))
         checked = self._self_check(session, case)
-        self._look(session, case, measured)
+        steps_verified = self._steps(session, case, left, checked, measured)
+        alone = request.get("alone", False) and not self._runtime.info.compiles
+        if self._look(session, case, measured, alone):
+            steps_verified = "ok"
+        found = replace(found, metrics={**found.metrics, "steps_verified": steps_verified})
         return {
             **plain(found),
-            "self_check": checked and {**plain(checked), "verdict": checked.verdict},
+            "self_check": checked and checked.told,
             "warnings": [
                 *found.warnings,
                 *skipped(found),
@@ -277,13 +299,36 @@ class Bench:
         self._checked = True
         return checked
 
-    def _look(self, session: Session, case: Case, found: Measurement) -> None:
-        """Whether the time of this case can be its work's."""
+    def _steps(
+        self,
+        session: Session,
+        case: Case,
+        left: Mapping[str, Sketch],
+        checked: SelfCheck | None,
+        found: Measurement,
+    ) -> str:
+        """Whether what timed steps left is what outputs are; raises CaseError where it is not."""
+        if checked is not None:
+            self._repeatable = checked.repeatable
+        told = isinstance(session, Stepped) and case.mode is Mode.INFERENCE and self._repeatable
+        if self._watch is None or not told or not compared_whole(case):
+            return "not_done"
+        if checked is not None:
+            right, other = checked.seen, checked.others
+        elif _said_ns(found) > LONGEST_STEP_NS:
+            return "not_done"
+        else:
+            right = right_of(case, session.outputs(session.prepare(case)))
+            inputs = session.prepare(case, other_seed(self._seed))
+            other = right_of(case, session.outputs(inputs))
+        refuse_other(case, left, right, other)
+        return "ok"
+
+    def _look(self, session: Session, case: Case, found: Measurement, alone: bool) -> bool:
+        """Whether the time of this case can be its work's; whether what steps leave was seen."""
         if self._watch is None:
-            return
-        # Of blocks the mean alone is known; of steps, some of a cache's may have been no lookups.
-        said_ms = found.metrics.get("latency_p50_ms") or found.metrics["latency_mean_ms"]
-        self._watch.look(session, case, said_ms * 1e6)
+            return False
+        return self._watch.look(session, case, _said_ns(found), alone, self._repeatable)
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session = self._opened()

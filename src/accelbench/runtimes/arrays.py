@@ -16,6 +16,7 @@ import numpy as np
 
 from accelbench.artifacts.manifest import Manifest, load
 from accelbench.catalog.denoising import Schedule, denoised
+from accelbench.catalog.short import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
@@ -23,9 +24,7 @@ from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.words import Timing
 from accelbench.runtimes.inputs import Inputs
 from accelbench.runtimes.local import LocalSampler
-
-#: How many passes stand for an image where outputs are looked at; as in the pytorch runtime.
-SHORT = 2
+from accelbench.runtimes.sketches import Sketch, sketch
 
 Arrays = Mapping[str, Any]
 
@@ -195,9 +194,20 @@ class ArraySession(ArtefactSession):
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         return self._sampler.sample(inputs, n, timing)
 
-    def _seen(self, inputs: Any) -> dict[str, Any]:
+    def stepped(self, most: int) -> Mapping[str, Sketch]:
+        left = self._sampler.left
+        if left is None:
+            return {}
         if self._schedule is not None:
-            return {"sample": self._denoised(inputs, SHORT)}
+            return sketch({"sample": left}, most)
+        values = self._read(left)
+        named = zip((one.name for one in self.manifest.outputs), values, strict=True)
+        return sketch(dict(named), most)
+
+    def _seen(self, inputs: Any) -> dict[str, Any]:
+        self._sampler.left = None
+        if self._schedule is not None:
+            return {"sample": self._denoised(inputs, SHORT_PASSES)}
         values = self._read(self._run(inputs))
         return dict(zip((one.name for one in self.manifest.outputs), values, strict=True))
 

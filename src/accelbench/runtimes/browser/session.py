@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.catalog.short import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.protocols import Block, Evidence, Job
 from accelbench.core.words import Timing
-from accelbench.runtimes.arrays import SHORT, Arrays, ArtefactSession, hold_precision
+from accelbench.runtimes.arrays import Arrays, ArtefactSession, hold_precision
 from accelbench.runtimes.browser.page_link import START_SECONDS, Page
 from accelbench.runtimes.browser.pins import ENGINE
 from accelbench.runtimes.browser.proof import Proof, understood
+from accelbench.runtimes.sketches import Sketch
 
 _RUNS = 3  # of the session that says what it does; the first warms up
 _NS = 1e6  # in a millisecond
@@ -180,9 +182,19 @@ class BrowserSession(ArtefactSession):
         said, _ = self._page.ask("blocks", steps=steps, samples=samples)
         return [Block(steps, Timing.WHOLE, {"step": [round(ms * _NS)]}) for ms in said["ms"]]
 
+    def stepped(self, most: int) -> Mapping[str, Sketch]:
+        said, found = self._page.ask("left", most=most)
+        shapes = {name: tuple(shape) for name, shape in said["shapes"].items()}
+        if self._schedule is not None or not shapes:
+            return {name: Sketch(shapes[name], found[name]) for name in shapes}
+        return {
+            one.name: Sketch(shapes[one.file_name], found[one.file_name])
+            for one in self.manifest.outputs
+        }
+
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs
-        self._feed(inputs, SHORT if self._schedule is not None else None)
+        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
         _, found = self._page.ask("outputs")
         if self._schedule is not None:
             return found
@@ -237,7 +249,7 @@ class BrowserSession(ArtefactSession):
 
     def _traced(self, inputs: Any) -> Proof:
         """What a second session of the same file says of a few runs."""
-        self._feed(inputs, SHORT if self._schedule is not None else None)
+        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
         self._plain = False
         said, _ = self._page.ask("traced", runs=_RUNS)
         return understood(said["lines"], self._provider)

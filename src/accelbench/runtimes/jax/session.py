@@ -29,6 +29,7 @@ from accelbench.runtimes.jax.procedures import Model, Opened, Procedure, Telling
 from accelbench.runtimes.jax.procedures.base import Example
 from accelbench.runtimes.jax.programs import Program, Programs
 from accelbench.runtimes.local import LocalSampler
+from accelbench.runtimes.sketches import Sketch, sketch
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -157,6 +158,14 @@ class JaxSession:
             self._prepared.drain()
             return found
 
+    def stepped(self, most: int) -> Mapping[str, Sketch]:
+        if self._last is None or self._procedure is None:
+            return {}
+        with case_errors():
+            # Picked on the host: a program that picks would have to be compiled.
+            found = sketch(self._procedure.named(self._last), most)
+        return {name: Sketch(one.shape, _widened(one.values)) for name, one in found.items()}
+
     def inspect(self, inputs: Any) -> None:
         with case_errors():
             self._look(self._prepared.look(inputs))
@@ -164,6 +173,7 @@ class JaxSession:
             self._last = None
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
+        self._last = None
         with case_errors():
             found = self._prepared.outputs(inputs)
             self._look(found)
@@ -251,9 +261,11 @@ def _placed(model: Model) -> Model:
 
 def _on_host(value: jax.Array) -> Any:
     """As NumPy, 16-bit floats widened: it knows no bf16, and verification wants numbers."""
-    floating = jnp.issubdtype(value.dtype, jnp.floating)
-    found = np.asarray(value)
-    return found.astype(np.float32) if floating else found
+    return _widened(np.asarray(value))
+
+
+def _widened(values: Any) -> Any:
+    return values.astype(np.float32) if jnp.issubdtype(values.dtype, jnp.floating) else values
 
 
 def _extremes_finite(value: Any) -> Any:

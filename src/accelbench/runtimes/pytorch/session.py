@@ -28,6 +28,7 @@ from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, 
 from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
 from accelbench.runtimes.pytorch.procedures.forward import Forward
 from accelbench.runtimes.pytorch.rounding import Rounded
+from accelbench.runtimes.sketches import Sketch, places
 
 _DTYPES = {
     "fp32": torch.float32,
@@ -245,7 +246,22 @@ class PytorchSession:
             self._procedure.drain()
             return found
 
+    def stepped(self, most: int) -> Mapping[str, Sketch]:
+        left = self._sampler.left
+        if left is None:
+            return {}
+        found = {}
+        with self._around():
+            for name, tensor in self._procedure.named(left).items():
+                # Picked where it lies: on a device the whole of it would be copied.
+                where = torch.from_numpy(places(tensor.numel(), most)).to(tensor.device)
+                some = tensor.reshape(-1)[where]
+                some = some.float() if some.is_floating_point() else some
+                found[name] = Sketch(tuple(tensor.shape), some.cpu().numpy())
+        return found
+
     def inspect(self, inputs: Any) -> None:
+        self._sampler.left = None
         self._looked_with = inputs
         with self._around():
             self._look(self._procedure.outputs(inputs))
@@ -261,6 +277,7 @@ class PytorchSession:
         return self._quantised
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
+        self._sampler.left = None
         with self._around():
             found = self._procedure.outputs(inputs)
             self._look(found)

@@ -54,7 +54,12 @@ const actions = {
     return [{ ms: await engine.blocks(steps, samples) }];
   },
 
+  async left({ most }) {
+    return engine.kept(most);
+  },
+
   async outputs() {
+    engine.left = null;
     const found = await engine.step();
     const arrays = {};
     for (const [name, tensor] of Object.entries(found)) {

@@ -107,6 +107,10 @@ class Procedure(Protocol):
         """What one step leaves where it lies, for the evidence."""
         ...
 
+    def named(self, left: Any) -> Mapping[str, jax.Array]:
+        """What a step returned, by the names that `outputs` has; empty where they have no part."""
+        ...
+
     def drain(self) -> Mapping[str, Any]:
         """What the steps since the last call noted beside their times, as fields of a Block."""
         ...

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from accelbench.catalog.denoising import Schedule
+from accelbench.catalog.short import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.runtimes.jax.lowering import Lowered
 from accelbench.runtimes.jax.procedures.base import Example, Inputs, Opened
 from accelbench.runtimes.jax.procedures.forward import lowered
 from accelbench.runtimes.jax.programs import Program
-from accelbench.runtimes.pytorch.procedures.denoise import SHORT
 
 
 class Denoise:
@@ -64,10 +64,13 @@ class Denoise:
         return sample
 
     def outputs(self, inputs: Inputs) -> dict[str, jax.Array]:
-        return {"sample": self._denoised(inputs, SHORT)}
+        return {"sample": self._denoised(inputs, SHORT_PASSES)}
 
     def look(self, inputs: Inputs) -> dict[str, jax.Array]:
         return self.outputs(inputs)
+
+    def named(self, left: jax.Array) -> Mapping[str, jax.Array]:
+        return {"sample": left}
 
     def drain(self) -> Mapping[str, Any]:
         return {}

@@ -76,5 +76,8 @@ class Forward:
     def look(self, inputs: Inputs) -> dict[str, jax.Array]:
         return self._pass(inputs)
 
+    def named(self, left: Mapping[str, jax.Array]) -> Mapping[str, jax.Array]:
+        return left
+
     def drain(self) -> Mapping[str, Any]:
         return {}

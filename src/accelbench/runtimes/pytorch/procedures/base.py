@@ -57,6 +57,10 @@ class Procedure(Protocol):
         """
         ...
 
+    def named(self, left: Any) -> Mapping[str, torch.Tensor]:
+        """What a step returned, by the names that `outputs` has; empty where it returned none."""
+        ...
+
     def drain(self) -> Mapping[str, Any]:
         """What the steps since the last call noted beside their times, as fields of a Block."""
         ...

@@ -15,13 +15,11 @@ from typing import Any
 
 import torch
 
+from accelbench.catalog.short import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
-
-#: How many passes stand for an image where outputs are looked at or compared.
-SHORT = 2
 
 #: How finely Stable Diffusion's noise schedule is cut, and so the most steps there can be.
 _TIMES = 1000
@@ -93,7 +91,10 @@ class Denoise:
         return sample
 
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
-        return {"sample": self._denoised(inputs, SHORT)}
+        return {"sample": self._denoised(inputs, SHORT_PASSES)}
+
+    def named(self, left: torch.Tensor) -> Mapping[str, torch.Tensor]:
+        return {"sample": left}
 
     def drain(self) -> Mapping[str, Any]:
         return {}

@@ -39,5 +39,8 @@ class Forward:
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
         return named_tensors(self.step(inputs))
 
+    def named(self, left: Any) -> Mapping[str, torch.Tensor]:
+        return named_tensors(left)
+
     def drain(self) -> Mapping[str, Any]:
         return {}

@@ -15,22 +15,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from accelbench.catalog.short import SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import Generation
 from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
+from accelbench.runtimes.sketches import KEPT_LOGITS
 
 #: The names under which models of transformers keep what they have read: keys and
 #: values of attention, or the state of a state-space model.
 _CACHES = ("past_key_values", "cache_params")
-
-#: How many tokens stand for a request where outputs are looked at or compared.
-SHORT = 4
 
 
 class Request:
@@ -114,6 +114,23 @@ def _takes(module: torch.nn.Module, argument: str) -> bool:
     return argument in inspect.signature(module.forward).parameters
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What is left of a request."""
+
+    tokens: torch.Tensor
+    logits: torch.Tensor  # some of those that the first token was chosen by
+
+    def named(self) -> dict[str, torch.Tensor]:
+        """By the names that outputs have."""
+        return {"tokens": self.tokens, "logits": self.logits}
+
+
+def some(logits: torch.Tensor) -> torch.Tensor:
+    """A few of each item: all of them, kept for as long as a request lasts, would be memory."""
+    return logits[:, :KEPT_LOGITS].clone()
+
+
 class TokenStamps:
     """When each token of each request was there, counted from the request's start."""
 
@@ -187,10 +204,10 @@ class Generate:
     def _request(self, inputs: Inputs, new_tokens: int) -> Request:
         return Request(self._opened.module, self._kind, inputs, new_tokens)
 
-    def step(self, inputs: Inputs) -> torch.Tensor:
+    def step(self, inputs: Inputs) -> Answered:
         request = self._request(inputs, self._new_tokens)
-        request.prefill()
-        return write(request)
+        logits = some(request.prefill())
+        return Answered(write(request), logits)
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
         self._stamps.start()
@@ -204,10 +221,13 @@ class Generate:
         return tokens
 
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
-        few = min(self._new_tokens, SHORT)
+        few = min(self._new_tokens, SHORT_TOKENS)
         request = self._request(inputs, few)
         logits = request.prefill()
         return {"logits": logits, "tokens": write(request)}
+
+    def named(self, left: Answered) -> Mapping[str, torch.Tensor]:
+        return left.named()
 
     def drain(self) -> Mapping[str, Any]:
         return self._stamps.drained()

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from accelbench.catalog.short import SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.pytorch.procedures.generate import (
-    SHORT,
+    Answered,
     Request,
     TokenStamps,
+    some,
     wanted,
     write,
 )
@@ -47,11 +49,11 @@ class Answer:
     def _reader(self, read: Inputs, new_tokens: int) -> Request:
         return Request(self._network.generator, self._makes.kind, read, new_tokens)
 
-    def step(self, inputs: Inputs) -> torch.Tensor:
+    def step(self, inputs: Inputs) -> Answered:
         found = self._network.retrieve(self._network.embed(**inputs))
         request = self._reader(self._network.prompt(found, **inputs), self._new_tokens)
-        request.prefill()
-        return write(request)
+        logits = some(request.prefill())
+        return Answered(write(request), logits)
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
         self._stamps.start()
@@ -69,9 +71,12 @@ class Answer:
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
         found = self._network.retrieve(self._network.embed(**inputs))
         read = self._network.prompt(found, **inputs)
-        request = self._reader(read, min(self._new_tokens, SHORT))
+        request = self._reader(read, min(self._new_tokens, SHORT_TOKENS))
         logits = request.prefill()
         return {"scores": found.scores, "logits": logits, "tokens": write(request)}
+
+    def named(self, left: Answered) -> Mapping[str, torch.Tensor]:
+        return left.named()
 
     def drain(self) -> Mapping[str, Any]:
         return self._stamps.drained()

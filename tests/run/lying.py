@@ -1,0 +1,259 @@
+"""A world in which sessions may lie: its clock, a model, a session here and one afar.
+
+Time passes only where it is told to, so that what is caught is caught on any machine. The model's
+work is told by its forward pass: so much an item.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError
+from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.protocols import Block, Device, DeviceMemory, Evidence, Job, RuntimeInfo
+from accelbench.core.serial import case_to_json, device_to_json
+from accelbench.core.words import Architecture, Family, Provenance, Timing
+from accelbench.hardware.hostmemory import HostMemory
+from accelbench.run.comparing import left
+from accelbench.run.proof import proved
+from accelbench.run.verdicts import FAILED, judged
+from accelbench.run.worker import Bench
+from accelbench.runtimes.local import LocalSampler
+from accelbench.runtimes.pytorch.session import PytorchSession
+from accelbench.runtimes.scripted import VirtualClock
+from accelbench.runtimes.sketches import Sketch, sketch
+
+ITEM_NS, LAUNCH_NS, LINK_NS = 250_000, 20_000, 1_500_000
+BATCH = 8
+CPU = Device("cpu", "a processor", count=64)
+
+
+class World:
+    """The clock, and work that is queued on a device where one is not waited for."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock(40.0)
+        self.pending_ns = 0.0
+        self.waits = True  # whether whoever starts work waits for it
+
+    def work(self, items: int) -> None:
+        self.clock.advance(LAUNCH_NS)
+        self.pending_ns += items * ITEM_NS
+        if self.waits:
+            self.wait()
+
+    def wait(self) -> None:
+        self.clock.advance(self.pending_ns)
+        self.pending_ns = 0.0
+
+
+WORLD = World()
+
+
+class Net(nn.Module):
+    """Says how much it works."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 32), nn.Linear(32, 24)
+
+    def forward(self, features: torch.Tensor) -> dict[str, torch.Tensor]:
+        WORLD.work(len(features))
+        return {"scores": self.second(self.first(features).tanh())}
+
+
+MODEL = ModelSpec(
+    id="net", family=Family.VISION, architecture=Architecture.VISION, modalities=("vision",),
+    task="test", size="tiny", builder=f"{__name__}:Net", parameters=1336,
+    inputs=(InputSpec("features", ("batch", 16)),), config={},
+)  # fmt: skip
+CASE = Case(MODEL, Target("liar", "cpu"), "fp32", Shapes(BATCH))
+
+Step = Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass
+class Lie:
+    """What a session does otherwise; each part is given what is honest, and may use it."""
+
+    step: Callable[[Step, Mapping[str, Any]], Any] | None = None
+    sample: Callable[[Callable[..., Block], Any, int, Timing], Any] | None = None
+    outputs: Callable[[Step, Mapping[str, Any]], Any] | None = None
+    stepped: Callable[[Any, Any], Any] | None = None
+    evidence: Callable[[Evidence], Any] | None = None
+    memory: DeviceMemory | None = None
+    timings: Mapping[str, Any] = field(default_factory=dict)
+    compile: Any = None
+    waits: bool = True
+    kept: dict[Any, Any] = field(default_factory=dict)  # what it remembers
+
+
+class Lying:
+    """Stands before a session's own methods."""
+
+    lie: Lie
+    inputs: Any = None  # that were stepped or asked for last
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Any:
+        honest = super().sample  # type: ignore[misc]
+        return self.lie.sample(honest, inputs, n, timing) if self.lie.sample else honest(
+            inputs, n, timing
+        )  # fmt: skip
+
+    def outputs(self, inputs: Any) -> Any:
+        self.inputs = inputs
+        honest = super().outputs  # type: ignore[misc]
+        found = self.lie.outputs(honest, inputs) if self.lie.outputs else honest(inputs)
+        WORLD.wait()
+        return found
+
+    def stepped(self, most: int) -> Any:
+        WORLD.wait()
+        honest = super().stepped  # type: ignore[misc]
+        return self.lie.stepped(self, most) if self.lie.stepped else honest(most)
+
+    def evidence(self) -> Any:
+        found = super().evidence()  # type: ignore[misc]
+        return self.lie.evidence(found) if self.lie.evidence else found
+
+    def device_memory(self) -> Any:
+        return self.lie.memory or super().device_memory()  # type: ignore[misc]
+
+    def compile(self, inputs: Any) -> Any:
+        return self.lie.compile
+
+    def _stepping(self, honest: Step) -> Step:
+        def step(inputs: Mapping[str, Any]) -> Any:
+            self.inputs = inputs
+            return self.lie.step(honest, inputs) if self.lie.step else honest(inputs)
+
+        return step
+
+
+class Here(Lying, PytorchSession):
+    """The pytorch runtime's own session."""
+
+    def __init__(self, job: Job, lie: Lie) -> None:
+        self.lie = lie
+        super().__init__(job, WORLD.clock)
+        self.timings.update(lie.timings)
+
+    def _use(self, procedure: Any) -> None:
+        super()._use(procedure)
+        self._sampler.step = self._stepping(procedure.step)
+
+
+class Remote:
+    """An engine in another process, that times itself and is asked over a link."""
+
+    phases, device_timed, weights_digest = ("step",), False, "weights"
+    # A model is a view of weights: doubling them is not offered.
+
+    def __init__(self, job: Job, lie: Lie) -> None:
+        self.lie = lie
+        self.timings = {"load": 1, **lie.timings}
+        draw = np.random.default_rng(job.seed)
+        self._weights = draw.standard_normal((16, 32)), draw.standard_normal((32, 24))
+        self._job = job
+        self._sampler = LocalSampler(WORLD.clock, self._stepping(self._run))  # type: ignore[attr-defined]
+        self.host_memory = HostMemory.start()
+
+    def _asked(self) -> None:
+        WORLD.clock.advance(LINK_NS)
+
+    def _run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        WORLD.work(len(inputs["features"]))
+        first, second = self._weights
+        return {"scores": (np.tanh(inputs["features"] @ first) @ second).astype(np.float32)}
+
+    def prepare(self, case: Case, seed: int | None = None) -> dict[str, Any]:
+        draw = np.random.default_rng(self._job.seed if seed is None else seed)
+        self._asked()
+        return {"features": draw.standard_normal((case.shapes.batch, 16)).astype(np.float32)}
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        self._asked()
+        return self._sampler.sample(inputs, n, timing)
+
+    def inspect(self, inputs: Any) -> None:
+        self._sampler.left = None
+
+    def outputs(self, inputs: Any) -> dict[str, Any]:
+        self._asked()
+        return self._run(inputs)
+
+    def stepped(self, most: int) -> Mapping[str, Sketch]:
+        self._asked()
+        return {} if self._sampler.left is None else sketch(self._sampler.left, most)
+
+    def evidence(self) -> Evidence:
+        return Evidence(("cpu:0",), "cpu:0", "an engine elsewhere")
+
+    def reset_memory(self) -> None: ...
+
+    def device_memory(self) -> None:
+        return None
+
+    def cpu_seconds(self) -> float:
+        return 0.0
+
+    def close(self) -> None: ...
+
+
+class Afar(Lying, Remote):
+    """That engine's session."""
+
+
+KINDS: Mapping[str, Any] = {"pytorch": Here, "remote": Afar}
+
+
+class Silent:
+    """Nobody listens."""
+
+    def phase(self, name: str) -> None: ...
+
+    def progress(self, *_: Any) -> None: ...
+
+
+def runtime_of(kind: str, lie: Lie) -> Any:
+    info = RuntimeInfo("liar", ("cpu",), "torch", "", provenance=Provenance.MEASURED)
+    return SimpleNamespace(
+        info=info, clock=lambda: WORLD.clock, open=lambda job: KINDS[kind](job, lie)
+    )
+
+
+def became(kind: str, lie: Lie, folder: Path) -> str:
+    """What becomes of a case that is measured by a session that lies: ok, or a reason."""
+    WORLD.__init__()  # type: ignore[misc]
+    honest = KINDS[kind](Job(CASE, CPU), Lie())
+    asked = {"case": case_to_json(CASE), "folder": str(folder), "draw": 0}
+    left(honest, 0, {**asked, "rounded": None, "whole": True})
+    WORLD.waits = lie.waits
+    bench = Bench(runtime_of(kind, lie), Silent(), WORLD.clock)  # type: ignore[arg-type]
+    rules = {"iterations": 40, "warmup": 5, "seconds": 10}
+    job = {"case": asked["case"], "device": device_to_json(CPU), "seed": 0, "threads": None}
+    try:
+        _ask(bench, {"do": "open", "job": {**job, "weights": "random", "trust_remote_code": False}})
+        measure = {"do": "measure", "case": asked["case"], "rules": rules, "alone": True}
+        proved(_ask(bench, measure)["evidence"], "cpu:0")
+        verified = _ask(bench, {"do": "verify", **asked, "items": BATCH, "rounded": None})
+        proved(verified["evidence"], "cpu:0")
+    except CaseError as error:
+        return error.reason
+    return "wrong_outputs" if judged(verified).word == FAILED else "ok"
+
+
+def _ask(bench: Bench, request: Mapping[str, Any]) -> dict[str, Any]:
+    """As over the wire: JSON that holds no NaN."""
+    found: dict[str, Any] = json.loads(json.dumps(bench.answer(request), allow_nan=False))
+    return found
