@@ -79,10 +79,9 @@ class TestLosses:
     def test_a_loss_that_is_no_number_fails_the_case(self) -> None:
         case = case_of(chancy(explode=True))
         with opened(case) as session:
-            log = LossLog(session).session
-            inputs = log.prepare(case)
+            block = session.sample(session.prepare(case), 1, Timing.EACH)
             with pytest.raises(CaseError) as caught:
-                log.sample(inputs, 1, Timing.EACH)
+                LossLog().note(block)
         assert caught.value.reason == "loss_not_finite"
         assert "step 1" in caught.value.message
 

@@ -20,10 +20,11 @@ class Belongs(StrEnum):
 
 _OF: Mapping[Belongs, str] = {
     Belongs.CELL: """
-        autocast bad_block bad_evidence cached compile_failed conversion_failed crash exception
-        export_failed fallback generation hardware host_random implausible killed_for_memory loss
-        loss_not_finite mode no_cache no_cpu_to_hold_against no_outputs no_proof not_exported
-        not_real nothing_quantised operator out_of_memory out_of_memory_estimated precision precision_changed precision_unknown
+        autocast bad_block bad_evidence cached compile_failed conversion_failed crash
+        exception export_failed fallback generation hardware host_random implausible
+        killed_for_memory loss loss_not_finite mode no_cache no_cpu_to_hold_against
+        no_outputs no_proof not_exported not_real nothing_quantised operator out_of_memory
+        out_of_memory_estimated precision precision_changed precision_unknown
         precision_upcast run_failed session_failed smaller_batch_out_of_memory tab_crashed
         unlike_the_cpu unsynchronised work_skipped wrong_clock wrong_outputs wrong_steps
     """,

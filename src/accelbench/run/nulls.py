@@ -57,6 +57,8 @@ _ALWAYS = {
     "latency_ci_low_ms": "too few samples for an interval",
     "latency_ci_high_ms": "too few samples for an interval",
     "lag1_autocorrelation": "fewer than three samples, or all are alike",
+    "unexplained_share": "the time is a script's, or there was no question beside the first",
+    "steps_verified": "nothing was measured",
     "threads": "the engine does not tell how many it uses",
     "device_name": "no device was found",
     "device_fingerprint": "no device was found",
