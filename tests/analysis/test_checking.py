@@ -249,3 +249,21 @@ def test_what_moved_together_is_rather_the_machine() -> None:
     assert of({1: 1.06, 8: 1.05}).together is None
     assert of({1: 1.06, 8: 1.05, 32: 0.95}).together is None
     assert of({1: 1.06, 8: 1.05, 32: 1.001}).together is None
+
+
+def test_times_that_are_unusable_are_given_no_verdict() -> None:
+    bad = [{**one, "quality": "unusable"} for one in launches(2.0, **NOW)]
+    found = checked(bad, launches())
+    assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
+    assert only(found).why == "times of now are unusable: its interval is wider than ±25 %"
+    assert [one.metric.name for one in only(found).figures] == ["memory"]
+    heavier = [{**one, "memory_peak_mb": 120.0} for one in bad]
+    assert only(checked(heavier, launches())).outcome is Outcome.WORSE
+
+
+def test_one_unusable_launch_of_many_is_left_out() -> None:
+    now = launches(**NOW)
+    wild = {**now[0], "latency_p50_ms": 80.0, "latency_mean_ms": 80.0, "quality": "unusable"}
+    found = only(checked([wild, *now[1:]], launches()))
+    assert found.outcome is Outcome.STEADY
+    assert found.figures[0].launches == (6, 5)

@@ -216,3 +216,13 @@ def test_the_knee_is_by_throughput_as_the_table_shows_it() -> None:
     four = row(batch_size=4, latency_p50_ms=8.2, throughput=472.0)
     first, second = only([one, four], by="batch")
     assert (first.knee, second.knee) == (False, True)
+
+
+def test_an_unusable_figure_is_held_against_nothing() -> None:
+    wild = {**GPU, "latency_p50_ms": 2.0, "quality": "unusable"}
+    _, gpu = only([row(), row(**wild)])
+    assert (gpu.speedup, gpu.refused) == (None, "unusable: its interval is wider than ±25 %")
+    _, gpu = only([row(quality="unusable"), row(**GPU)])
+    assert gpu.refused.startswith("unusable")
+    launches = [row(**{**wild, "quality": word}) for word in ("fixed", "unusable", "converged")]
+    assert only([row(), *launches])[1].speedup == 4.0

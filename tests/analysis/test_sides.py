@@ -23,6 +23,7 @@ NOTHING = {"latency_p50_ms": None, "latency_mean_ms": None}
         ({**NOTHING, "throughput": 500.0, "batch_size": 8}, (16.0, Basis.RATE)),
         ({**NOTHING, "latency_p90_ms": 9.0, "latency_p99_ms": 12.0}, (9.0, Basis.P90)),
         ({**NOTHING, "latency_p99_ms": 12.0}, (12.0, Basis.P99)),
+        ({**NOTHING, "latency_p90_ms": 9.0, "latency_p90_rough": True}, None),
         ({"latency_p50_ms": 0.0}, (9.0, Basis.MEAN)),
         ({"latency_p50_ms": 0.0, "latency_mean_ms": 0.0}, None),
         (NOTHING, None),
@@ -67,3 +68,13 @@ def test_options_of_a_file_are_alike_with_those_of_the_store() -> None:
     stored = row(options={"compile": True}, batch_size=1)
     found = sides([told, stored], AXES["batch"])
     assert [len(places) for places in found] == [2]
+
+
+def test_what_is_of_no_use_is_fastest_only_where_there_is_nothing_else() -> None:
+    ways = [row(), row(runtime="jax", latency_p50_ms=2.0, quality="unusable")]
+    (found,) = sides(ways, AXES["hardware"])
+    (side,) = found.values()
+    assert (side.row["runtime"], side.others) == ("pytorch", ("jax",))
+    (found,) = sides(ways[1:], AXES["hardware"])
+    (side,) = found.values()
+    assert not side.usable

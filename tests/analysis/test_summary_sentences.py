@@ -62,3 +62,14 @@ def test_how_far_launches_differ_is_of_these_launches() -> None:
     several = [cell(2, latency_p50_ms=ms, launch=n, batch_size=4) for n, ms in enumerate((1, 2, 4))]
     (line,) = [one for one in told(alone, *several) if "of a single launch" in one]
     assert "launches of the others differ by 69.3% in the middle" in line  # the logarithm of 2
+
+
+def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
+    wild = cell(2, latency_p50_ms=1.0, runtime="jax", quality="unusable")
+    said = told(cell(1, quality="converged"), wild)
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert "pytorch on cpu in fp32, 8 ms, all that was measured" in line
+    assert (
+        "1 of 2 launches unusable: its interval is wider than ±25 %."
+        " Nothing is judged or chosen by them." in said
+    )

@@ -89,6 +89,9 @@ def test_durations(seconds: float, shown: str) -> None:
 def test_a_spread_is_half_the_interval_in_percent() -> None:
     assert spread(ROW) == "±2.0%"
     assert spread({**ROW, "latency_ci_low_ms": None}) == ""
+    lopsided = {**ROW, "latency_ci_low_ms": 12.2, "latency_ci_high_ms": 125.0}
+    assert spread(lopsided) == "12.2 … 125"
+    assert "p50 12.3 ms 12.2 … 125 ms ·" in case_line(lopsided)[0]
     blocks = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 10.0}
     assert spread(blocks) == "±2.5%"
     assert step_ms(blocks) == 10.0
@@ -204,6 +207,15 @@ def test_of_a_narrow_line_the_name_gives_way_not_the_state() -> None:
     frames = drawn(80)
     assert any("1920 samples · 123 ms ±4.1%" in frame for frame in frames)
     assert any("left" in frame for frame in frames)
+
+
+def test_a_lopsided_interval_is_no_plus_or_minus_on_the_bar_either() -> None:
+    with terminal(120) as (stream, master):
+        watch = LiveWatch(stream)
+        watch.case_started(CASE, 0, 1, 1)
+        watch.progress(Progress("steady state", 60, 1.8e6, 1.05e6, 23.2e6))
+        shown = os.read(master, 1 << 16).decode()
+    assert "60 samples · 1.80 ms 1.05 … 23.2 ms" in shown
 
 
 def test_a_terminal_without_a_size_counts_as_eighty_columns() -> None:

@@ -144,6 +144,19 @@ def test_doubtful_results_stay_and_are_flagged() -> None:
     assert found["best_latency"]["flags"] == []
 
 
+def test_nothing_is_the_best_by_a_time_that_is_unusable() -> None:
+    found = entry(ok(1, 4.0), ok(8, 1.0, quality="unusable"))
+    assert found["best_latency"]["batch_size"] == found["best_throughput"]["batch_size"] == 1
+    assert found["flags"] == ["unusable"]
+    assert [one["latency_ms"] for one in found["batches"]] == [4.0, 1.0]
+    assert entry(ok(8, 1.0, quality="unusable"))["best_latency"] is None
+
+
+def test_one_unusable_launch_of_three_is_left_out_of_the_middle() -> None:
+    launches = [ok(8, 4.0), ok(8, 40.0, quality="unusable"), ok(8, 5.0, quality="fixed")]
+    assert entry(*launches)["best_latency"]["latency_ms"] == 4.5
+
+
 def test_results_of_few_samples_are_flagged_and_a_time_limit_alone_is_not() -> None:
     found = entry(
         ok(1, 4.0, sample_count=30, quality="time_limited"),

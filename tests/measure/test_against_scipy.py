@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_series import evenly_mixed
 from scipy import stats
 
 from accelbench.measure.apart import Apart, unpaired_interval
@@ -25,7 +26,7 @@ from accelbench.measure.launches import (
 )
 from accelbench.measure.outliers import MILD, SEVERE, labels
 from accelbench.measure.percentiles import percentile
-from accelbench.measure.student import t_cdf, t_quantile
+from accelbench.measure.student import binomial_cdf, t_cdf, t_quantile
 from accelbench.measure.throttle import drift
 
 times = st.floats(1e3, 1e9)
@@ -152,7 +153,29 @@ def test_percentiles_lie_between_two_samples_in_order(row: list[int], q: int) ->
     below = ordered[math.floor(place)]
     above = ordered[math.ceil(place)]
     want = below + (above - below) * (place - math.floor(place))
-    assert percentile(row, q, math.inf) == pytest.approx(want, rel=1e-9)
+    found = percentile(row, q, len(row))
+    assert (found is None) == (len(row) < 100 / min(q, 100 - q))
+    assert found is None or found.value == pytest.approx(want, rel=1e-9)
+
+
+@given(st.integers(1, 3000), st.sampled_from([0.5, 0.9, 0.95, 0.99]), st.floats(0, 0.999))
+def test_the_binomial_distribution(n: int, p: float, part: float) -> None:
+    count = math.floor(part * n)
+    assert binomial_cdf(count, n, p) == pytest.approx(stats.binom.cdf(count, n, p), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [10, 36, 72, 100, 368, 1000])
+@pytest.mark.parametrize("q", [90, 95, 99])
+def test_a_percentiles_interval_is_the_exact_one_of_order_statistics(n: int, q: int) -> None:
+    found = percentile(evenly_mixed(n), q, n)
+    if n < 100 / (100 - q):
+        assert found is None
+        return
+    assert found is not None
+    # Samples are their own ranks from 0: of so many that lie below q, the next one encloses it.
+    fewest, most = stats.binom.ppf([0.025, 0.975], n, q / 100)
+    assert found.low == (None if fewest == 0 else fewest - 1)
+    assert found.high == (None if most == n else most)
 
 
 @given(rows)

@@ -13,7 +13,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.protocols import Block, Device, Evidence, Job
 from accelbench.core.words import Quality, Timing
-from accelbench.measure.bootstrap import Interval
+from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Rules, measure
 from accelbench.measure.stopping import StoppingRule
 from accelbench.measure.warmup import WarmupRule
@@ -104,9 +104,10 @@ def test_a_constant_latency_comes_back_exactly() -> None:
     assert found.metrics["sampling_ms"] == 120.0
 
 
-def test_percentiles_that_thirty_samples_cannot_carry_are_not_given() -> None:
+def test_of_thirty_samples_percentiles_are_rough_and_the_last_is_not_given() -> None:
     metrics = measured(step_ns=MS).metrics
-    assert [metrics[f"latency_p{p}_ms"] for p in (90, 95, 99)] == [None, None, None]
+    assert [metrics[f"latency_p{p}_ms"] for p in (90, 95, 99)] == [1.0, 1.0, None]
+    assert [metrics[f"latency_p{p}_rough"] for p in (90, 95, 99)] == [True, True, None]
 
 
 def test_every_metric_is_a_column_of_the_registry() -> None:
@@ -133,10 +134,18 @@ def test_slow_first_steps_are_warm_up_and_nothing_else() -> None:
 
 
 def test_a_step_that_never_settles_is_unsteady() -> None:
-    growing = [round(MS * 1.02**i) for i in range(600)]
-    found = measured(step_ns=growing)
+    found = measured(step_ns=[round(MS * 1.0005 ** min(i, 1600)) for i in range(20_000)])
     assert found.quality is Quality.UNSTEADY
     assert any("settled" in w for w in found.warnings)
+
+
+def test_a_figure_whose_interval_is_too_wide_is_unusable_whatever_else_it_is() -> None:
+    found = measured(step_ns=[round(MS * 1.02**i) for i in range(600)])
+    assert found.quality is Quality.UNUSABLE
+    assert any("settled" in w for w in found.warnings)
+    (said,) = [w for w in found.warnings if "given no verdict" in w]
+    low, high = (found.metrics[f"latency_ci_{end}_ms"] for end in ("low", "high"))
+    assert f"{low:.3g} to {high:.3g} ms, wider than ±25%" in said
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.05, 0.3])

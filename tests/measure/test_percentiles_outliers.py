@@ -2,43 +2,93 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known_series import CENTER, ar1, evenly_mixed
 
+from accelbench.measure.autocorrelation import effective_size
 from accelbench.measure.outliers import MILD, SEVERE, Outliers, labels, outliers
-from accelbench.measure.percentiles import percentile, required_size
+from accelbench.measure.percentiles import percentile, required_size, upper_end_size
 
 rows = st.lists(st.integers(0, 10**12), min_size=1, max_size=100)
 
 
+def independent(n, seed=0, spread=0.02):
+    return 1e6 * np.random.default_rng(seed).lognormal(0, spread, n)
+
+
+@pytest.mark.parametrize(("q", "fewest"), [(90, 10), (95, 20), (99, 100)])
+def test_a_percentile_is_given_as_soon_as_one_sample_lies_beyond_it(q, fewest):
+    row = independent(fewest)
+    assert percentile(row[:-1], q, fewest) is None
+    found = percentile(row, q, fewest)
+    assert found.value == pytest.approx(np.percentile(row, q))
+    assert found.rough
+    assert found.high is None  # the largest sample may well lie below it
+
+
 @pytest.mark.parametrize(("q", "least"), [(90, 100), (95, 200), (99, 1000)])
-def test_a_percentile_is_given_from_its_effective_size_on(q, least):
-    row = np.arange(1, 2002)
+def test_it_is_rough_below_ten_independent_samples_beyond_it(q, least):
+    row = 1e6 + evenly_mixed(8000)
     assert required_size(q) == least
-    assert percentile(row, q, least - 0.01) is None
-    assert percentile(row, q, least) == pytest.approx(1 + 20 * q)
+    assert percentile(row, q, least - 0.01).rough
+    assert not percentile(row, q, 8000).rough
 
 
-def test_many_samples_that_depend_on_each_other_are_not_enough():
-    assert percentile(range(5000), 90, effective_n=99) is None
+def test_it_is_rough_where_its_interval_is_wider_than_ten_per_cent():
+    assert not percentile(independent(400), 90, 400).rough
+    assert percentile(independent(400, spread=1.0), 90, 400).rough
 
 
-def test_the_median_is_always_given_and_nothing_of_nothing():
-    assert percentile([7], 50, 1) == 7
-    assert percentile([7, 9], 50, 1) == 8
+def test_an_upper_end_needs_samples_that_are_surely_beyond():
+    for q, least in ((90, 36), (95, 72), (99, 368)):
+        assert upper_end_size(q) == least
+        assert percentile(evenly_mixed(least), q, least).high is not None
+        assert percentile(evenly_mixed(least - 1), q, least - 1).high is None
+    assert percentile(independent(5000), 99, 300).high is None
+
+
+@pytest.mark.parametrize(("q", "truth"), [(90, 1.2816), (95, 1.6449), (99, 2.3263)])
+@pytest.mark.parametrize("lag1", [0.0, 0.75])
+def test_its_interval_covers(q, truth, lag1):
+    covered = []
+    for seed in range(200):
+        row = ar1(2000, lag1, seed)
+        found = percentile(row, q, effective_size(row))
+        at = CENTER * (1 + 0.05 * truth)
+        covered.append(found.low <= at <= (found.high or np.inf))
+    assert np.mean(covered) >= 0.92
+
+
+def test_slow_spells_count_as_few():
+    """Each sample beyond p90 came with fifty others: of the whole series that does not show."""
+    row = CENTER + evenly_mixed(2000)
+    assert not percentile(row, 95, 2000).rough
+    row[800:1000] *= 10
+    found = percentile(row, 95, 2000)
+    assert found.rough
+    assert found.low < 2 * CENTER < found.value
+
+
+def test_the_median_is_a_percentile_too_and_nothing_of_nothing():
+    assert percentile([7, 9], 50, 2).value == 8
     assert percentile([], 50, 0) is None
 
 
 def test_known_distribution():
     row = np.random.default_rng(1).lognormal(0, 1, 200_000)
     for q, truth in ((50, 1.0), (90, 3.602), (95, 5.180), (99, 10.240)):
-        assert percentile(row, q, 200_000) == pytest.approx(truth, rel=0.02)
+        found = percentile(row, q, 200_000)
+        assert found.value == pytest.approx(truth, rel=0.02)
+        assert found.low <= truth <= found.high
 
 
 @given(rows)
 def test_percentiles_are_ordered_and_within_the_samples(row):
-    given_ones = [percentile(row, q, 10**9) for q in (1, 50, 90, 95, 99)]
-    assert given_ones == sorted(given_ones)
-    assert min(row) <= given_ones[0]
-    assert given_ones[-1] <= max(row)
+    found = [percentile(row, q, len(row)) for q in (1, 50, 90, 95, 99)]
+    known = [one for one in found if one]
+    assert [one.value for one in known] == sorted(one.value for one in known)
+    for one in known:
+        assert min(row) <= (one.value if one.low is None else one.low) <= one.value
+        assert one.value <= (one.value if one.high is None else one.high) <= max(row)
 
 
 @pytest.mark.parametrize("q", [0, 100, -5, 150])

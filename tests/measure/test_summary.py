@@ -4,7 +4,7 @@ from known_series import ar1
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.words import Timing
-from accelbench.measure.bootstrap import Interval, mean_interval, median_interval
+from accelbench.measure.intervals import Interval, mean_interval, median_interval
 from accelbench.measure.resolution import Resolution
 from accelbench.measure.summary import summarise
 
@@ -50,8 +50,26 @@ def test_autocorrelation_takes_the_tail_away():
     assert figures["lag1_autocorrelation"] == pytest.approx(0.75, abs=0.06)
     assert 100 < figures["effective_sample_count"] < 200
     assert figures["latency_p90_ms"] is not None  # 1200 / 7 = 171
-    assert figures["latency_p95_ms"] is None
-    assert figures["latency_p99_ms"] is None
+    assert not figures["latency_p90_rough"]
+    assert figures["latency_p95_rough"]
+    assert figures["latency_p99_rough"]
+    for name in ("p90", "p95", "p99"):
+        assert figures[f"latency_{name}_low_ms"] < figures[f"latency_{name}_ms"]
+    assert figures["latency_p95_high_ms"] > figures["latency_p95_ms"]
+    assert figures["latency_p99_high_ms"] is None  # needs 368 independent samples
+
+
+@pytest.mark.parametrize(
+    ("n", "known"), [(9, 0), (10, 1), (19, 1), (20, 2), (50, 2), (99, 2), (100, 3)]
+)
+def test_percentiles_are_given_at_the_sizes_that_the_documents_use(n, known):
+    figures = summarise(np.random.default_rng(n).normal(20e6, 1e5, n), EACH)
+    for name in ("p90", "p95", "p99")[:known]:
+        assert figures[f"latency_{name}_ms"] is not None
+        assert figures[f"latency_{name}_rough"] in (True, n == 100 and name == "p90")
+    for name in ("p90", "p95", "p99")[known:]:
+        for column in (f"{name}_ms", f"{name}_low_ms", f"{name}_high_ms", f"{name}_rough"):
+            assert figures[f"latency_{column}"] is None
 
 
 def test_blocks_of_steps_give_the_mean_and_its_interval_and_nothing_about_single_steps():

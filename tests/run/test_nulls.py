@@ -12,7 +12,10 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
-from accelbench.core.words import Mode, Status
+from accelbench.core.words import Mode, Status, Timing
+from accelbench.measure.percentiles import fewest_samples, upper_end_size
+from accelbench.measure.resolution import Resolution
+from accelbench.measure.summary import PERCENTILES, summarise
 from accelbench.run import journey
 from accelbench.run.context import Settings
 from accelbench.run.journey import Journey
@@ -78,8 +81,8 @@ def test_what_failed_has_no_figures_and_says_so() -> None:
 
 
 def test_a_percentile_says_what_it_needs() -> None:
-    body = {"status": "ok", "mode": "inference", "effective_sample_count": 30.2}
-    assert why_null(body, {})["latency_p99_ms"] == "it needs 1000 independent samples and has 30"
+    body = {"status": "ok", "mode": "inference", "sample_count": 30}
+    assert why_null(body, {})["latency_p99_ms"] == "it needs 100 samples and has 30"
 
 
 def test_what_a_rag_model_did_is_not_denied() -> None:
@@ -114,3 +117,23 @@ def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: 
     for part in ("forward_ms", "loss_ms", "backward_ms", "optimizer_ms"):
         assert "fused into one program" in row["nulls"][part]
     assert "fused" not in row["nulls"]["convergence"]
+
+
+OK = {"status": "ok", "sampling": {"step": {"timing": "each"}}}
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 50, 100, 400])
+def test_why_a_percentile_is_not_given_is_what_measuring_goes_by(n: int) -> None:
+    figures = summarise([1e6 + i * 0.618 % 1 for i in range(n)], Resolution(Timing.EACH))
+    said = why_null({**OK, **figures}, {})
+    for name, q in PERCENTILES.items():
+        of = f"latency_{name}"
+        assert (f"{of}_ms" in said) == (n < fewest_samples(q))
+        if n < fewest_samples(q):
+            why = f"it needs {fewest_samples(q)} samples and has {n}"
+            assert {said[f"{of}_{one}"] for one in ("ms", "low_ms", "high_ms", "rough")} == {why}
+        elif n < upper_end_size(q):
+            assert f"that needs {upper_end_size(q)} independent ones" in said[f"{of}_high_ms"]
+    whole = why_null({**OK, "sampling": {"step": {"timing": "whole"}}}, {})
+    assert whole["latency_p90_rough"] == whole["latency_p90_ms"]
+    assert whole["latency_p90_ms"] == "steps too short for the clock were timed in blocks"

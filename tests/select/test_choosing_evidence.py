@@ -40,6 +40,7 @@ def test_the_fastest_way_stands_for_its_platform_and_is_named(tmp_path: Path) ->
         {"provenance": "simulated"},
         {"provenance": "predicted"},
         {"verification": "failed"},
+        {"quality": "unusable"},
         {"status": "failed", "reason": "crash", "latency_p50_ms": None},
     ],
 )

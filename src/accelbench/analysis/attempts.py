@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from accelbench.core.reasons import Belongs, belongs
+from accelbench.core.worth import usable_launches
 
 Row = Mapping[str, Any]
 
@@ -58,7 +59,7 @@ class Attempt:
     batch: int
     ok: bool
     verified: bool
-    throughput: float | None  # the median over good launches; None where nothing was timed
+    throughput: float | None  # the median over good launches; None where no time is of use
     emulated: bool = False
     reason: str = ""  # a short stable token, where it is not ok
     message: str = ""
@@ -211,7 +212,7 @@ def _reason(row: Row) -> str:
 
 
 def _throughput(rows: Sequence[Row]) -> float | None:
-    values = [row.get("throughput") for row in rows]
+    values = [row.get("throughput") for row in usable_launches(rows)]
     known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
     return median(known) if known else None
 

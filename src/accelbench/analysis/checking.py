@@ -14,7 +14,8 @@ from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
 from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.core.columns import ASKED
-from accelbench.core.words import Quality, Status
+from accelbench.core.words import Status
+from accelbench.core.worth import WHY_UNUSABLE, settled, usable_launches
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     LEAST_EFFECT,
@@ -25,8 +26,6 @@ from accelbench.measure.launches import (
 
 #: Of so many questions that moved one way together, each says less of itself than of the machine.
 _TOGETHER = 3
-#: What the samples of such a launch do not bear out.
-_UNSETTLED = frozenset(Quality) - {Quality.CONVERGED}
 #: What may be missing now of a baseline, where somebody allows it.
 MISSING = "missing"
 
@@ -141,8 +140,11 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
         _figure(m, *values[m.name], (then, good), rules) for m in METRICS if all(values[m.name])
     )
     outcome, why = _of(figures)
+    useless = _useless(then, good)
+    if useless and outcome not in BAD:
+        outcome, why = Outcome.CANNOT_TELL, useless
     gone = [name for name, (before, now) in values.items() if before and not now]
-    if gone and outcome not in BAD:
+    if gone and not useless and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
     lost = [row for row in pair.now if row not in good]
     if lost and outcome not in BAD:
@@ -201,14 +203,21 @@ def _figure(
     parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
     noise = pooled([part for part in parts if part is not None])
     apart = between_rows(before, now) and rules.known.between(now, metric)
-    settled = not any(row.get("quality") in _UNSETTLED for side in rows for row in side)
+    sure = all(settled(row) for side in rows for row in side)
     known = Known(noise, apart)
-    return judged(metric, then, here, known, rules.threshold, settled=settled)
+    return judged(metric, then, here, known, rules.threshold, settled=sure)
+
+
+def _useless(then: Launches, now: Launches) -> str:
+    """Where the times of a side are of no use, which; what is left of it is not judged."""
+    sides = [word for word, rows in (("before", then), ("now", now)) if not usable_launches(rows)]
+    return f"times of {' and of '.join(sides)} are unusable: {WHY_UNUSABLE}" if sides else ""
 
 
 def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
     """One value a launch; nothing of time, rate or memory is ever 0."""
-    found = [metric.of(row) for row in rows]
+    counted = usable_launches(rows) if metric.timed else rows
+    found = [metric.of(row) for row in counted]
     return [value for value in found if value is not None and 0 < value < math.inf]
 
 

@@ -15,6 +15,7 @@ from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
 from accelbench.analysis.run_noise import Histories, between_rows, histories
 from accelbench.analysis.sides import Side, items, meet, sides
 from accelbench.core.provenance import source_of
+from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import RatioInterval
 
@@ -127,6 +128,8 @@ def _compared(
     why = [one for one in refusals(base.row, side.row, axis.name) if one not in allow]
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
+    if not (side.usable and base.usable):
+        return Compared(side, base, refused=f"unusable: {WHY_UNUSABLE}", differs=differs)
     apart = between_rows(base.row, side.row, known)
     interval = unpaired_interval(side.times, base.times, runs=apart)
     speedup = base.time_ms / side.time_ms

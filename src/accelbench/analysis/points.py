@@ -15,6 +15,7 @@ from accelbench.analysis.questions import Key, Row, flat, plain, values
 from accelbench.analysis.sides import PER_MILLION, PER_STEP, latency, newest
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Provenance, Status
+from accelbench.core.worth import usable_launches
 from accelbench.measure.launches import interval_of, typical
 
 _FIGURES = {metric.name: metric for metric in METRICS}
@@ -55,6 +56,11 @@ class Point:
     def timed(self) -> bool:
         """Whether its times may be shown beside others'."""
         return self.kind != EMULATED
+
+    @cached_property
+    def usable(self) -> bool:
+        """Whether anything may be chosen or judged by its times."""
+        return bool(usable_launches(self.rows))
 
     @property
     def samples(self) -> int | None:
@@ -128,8 +134,9 @@ def fastest_of_each(found: Iterable[Point]) -> list[Point]:
     return list(best.values())
 
 
-def _time(point: Point) -> float:
-    return point.latency.value if point.latency else float("inf")
+def _time(point: Point) -> tuple[bool, float]:
+    """What is of no use stands for others only where there is nothing else."""
+    return not point.usable, point.latency.value if point.latency else float("inf")
 
 
 def _question(row: Row) -> Key:

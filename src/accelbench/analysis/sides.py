@@ -11,6 +11,7 @@ from typing import Any
 from accelbench.analysis.questions import Axis, Key, Row
 from accelbench.core.columns import step_ms
 from accelbench.core.words import Status
+from accelbench.core.worth import rough_column, usable_launches
 from accelbench.measure.launches import typical
 
 
@@ -35,7 +36,11 @@ _TAILS = (
 )
 TAILS = frozenset(basis for _, basis in _TAILS)
 #: What a row has to have for its time to be found.
-TIMES = (*(name for name, _ in (*_MIDDLE, *_TAILS)), "throughput")
+TIMES = (
+    *(name for name, _ in (*_MIDDLE, *_TAILS)),
+    *(rough_column(name) for name, _ in _TAILS),
+    *("throughput", "quality"),
+)
 _BASES = tuple(Basis)
 #: What a row is told of its cost where prices are known (`costs`): no columns of the store.
 PER_MILLION, PER_STEP = "cost_per_million", "cost_per_step"
@@ -57,6 +62,11 @@ class Side:
     def row(self) -> Row:
         """What all its launches have in common, and the first of what they have not."""
         return self.rows[0]
+
+    @property
+    def usable(self) -> bool:
+        """Whether anything may be judged by its times."""
+        return bool(usable_launches(self.rows))
 
     @property
     def latencies(self) -> list[float]:
@@ -126,7 +136,7 @@ def time_of(row: Row) -> tuple[float, Basis] | None:
     if row.get("throughput"):
         return 1e3 * items(row) / float(row["throughput"]), Basis.RATE
     for name, basis in _TAILS:
-        if row.get(name):
+        if row.get(name) and not row.get(rough_column(name)):
             return float(row[name]), basis
     return None
 
@@ -169,7 +179,8 @@ def _answers(rows: Iterable[Row], axis: Axis) -> Iterator[tuple[Row, str]]:
 
 def _fastest(value: Key, ways: Mapping[Key, Sequence[Row]], only_newest: bool) -> Side:
     made = [Side(value, newest(rows) if only_newest else list(rows)) for rows in ways.values()]
-    best, *rest = sorted(made, key=lambda side: side.time_ms)
+    # What is known too badly is fastest only where there is nothing else.
+    best, *rest = sorted(made, key=lambda side: (not side.usable, side.time_ms))
     names = {str(side.row.get("runtime")) for side in rest} - {str(best.row.get("runtime"))}
     return Side(value, best.rows, tuple(sorted(names)))
 

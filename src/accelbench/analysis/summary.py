@@ -13,6 +13,7 @@ from accelbench.analysis.sides import latency
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Quality, Status
+from accelbench.core.worth import WHY_UNUSABLE, usable
 from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import aa_noise
 
@@ -66,7 +67,7 @@ def _fastest(points: Sequence[Point]) -> Iterable[str]:
     """
     found: dict[tuple[str, str], list[Point]] = {}
     for one in points:
-        if one.timed and one.latency and comparable(one.row):
+        if one.timed and one.usable and one.latency and comparable(one.row):
             asked = (str(one.row.get("model")), str(one.row.get("mode")))
             found.setdefault(asked, []).append(one)
     if found:
@@ -167,6 +168,11 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         told.append(
             f"{unsure} of {counted(len(done), 'launch', 'launches')} did not become as steady as"
             " asked: noise, time or a fixed number of samples ended them."
+        )
+    if useless := sum(not usable(row) for row in done):
+        told.append(
+            f"{useless} of {counted(len(done), 'launch', 'launches')} unusable: {WHY_UNUSABLE}."
+            " Nothing is judged or chosen by them."
         )
     if single:
         told.append(

@@ -44,7 +44,7 @@ _OF_A_MACHINE = frozenset({"device_name", "threads"})
 _COLUMNS = (
     *ASKED,
     *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
-    *("provenance", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
+    *("provenance", "quality", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
     *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
     *("conditions", "quality", "device_fingerprint"),
 )

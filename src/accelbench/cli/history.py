@@ -17,6 +17,7 @@ from accelbench.cli.lists import SpacedLists
 from accelbench.cli.missing import NothingMeasuredError
 from accelbench.cli.stored import filled, marks, on_one_machine, rows_of
 from accelbench.core.errors import UsageError
+from accelbench.core.worth import USABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _COLUMNS = (
 _POINTS = """
 SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
 FROM benchmark_results
-WHERE {where} AND status = 'ok' AND series_key IS NOT NULL AND {value} > 0
+WHERE {where} AND {usable} AND status = 'ok' AND series_key IS NOT NULL AND {value} > 0
   AND started_at IS NOT NULL
 GROUP BY series_key, run_id, CASE WHEN run_id LIKE 'import-%' THEN started_at END
 QUALIFY count(*) OVER (PARTITION BY series_key) >= {fewest}
@@ -125,7 +126,8 @@ def series_in(
     database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
 ) -> list[Series]:
     """Every series with points enough, that which became worst first."""
-    sql = _POINTS.format(value=metric.sql, where=where, fewest=FEWEST_POINTS)
+    usable = USABLE_SQL if metric.timed else "true"
+    sql = _POINTS.format(value=metric.sql, where=where, usable=usable, fewest=FEWEST_POINTS)
     _, rows = database.query(sql, values)
     commits = _commits(database)
     points: dict[str, list[Point]] = {}

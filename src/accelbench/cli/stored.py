@@ -186,9 +186,13 @@ def rows_of(
     """
     from accelbench.core.columns import BY_NAME
 
+    _, described = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    there = {str(name) for (name,) in described}
+    # A database that an older version made lacks the newest columns.
     shown = [
         f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
         for name in columns
+        if name in there
     ]
     names, rows = database.query(
         f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where}"  # noqa: S608 — ours

@@ -43,6 +43,25 @@ def _mb(name: str, doc: str, header: str = "") -> Column:
     return Column(name, "float", "metric", doc, "MB (2^20 bytes)", header, "lower")
 
 
+def _percentile(name: str, doc: str) -> tuple[Column, ...]:
+    """A percentile, its own interval, and whether it is only rough."""
+    return (
+        _ms(f"latency_{name}_ms", doc, f"{name} ms"),
+        _ms(f"latency_{name}_low_ms", f"lower end of the 95 % interval of {name}"),
+        _ms(
+            f"latency_{name}_high_ms",
+            f"upper end of it; empty where no sample is surely above {name}",
+        ),
+        Column(
+            f"latency_{name}_rough",
+            "bool",
+            "metric",
+            f"{name} is rough: too few independent samples lie beyond it, or its interval is wider "
+            "than ±10 %; no verdict uses it",
+        ),
+    )
+
+
 COLUMNS: tuple[Column, ...] = (
     # -- identity
     _text("identity", "result_id", "hash of run, case, device, launch and arm"),
@@ -94,7 +113,12 @@ COLUMNS: tuple[Column, ...] = (
     _text("outcome", "message", "the reason as a sentence"),
     _text("outcome", "advice", "what to do next, for every result that is not ok"),
     _text("outcome", "provenance", "measured, imported, predicted or simulated"),
-    _text("outcome", "quality", "converged, noise_limited, time_limited, unsteady or throttled"),
+    _text(
+        "outcome",
+        "quality",
+        "converged, noise_limited, time_limited, unsteady, throttled, fixed (the number of samples "
+        "was asked for) or unusable (interval wider than ±25 %)",
+    ),
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
     Column("evidence", "json", "outcome", "proof of where the work ran"),
     Column("emulated", "bool", "outcome", "software stood in for the device"),
@@ -120,9 +144,9 @@ COLUMNS: tuple[Column, ...] = (
     # -- metrics
     _ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),
     _ms("latency_p50_ms", "median time of one step", "p50 ms"),
-    _ms("latency_p90_ms", "90th percentile; needs an effective n of 100", "p90 ms"),
-    _ms("latency_p95_ms", "95th percentile; needs an effective n of 200", "p95 ms"),
-    _ms("latency_p99_ms", "99th percentile; needs an effective n of 1000", "p99 ms"),
+    *_percentile("p90", "90th percentile; given from 10 samples on"),
+    *_percentile("p95", "95th percentile; given from 20 samples on"),
+    *_percentile("p99", "99th percentile; given from 100 samples on"),
     _ms("latency_min_ms", "fastest step", "min ms"),
     _ms("latency_max_ms", "slowest step", "max ms"),
     _ms("latency_std_ms", "standard deviation over steps", "std ms"),

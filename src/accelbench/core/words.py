@@ -28,11 +28,16 @@ class Provenance(StrEnum):
 class Quality(StrEnum):
     """How far a steady-state figure may be trusted within its launch."""
 
+    # UNUSABLE is beyond all others: its interval is wider than ±25 %, however sampling ended.
+    # FIXED is of a number of samples that was asked for: nothing judged whether they suffice.
+
     CONVERGED = "converged"
     NOISE_LIMITED = "noise_limited"
     TIME_LIMITED = "time_limited"
     UNSTEADY = "unsteady"
     THROTTLED = "throttled"
+    FIXED = "fixed"
+    UNUSABLE = "unusable"
 
 
 class Mode(StrEnum):

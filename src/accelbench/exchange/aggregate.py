@@ -34,6 +34,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Provenance, Quality, Status
+from accelbench.core.worth import usable_launches
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.rows import row_of
 from accelbench.exchange.writing import inside, write_over
@@ -56,7 +57,7 @@ ASIDE = (
     "data_source",
 )
 _ABOUT = ("family", "architecture", "model_size", "parameters")
-_DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED)
+_DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED, Quality.UNUSABLE)
 #: The flag of results with fewer samples than sampling that is not cut short begins with.
 FEW = "few_samples"
 ENOUGH_SAMPLES = 30
@@ -160,9 +161,12 @@ def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the results of one question say together."""
     first = rows[0]
     usable = [r for r in rows if r.get("status") == Status.OK and not r.get("emulated")]
-    batches = [_batch(size, of) for size, of in sorted(_by_batch(usable).items())]
-    timed = [one for one in batches if one["latency_ms"] is not None]
-    yielding = [one for one in batches if one["throughput"] is not None]
+    by_batch = _by_batch(usable)
+    batches = [_batch(size, of) for size, of in sorted(by_batch.items())]
+    # Nothing is the best by a time that is of no use.
+    good = [one for one in batches if usable_launches(by_batch[one["batch_size"]])]
+    timed = [one for one in good if one["latency_ms"] is not None]
+    yielding = [one for one in good if one["throughput"] is not None]
     best = max(yielding, key=lambda one: one["throughput"], default=None)
     memory = [one for one in batches if one["memory_peak_mb"] is not None]
     largest = max(memory, key=lambda one: one["memory_peak_mb"], default=None)
@@ -197,11 +201,12 @@ def _by_batch(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, 
 
 def _batch(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One batch size: medians over its results; of memory the most that any of them took."""
-    p50 = [r["latency_p50_ms"] for r in rows if r.get("latency_p50_ms") is not None]
-    mean = [r["latency_mean_ms"] for r in rows if r.get("latency_mean_ms") is not None]
+    times = usable_launches(rows) or rows
+    p50 = [r["latency_p50_ms"] for r in times if r.get("latency_p50_ms") is not None]
+    mean = [r["latency_mean_ms"] for r in times if r.get("latency_mean_ms") is not None]
     # A median of p50s where every result has one; p50s and means are not mixed.
-    statistic, latencies = ("p50", p50) if len(p50) == len(rows) else ("mean", mean)
-    throughputs = [r["throughput"] for r in rows if r.get("throughput") is not None]
+    statistic, latencies = ("p50", p50) if len(p50) == len(times) else ("mean", mean)
+    throughputs = [r["throughput"] for r in times if r.get("throughput") is not None]
     peaks = [r for r in rows if r.get("memory_peak_mb") is not None]
     peak = max(peaks, key=lambda r: r["memory_peak_mb"], default=None)
     return {

@@ -50,7 +50,7 @@ BESIDE = (
     *ASKED,
     *("ttft_ms", "tpot_ms"),
     *("status", "reason", "message", "advice", "quality", "warnings", "sample_count"),
-    *("emulated", "verification", "workarounds"),
+    *("latency_p95_rough", "latency_p99_rough", "emulated", "verification", "workarounds"),
     *("throughput_unit", "memory_source", "data_source", "model_id", "run_id", "result_id"),
 )
 COLUMNS = (*GUIDE, *BESIDE)

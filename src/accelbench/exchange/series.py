@@ -16,6 +16,7 @@ from accelbench.core.columns import STEP_MS
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.words import Status
+from accelbench.core.worth import usable_launches
 from accelbench.exchange.entry_names import told_apart
 from accelbench.exchange.titles import title
 
@@ -66,8 +67,10 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
 
 
 def value(rows: Sequence[Row], measure: Measure) -> Value | None:
-    """The figure of the launches that ended well; None where none has it."""
-    found = [_first(row, measure.columns) for row in rows if row.get("status") == Status.OK]
+    """The figure of the launches that ended well; None where none has it, or it is of no use."""
+    ended = [row for row in rows if row.get("status") == Status.OK]
+    counted = ended if measure is MEMORY else usable_launches(ended)
+    found = [_first(row, measure.columns) for row in counted]
     known = [one for one in found if one is not None]
     if not known:
         return None

@@ -44,15 +44,33 @@ def integrated_time(row: Series) -> float:
     zero, which for a reversible chain only noise can bring about (Geyer 1992,
     Practical Markov Chain Monte Carlo, initial positive sequence).
     """
-    n = row.size
+    rho = _autocorrelations(row)
+    return _summed(rho, _fallen(rho))
+
+
+def joint_times(leading: Series, other: Series) -> tuple[float, float]:
+    """The integrated times of two series of the same samples.
+
+    The other's sum goes on at least to the lag at which that of the leading one ends: zeros and
+    ones show a correlation less well than ranks do, and end by chance where it is still there.
+    """
+    rho, beside = _autocorrelations(leading), _autocorrelations(other)
+    lags = _fallen(rho)
+    return _summed(rho, lags), max(_summed(beside, lags), _summed(beside, _fallen(beside)))
+
+
+def _fallen(rho: Series) -> int:
+    """The even lag before which every sum of two neighbouring correlations is above zero."""
+    even = rho.size // 2 * 2
+    fallen = np.flatnonzero(rho[0:even:2] + rho[1:even:2] <= 0)
+    return 2 * int(fallen[0]) if fallen.size else even
+
+
+def _summed(rho: Series, lags: int) -> float:
+    n = rho.size
     if n < 3:
         return 1.0
-    rho = _autocorrelations(row)
-    even = n // 2 * 2
-    pairs = rho[0:even:2] + rho[1:even:2]
-    fallen = np.flatnonzero(pairs <= 0)
-    kept = pairs[: fallen[0]] if fallen.size else pairs
-    return float(min(max(2.0 * kept.sum() - 1.0, 1.0), n))
+    return float(min(max(2.0 * rho[:lags].sum() - 1.0, 1.0), n))
 
 
 def _autocorrelations(row: Series) -> Series:

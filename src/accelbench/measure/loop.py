@@ -19,11 +19,16 @@ from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.words import Quality, Timing
 from accelbench.measure.blocks import samples_of
-from accelbench.measure.bootstrap import Interval
 from accelbench.measure.checked import CheckedSession
+from accelbench.measure.intervals import Interval
 from accelbench.measure.losses import LossLog
 from accelbench.measure.resolution import Resolution, choose_timing
-from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings
+from accelbench.measure.stopping import (
+    UNUSABLE_WIDTH,
+    Decision,
+    StoppingRule,
+    sample_warnings,
+)
 from accelbench.measure.summary import summarise
 from accelbench.measure.throttle import drift, drift_quality
 from accelbench.measure.warmup import WarmupRule, WarmupState
@@ -221,7 +226,7 @@ def _steady_state(
     listener.phase("steady state")
     samples: list[int] = []
     compilations = 0
-    previous: Interval | None = None
+    decision: Decision | None = None
     start = clock.now_ns()
     step_ns = 1.0
     while True:
@@ -235,11 +240,10 @@ def _steady_state(
         samples += latest
         # Of the latest block alone: a median of all would be sorted anew at every report.
         step_ns = median(latest)
-        decision = rule.decide(samples, clock.now_ns() - start, previous)
+        decision = rule.decide(samples, clock.now_ns() - start, decision)
         listener.progress(len(samples), step_ns / resolution.steps_per_sample, decision.interval)
         if decision.stop:
             return _Steady(samples, decision, resolution, compilations, clock.now_ns() - start)
-        previous = decision.interval
 
 
 def _blocks(
@@ -306,6 +310,18 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
     }
 
 
+def _too_wide(steady: _Steady) -> str:
+    interval = steady.decision.interval
+    assert interval is not None  # else nothing was too wide
+    low, high = (
+        end / steady.resolution.steps_per_sample / 1e6 for end in (interval.low, interval.high)
+    )
+    return (
+        f"The 95 % interval of the median is {low:.3g} to {high:.3g} ms, wider than "
+        f"±{UNUSABLE_WIDTH:.0%}: the figure is given no verdict."
+    )
+
+
 def _judge(
     steady: _Steady, warm: WarmupState, rules: Rules, evidence: Evidence
 ) -> tuple[Quality, list[str]]:
@@ -330,6 +346,9 @@ def _judge(
         quality = drifted
         way = "slower" if found.relative > 0 else "faster"
         warnings.append(f"The step became {abs(found.relative):.0%} {way} during the measurement.")
+    if steady.decision.quality is Quality.UNUSABLE:
+        quality = Quality.UNUSABLE  # whatever else it is
+        warnings.append(_too_wide(steady))
     if evidence.details.get("outputs_finite") is False:
         warnings.append("The outputs hold values that are not finite.")
     computed_in = evidence.details.get("computed_in", True)

@@ -1,4 +1,4 @@
-"""Student's t distribution, without scipy: the core installs numpy alone.
+"""Student's t and the binomial distribution, without scipy: the core installs numpy alone.
 
 The distribution function is the regularised incomplete beta function by
 Lentz's continued fraction (Numerical Recipes, 3rd edition, §6.4 and §6.14);
@@ -40,6 +40,14 @@ def t_quantile(p: float, df: float) -> float:
     if p > 0.5:
         return -_lower_quantile(1.0 - p, df)
     return _lower_quantile(p, df)
+
+
+def binomial_cdf(count: float, n: float, p: float) -> float:
+    """P(at most `count` of `n` trials succeed), each with probability `p`.
+
+    Numbers that are not whole lie between those that are (0 ≤ count < n).
+    """
+    return _incomplete_beta(n - count, count + 1.0, 1.0 - p, p)
 
 
 def _lower_quantile(p: float, df: float) -> float:

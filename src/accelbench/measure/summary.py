@@ -6,7 +6,7 @@ import numpy as np
 
 from accelbench.core.words import Timing
 from accelbench.measure.autocorrelation import effective_size, lag1
-from accelbench.measure.bootstrap import Interval, mean_interval, median_interval
+from accelbench.measure.intervals import Interval, mean_interval, median_interval
 from accelbench.measure.outliers import outliers
 from accelbench.measure.percentiles import percentile
 from accelbench.measure.resolution import Resolution
@@ -15,6 +15,9 @@ from accelbench.measure.series import Samples, Series, series
 _MS = 1e6  # nanoseconds
 
 Summary = dict[str, float | int | None]
+
+#: Percentiles beyond the median, by the name that their columns have.
+PERCENTILES = {"p90": 90.0, "p95": 95.0, "p99": 99.0}
 
 
 def summarise(
@@ -63,22 +66,34 @@ def summarise(
 
 def _steps(steps: Series) -> Summary:
     """Figures that need the time of every single step."""
-    effective = effective_size(steps)
     some = steps.size > 0
     return {
-        "latency_p50_ms": _ms(percentile(steps, 50, effective)),
-        "latency_p90_ms": _ms(percentile(steps, 90, effective)),
-        "latency_p95_ms": _ms(percentile(steps, 95, effective)),
-        "latency_p99_ms": _ms(percentile(steps, 99, effective)),
+        "latency_p50_ms": _ms(float(np.median(steps))) if some else None,
+        **_percentiles(steps),
         "latency_min_ms": _ms(float(steps.min())) if some else None,
         "latency_max_ms": _ms(float(steps.max())) if some else None,
         "latency_std_ms": _ms(float(steps.std(ddof=1))) if steps.size > 1 else None,
     }
 
 
+def _percentiles(steps: Series) -> Summary:
+    """p90, p95 and p99, each with its interval and whether it is rough."""
+    effective = effective_size(steps)
+    found: Summary = {}
+    for name, q in PERCENTILES.items():
+        one = percentile(steps, q, effective)
+        found |= {
+            f"latency_{name}_ms": _ms(one.value) if one else None,
+            f"latency_{name}_low_ms": _ms(one.low) if one else None,
+            f"latency_{name}_high_ms": _ms(one.high) if one else None,
+            f"latency_{name}_rough": one.rough if one else None,
+        }
+    return found
+
+
 def _unknown_steps() -> Summary:
-    figures = ("p50", "p90", "p95", "p99", "min", "max", "std")
-    return {f"latency_{figure}_ms": None for figure in figures}
+    tails = _percentiles(np.empty(0))
+    return tails | {f"latency_{figure}_ms": None for figure in ("p50", "min", "max", "std")}
 
 
 def _columns(interval: Interval | None) -> Summary:

@@ -17,11 +17,19 @@ TRAINS = _PARTS | {
     "optimizer", "loss_first", "loss_last", "loss_per_step", "convergence", "convergence_steps",
 }  # fmt: skip
 RETRIEVES = {"embed_ms", "retrieve_ms", "generate_ms"}
+#: Percentiles, by the beginning of their columns' names: per cent, the samples from which on they
+#: are given, and the independent ones from which on their interval has an upper end.
+_PERCENTILES = {
+    "latency_p90": (90, 10, 36),
+    "latency_p95": (95, 20, 72),
+    "latency_p99": (99, 100, 368),
+}
+_OF_PERCENTILES = {
+    f"{name}_{of}": name for name in _PERCENTILES for of in ("ms", "low_ms", "high_ms", "rough")
+}
 _SINGLE_STEPS = {
-    "latency_p50_ms", "latency_p90_ms", "latency_p95_ms", "latency_p99_ms", "latency_min_ms",
-    "latency_max_ms", "latency_std_ms",
+    "latency_p50_ms", "latency_min_ms", "latency_max_ms", "latency_std_ms", *_OF_PERCENTILES,
 }  # fmt: skip
-_NEEDED = {"latency_p90_ms": 100, "latency_p95_ms": 200, "latency_p99_ms": 1000}
 
 #: Columns whose emptiness means the same wherever they are empty.
 _ALWAYS = {
@@ -156,7 +164,18 @@ def _sampling(name: str, body: Mapping[str, Any]) -> str | None:
     timing = (body.get("sampling") or {}).get("step", {}).get("timing")
     if timing == "whole":
         return "steps too short for the clock were timed in blocks"
-    effective = body.get("effective_sample_count") or 0.0
-    if name in _NEEDED:
-        return f"it needs {_NEEDED[name]} independent samples and has {effective:.0f}"
+    if name in _OF_PERCENTILES:
+        return _percentile(name, body)
     return "too few samples"
+
+
+def _percentile(name: str, body: Mapping[str, Any]) -> str:
+    """Why a percentile, or an end of its interval, is not given."""
+    of = _OF_PERCENTILES[name]
+    share, samples, independent = _PERCENTILES[of]
+    count = body.get("sample_count") or 0
+    if body.get(f"{of}_ms") is None:
+        return f"it needs {samples} samples and has {count}"
+    if name.endswith("_high_ms"):
+        return f"no sample is surely above p{share}: that needs {independent} independent ones"
+    return f"no sample is surely below p{share}"

@@ -17,6 +17,7 @@ from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
 from accelbench.core.words import MIB, Mode, Provenance, Status
+from accelbench.core.worth import usable
 from accelbench.run.nulls import why_null
 from accelbench.run.plan import Planned
 
@@ -94,7 +95,7 @@ def compose(
         "advice": outcome.advice or None,
         "compiled": case.compiled or compiles,
         "provenance": provenance.value,
-        "quality": outcome.quality or measured.get("quality"),
+        "quality": _quality(outcome, measured),
         "warnings": [*measured.get("warnings", ()), *outcome.warnings],
         "evidence": evidence,
         "emulated": _emulated(device, evidence),
@@ -118,6 +119,12 @@ def compose(
         body["sampling"] = measured["sampling"]
     body["nulls"] = why_null(body, outcome.null_reasons)
     return body
+
+
+def _quality(outcome: Outcome, measured: Mapping[str, Any]) -> str | None:
+    """What the surroundings impose goes before the measurement's own, unless that is of no use."""
+    own = measured.get("quality")
+    return own if not usable(measured) else outcome.quality or own
 
 
 def _emulated(device: Device | None, evidence: Mapping[str, Any] | None) -> bool | None:

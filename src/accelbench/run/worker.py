@@ -29,8 +29,8 @@ from accelbench.core.protocols import Job, Runtime, Session, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.words import Mode, Provenance, Status, Timing
 from accelbench.measure.blocks import refuse_bad_time
-from accelbench.measure.bootstrap import Interval
 from accelbench.measure.checked import CheckedSession
+from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
 from accelbench.run.comparing import compared, from_fp64, left

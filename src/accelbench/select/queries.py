@@ -15,6 +15,7 @@ from accelbench.core.columns import ASKED, STEP_MS
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM
+from accelbench.core.worth import USABLE_SQL
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, Tried
 from accelbench.select.failures import Failure
 from accelbench.select.units import counted_sql
@@ -55,7 +56,7 @@ WITH answered AS (
         conditions->>'kin' AS kin,
         coalesce(run_id, '') || CASE WHEN starts_with(run_id, 'import-')
             THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
-    FROM benchmark_results WHERE {real} AND {answered} AND {where}
+    FROM benchmark_results WHERE {real} AND {answered} AND {usable} AND {where}
 ), newest AS (
     SELECT series, versions, arg_max(run, (coalesce(started_at, 'epoch'::TIMESTAMP), run)) AS run
     FROM answered GROUP BY ALL
@@ -88,7 +89,7 @@ _ASKED_ORDER = ("model", "batch_size", *SHAPES, *CIRCUMSTANCES, "mode")
 _TRIED = """
 WITH tried AS (
     SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
-        coalesce(verification, '') AS verification, {rate} AS rate,
+        coalesce(verification, '') AS verification, CASE WHEN {usable} THEN {rate} END AS rate,
         concat_ws(chr(31), {question}, {counted}) AS question
     FROM benchmark_results
     WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
@@ -134,6 +135,7 @@ def cells_sql(there: Container[str], where: str) -> str:
         asked=_text(ASKED, there),
         real=_REAL,
         answered=_ANSWERED,
+        usable=_usable_sql(there),
         where=where,
         said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
         middles=", ".join(f'median("{name}") AS "{name}"' for name in _MIDDLES),
@@ -156,6 +158,7 @@ def failures_sql(there: Container[str], where: str) -> str:
 def tried_sql(there: Container[str]) -> str:
     """The query for what became of each family on each platform."""
     return _TRIED.format(
+        usable=_usable_sql(there),
         rate=_FIGURES["throughput"],
         question=_text(_QUESTION, there),
         counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",
@@ -190,6 +193,11 @@ def tried(row: Mapping[str, Any]) -> Tried:
         best=bool(row["least"]) and row["least"] >= NEAR_BEST,
         reason=", ".join(refused),
     )
+
+
+def _usable_sql(there: Container[str]) -> str:
+    """Nothing is chosen by a figure that is known too badly; an older table may say nothing."""
+    return USABLE_SQL if "quality" in there else "true"
 
 
 def _step_sql(there: Container[str]) -> str:

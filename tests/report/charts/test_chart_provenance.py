@@ -111,6 +111,15 @@ def test_what_nobody_measured_is_on_no_front() -> None:
     assert on_it == {"imported"}
 
 
+def test_what_is_unusable_is_on_no_front_and_the_subtitle_says_it() -> None:
+    rows = [result(ms=10.0, batch_size=n) for n in (1, 2, 4)]
+    rows.append(result(ms=1.0, batch_size=8, quality="unusable"))
+    found = drawn("pareto", Subject(points(rows)))
+    assert [one["batch"] for one in found.records if one["front"]] == [4]
+    assert "1 cell unusable: its interval is wider than ±25 %" in " ".join(found.about)
+    assert "unusable" not in " ".join(drawn("pareto", Subject(points(rows[:3]))).about)
+
+
 def test_a_front_is_of_one_work() -> None:
     """A larger image is other work: it never beats a smaller one, nor is beaten by it."""
     rows = [result(ms=10.0, batch_size=n) for n in (1, 2, 4)]

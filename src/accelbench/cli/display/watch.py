@@ -28,6 +28,7 @@ from accelbench.core.columns import step_ms
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.provenance import simulation_of
 from accelbench.core.visible import visible
+from accelbench.core.worth import interval_text
 from accelbench.run.observer import Progress
 
 
@@ -49,7 +50,7 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
         return [f"{head}: {verified(row)}", *(f"  ! {w}" for w in row.get("warnings") or ())]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
-        f"{word} {figure(step_ms(row))} ms {spread(row)}".strip(),
+        f"{word} {figure(step_ms(row))} ms {spread(row, ' ms')}".strip(),
         f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
         f"{figure(row.get('memory_peak_mb'))} MB",
         f"{row.get('quality')}",
@@ -165,9 +166,9 @@ class LiveWatch(PlainWatch):
         state = progress.phase
         if progress.median_ns is not None:
             state = f"{progress.samples} samples · {figure(progress.median_ns / 1e6)} ms"
-            if progress.low_ns is not None and progress.high_ns is not None:
-                share = 50.0 * (progress.high_ns - progress.low_ns) / progress.median_ns
-                state += f" ±{share:.1f}%"
+            ends = (progress.low_ns, progress.median_ns, progress.high_ns)
+            said = interval_text(*ends, lambda ns: figure(ns / 1e6), " ms")
+            state += f" {said}" if said else ""
         self._draw(state)
 
     def case_finished(self, row: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
+from accelbench.core.worth import interval_text
 
 MISSING = "n/a"
 #: Machines that are named; a lake may hold results of hundreds.
@@ -55,13 +56,10 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min"
 
 
-def spread(row: Mapping[str, Any]) -> str:
-    """The within-run interval as ± percent of the figure it encloses."""
+def spread(row: Mapping[str, Any], unit: str = "") -> str:
+    """The within-run interval around what a step took."""
     low, high = row.get("latency_ci_low_ms"), row.get("latency_ci_high_ms")
-    center = step_ms(row)
-    if low is None or high is None or not center:
-        return ""
-    return f"±{50.0 * (high - low) / center:.1f}%"
+    return interval_text(low, step_ms(row), high, figure, unit)
 
 
 def shapes(row: Mapping[str, Any]) -> str:

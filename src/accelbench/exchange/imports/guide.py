@@ -22,6 +22,7 @@ _SIZES = (
     *("denoising_steps", "threads"),
 )
 _COUNTS = ("launch", "sample_count")
+_TRUTHS = ("compiled", "latency_p95_rough", "latency_p99_rough")
 _TEXTS = (
     *("mode", "optimizer", "weights", "status", "reason", "message", "advice", "quality"),
     *("throughput_unit", "memory_source", "data_source"),
@@ -52,8 +53,8 @@ def _asked(line: Record) -> dict[str, Any]:
     sizes = {name: line.whole(name, above=-1) for name in _SIZES if line.has(name)}
     found |= {name: size for name, size in sizes.items() if size}
     found |= {name: _word(line, name) for name in _TEXTS if line.has(name)}
-    if line.has("compiled"):
-        found["compiled"] = line.text("compiled").lower() == "true"
+    truths = (name for name in _TRUTHS if line.has(name))
+    found |= {name: line.text(name).lower() == "true" for name in truths}
     if line.has("timestamp"):
         found["started_at"] = line.time("timestamp")
     return found

@@ -14,6 +14,7 @@ from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
 from accelbench.core.nouns import counted
+from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.look import CONFIG, SCHEMA, wrapped
@@ -137,6 +138,9 @@ def _about(points: Sequence[Point], machine: str) -> list[str]:
     told += [safe(listed(places, 2), 90), *days([one.row for one in points])]
     foreign = {one.kind for one in points} - {"measured"}
     marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
+    useless = sum(not one.usable for one in points)
+    if useless:
+        marked.append(f"{counted(useless, 'cell')} unusable: {WHY_UNUSABLE}")
     return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
 
 

@@ -85,14 +85,15 @@ def _work(point: Point) -> Key:
 
 
 def _records(found: Sequence[Point]) -> list[Record]:
-    """With the number of each that is on the front; what nobody measured is on none."""
+    """With the number of each that is on the front; what nobody measured, or nobody
+    knows well enough, is on none."""
     records = []
     for one in found:
         assert one.latency is not None
         assert one.throughput is not None
         more = {"ms": one.latency.value, "low": None, "high": None}
         records.append(record(one, one.throughput) | more)
-    real = [i for i, one in enumerate(found) if one.kind in COMPARABLE]
+    real = [i for i, one in enumerate(found) if one.kind in COMPARABLE and one.usable]
     best = front([(records[i]["ms"], records[i]["value"]) for i in real])
     on_it = [i for i, good in zip(real, best, strict=True) if good]
     ranks = {i: n for n, i in enumerate(sorted(on_it, key=lambda i: records[i]["ms"]), 1)}

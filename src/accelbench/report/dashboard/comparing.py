@@ -15,6 +15,7 @@ from accelbench.analysis.run_noise import between_rows
 from accelbench.analysis.sides import Side, latency
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import comparable
+from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import RatioInterval
 
@@ -88,4 +89,6 @@ def _why_not(cell: Mapping[str, Any], side: Side | None) -> str:
         return "emulated: such times mean nothing"
     if not comparable(cell):
         return f"{cell['kind']}: nobody measured it"
-    return "" if side else "there are no figures"
+    if side is None:
+        return "there are no figures"
+    return "" if side.usable else f"unusable: {WHY_UNUSABLE}"

@@ -14,6 +14,7 @@ from accelbench.analysis.history import Point, Series, series_of
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.worth import USABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _POINTS = """
 SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
 FROM benchmark_results
 WHERE series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated, false)
-    AND status = 'ok' AND {value} > 0
+    AND {usable} AND status = 'ok' AND {value} > 0
 GROUP BY series_key, run_id, CASE WHEN run_id LIKE 'import-%' THEN started_at END
 """
 
@@ -140,7 +141,12 @@ def history_of(
     if not about:
         return []
     keys = sorted({key for key, _ in about})
-    sql = _POINTS.format(value=metric.sql, marks=_marks(keys), comparable=COMPARABLE_SQL)
+    sql = _POINTS.format(
+        value=metric.sql,
+        marks=_marks(keys),
+        comparable=COMPARABLE_SQL,
+        usable=USABLE_SQL if metric.timed else "true",
+    )
     _, rows = database.query(sql, keys)
     _, committed = database.query(
         "SELECT run_id, git_commit FROM benchmark_runs WHERE git_commit IS NOT NULL"

@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from accelbench.analysis.cost_words import money
 from accelbench.core.nouns import counted
+from accelbench.core.worth import percentile_text
 from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.words import short_device
 
@@ -74,6 +75,12 @@ def spread(low: Any, high: Any, middle: Any) -> str:
     return f"{figure(low)} – {figure(high)}"
 
 
+def tails(row: Mapping[str, Any]) -> str:
+    """p90, p95 and p99 of a launch, ~ before those that are only rough."""
+    names = (f"latency_{name}_ms" for name in ("p90", "p95", "p99"))
+    return " · ".join(percentile_text(row, name, number) for name in names)
+
+
 def seen(name: Any) -> str:
     """A name that can be clicked on even where it is nothing but spaces."""
     text = str(name)
@@ -116,6 +123,7 @@ FILTERS = {
     "exact": exact,
     "calm": calm,
     "number": number,
+    "tails": tails,
     "seen": seen,
     "whole": whole,
     "moment": moment,

@@ -58,7 +58,7 @@ def cheapest(priced: Sequence[Point], sign: str) -> list[str]:
     """Of each model what is cheapest, and the cheapest of other places: sentences."""
     asked: dict[Key, list[Point]] = {}
     for one in priced:
-        if one.cost is not None:
+        if one.cost is not None and one.usable:
             asked.setdefault((one.machine, *values(one.row, ALIKE)), []).append(one)
     best: dict[Key, list[Point]] = {}
     for several in asked.values():  # of one model the work that was done in most ways

@@ -1,0 +1,78 @@
+"""What a figure is worth: whether anything is judged or chosen by it, and how its interval is told.
+
+A figure whose quality is `unusable` stays where it is shown, with its interval, and counts nowhere
+where one figure is held against another: not in a verdict, not as the best of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from accelbench.core.words import Quality
+
+Row = TypeVar("Row", bound=Mapping[str, Any])
+
+#: Why an unusable figure is not judged, as the end of a sentence.
+WHY_UNUSABLE = "its interval is wider than ±25 %"
+#: The same of a row of benchmark_results.
+USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
+
+#: An interval whose one end is so many times as far from the figure as the other is lopsided …
+_LOPSIDED = 2.0
+#: … unless the ends differ by less than is shown: half a per cent of the figure.
+_SHOWN = 0.005
+
+
+def usable(row: Mapping[str, Any]) -> bool:
+    """Whether anything may be judged or chosen by a result's times; it may, if nothing is said."""
+    return row.get("quality") != Quality.UNUSABLE
+
+
+def usable_launches(rows: Iterable[Row]) -> list[Row]:
+    """The launches whose times count; none where half of them or more do not.
+
+    One launch among many that met a bad moment says little of the others; of more, what is left
+    would be chosen by how it came out.
+    """
+    every = list(rows)
+    kept = [row for row in every if usable(row)]
+    return kept if 2 * len(kept) > len(every) else []
+
+
+def rough_column(name: str) -> str:
+    """The column that says whether a percentile is rough: latency_p99_rough of latency_p99_ms."""
+    return name.removesuffix("_ms") + "_rough"
+
+
+def percentile_text(
+    row: Mapping[str, Any], name: str, number: Callable[[float | None], str]
+) -> str:
+    """A percentile as tables show it: ~ before one that is only rough."""
+    said = number(row.get(name))
+    return f"~{said}" if row.get(rough_column(name)) else said
+
+
+def interval_text(
+    low: float | None,
+    middle: float | None,
+    high: float | None,
+    number: Callable[[float], str],
+    unit: str = "",
+) -> str:
+    """An interval around a figure: ± per cent of it, or both ends where it is lopsided.
+
+    Args:
+        low: where it begins; without both ends there is nothing to say.
+        middle: the figure.
+        high: where it ends.
+        number: how the figure itself is written.
+        unit: what stands behind both ends, with its space.
+    """
+    if low is None or high is None or not middle:
+        return ""
+    below, above = middle - low, high - middle
+    far, near = max(below, above), min(below, above)
+    if far > _LOPSIDED * near and far - near > _SHOWN * abs(middle):
+        return f"{number(low)} … {number(high)}{unit}"
+    return f"±{50.0 * (high - low) / abs(middle):.1f}%"

@@ -1,0 +1,64 @@
+"""Whether a figure may be judged by, and how its interval and its percentiles are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from accelbench.core.worth import (
+    interval_text,
+    percentile_text,
+    rough_column,
+    usable,
+    usable_launches,
+)
+
+GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
+
+
+def shown(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3g}"
+
+
+@pytest.mark.parametrize("quality", ["converged", "noise_limited", "fixed", "unsteady", None])
+def test_all_but_the_unusable_may_be_judged_by(quality: str | None) -> None:
+    assert usable({"quality": quality})
+    assert usable({})
+    assert not usable(BAD)
+
+
+def test_launches_count_as_long_as_most_of_them_are_of_use() -> None:
+    assert usable_launches([GOOD, BAD, GOOD]) == [GOOD, GOOD]
+    assert usable_launches([GOOD, BAD]) == []
+    assert usable_launches([]) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "middle", "high", "said"),
+    [
+        (12.0, 12.3456, 12.5, "±2.0%"),
+        (99.0, 100.0, 101.0, "±1.0%"),
+        (1.05, 1.8, 23.2, "1.05 … 23.2"),  # of which ± said 615 %
+        (1.05, 9.9, 10.2, "1.05 … 10.2"),
+        (99.9, 100.0, 100.3, "±0.2%"),  # lopsided by less than is shown
+        (99.9, 100.0, 101.5, "99.9 … 102"),
+        (100.0, 100.0, 100.0, "±0.0%"),
+        (101.0, 100.0, 103.0, "101 … 103"),  # a median of the latest block alone
+        (None, 100.0, 101.0, ""),
+        (99.0, 100.0, None, ""),
+        (0.0, 0.0, 0.0, ""),
+        (0.0, None, 0.0, ""),
+    ],
+)
+def test_an_interval_is_told_by_both_ends_where_they_are_not_equally_far(
+    low: float | None, middle: float | None, high: float | None, said: str
+) -> None:
+    assert interval_text(low, middle, high, shown) == said
+
+
+def test_a_rough_percentile_is_marked() -> None:
+    row = {"latency_p90_ms": 12.34, "latency_p90_rough": False, "latency_p95_ms": 15.0}
+    row |= {"latency_p95_rough": True, "latency_p99_ms": None, "latency_p99_rough": None}
+    told = [percentile_text(row, f"latency_{p}_ms", shown) for p in ("p90", "p95", "p99")]
+    assert told == ["12.3", "~15", "n/a"]
+    assert percentile_text({"latency_p99_ms": 9.0}, "latency_p99_ms", shown) == "9"  # another's
+    assert rough_column("latency_p99_ms") == "latency_p99_rough"
