@@ -92,7 +92,8 @@ def test_a_spread_is_half_the_interval_in_percent() -> None:
     lopsided = {**ROW, "latency_ci_low_ms": 12.2, "latency_ci_high_ms": 125.0}
     assert spread(lopsided) == "12.2 … 125"
     assert "p50 12.3 ms 12.2 … 125 ms ·" in case_line(lopsided)[0]
-    blocks = {**ROW, "latency_p50_ms": None, "latency_mean_ms": 10.0}
+    ends = {"latency_ci_low_ms": 9.8, "latency_ci_high_ms": 10.3}
+    blocks = {**ROW, **ends, "latency_p50_ms": None, "latency_mean_ms": 10.0}
     assert spread(blocks) == "±2.5%"
     assert step_ms(blocks) == 10.0
 
@@ -175,7 +176,7 @@ def drawn(columns: int) -> list[str]:
             watch.case_started(CASE, 2, number, 12)
             for phase in ("loading", "first inference", "steady state", "average memory"):
                 watch.progress(Progress(phase))
-            watch.progress(Progress("steady state", 1920, 123456789.0, 1.2e8, 1.3e8))
+            watch.progress(Progress("steady state", 1920, 123456789.0, 1.184e8, 1.285e8))
             watch.case_finished(ROW)
             text += os.read(master, 1 << 16)
     frames = re.split(r"\r\x1b\[2K", text.decode())

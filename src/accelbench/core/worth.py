@@ -18,10 +18,9 @@ WHY_UNUSABLE = "its interval is wider than ±25 %"
 #: The same of a row of benchmark_results.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
-#: An interval whose one end is so many times as far from the figure as the other is lopsided …
-_LOPSIDED = 2.0
-#: … unless the ends differ by less than is shown: half a per cent of the figure.
-_SHOWN = 0.005
+#: An interval is lopsided where one end is so many times as far from the figure as the other, and
+#: further by so large a part of it: ± would put both ends at the wrong place by half of that.
+_LOPSIDED = ((1.5, 0.02), (3.0, 0.005))
 
 
 def usable(row: Mapping[str, Any]) -> bool:
@@ -73,6 +72,6 @@ def interval_text(
         return ""
     below, above = middle - low, high - middle
     far, near = max(below, above), min(below, above)
-    if far > _LOPSIDED * near and far - near > _SHOWN * abs(middle):
+    if any(far > times * near and far - near > part * abs(middle) for times, part in _LOPSIDED):
         return f"{number(low)} … {number(high)}{unit}"
     return f"±{50.0 * (high - low) / abs(middle):.1f}%"

@@ -5,8 +5,9 @@ their 99 % intervals, which account for autocorrelation. A drift is
 a difference of more than 5 % with intervals apart and the middle third's median
 in between. Two disjoint 99 % intervals are much rarer than 1 %: none of 400 AR(1) series
 with lag-1 0.75 and 10 % noise alarm at n = 60 to 960. A step of 15 % half-way is seen in
-all series with 2 % noise; with 5 % in 47 % at n = 60, in 86 % at 480. A trend test on ranks (Mann-Kendall) alarmed as rarely
-but missed that step, the very shape of a clock being lowered, in nearly all runs.
+all series with 2 % noise; with 5 % in 47 % at n = 60, in 86 % at 480. A trend test on
+ranks (Mann-Kendall) alarmed as rarely but missed that step, the very shape of a clock
+being lowered, in nearly all runs.
 """
 
 from __future__ import annotations
