@@ -130,7 +130,7 @@ def test_a_database_that_an_older_version_made_is_read_and_filled(
     con.close()
     for name in ("compare", "history", "matrix", "recommend"):
         words = ("bert-tiny",) if name == "recommend" else ()
-        code, out, err = command(name)(*words)
+        code, _, err = command(name)(*words)
         assert (code, "Binder" in err) == (4 if name == "history" else 0, False), err
     store(tmp_path / DB, {"latency_p99_ms": 9.0, "latency_p99_rough": True}, run="newer")
     assert command("compare")()[0] == 0

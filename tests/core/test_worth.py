@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from accelbench.core.worth import (
     interval_text,
     percentile_text,
     rough_column,
+    settled,
     usable,
     usable_launches,
 )
 
+ENDS = {"latency_p50_ms": 100.0, "latency_ci_low_ms": 99.0}
 GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
 
 
@@ -33,6 +37,24 @@ def test_launches_count_as_long_as_most_of_them_are_of_use() -> None:
 
 
 @pytest.mark.parametrize(
+    ("row", "borne_out"),
+    [
+        ({}, True),
+        ({"quality": "converged"}, True),
+        ({"quality": "noise_limited"}, False),
+        ({"quality": "unusable"}, False),
+        ({"quality": "fixed"}, False),
+        ({"quality": "fixed", **ENDS, "latency_ci_high_ms": 100.9}, True),
+        ({"quality": "fixed", **ENDS, "latency_ci_high_ms": 101.1}, False),
+    ],
+)
+def test_a_fixed_number_of_samples_is_judged_by_its_interval(
+    row: dict[str, Any], borne_out: bool
+) -> None:
+    assert settled(row) is borne_out
+
+
+@pytest.mark.parametrize(
     ("low", "middle", "high", "said"),
     [
         (12.0, 12.3456, 12.5, "±2.0%"),
@@ -42,6 +64,7 @@ def test_launches_count_as_long_as_most_of_them_are_of_use() -> None:
         (99.9, 100.0, 100.3, "±0.2%"),  # lopsided by less than is shown
         (99.9, 100.0, 101.5, "99.9 … 102"),
         (90.0, 100.0, 116.0, "90 … 116"),
+        (40.0, 100.0, 160.0, "40 … 160"),
         (90.0, 100.0, 111.0, "±10.5%"),
         (100.0, 100.0, 100.0, "±0.0%"),
         (101.0, 100.0, 103.0, "101 … 103"),  # a median of the latest block alone

@@ -45,6 +45,7 @@ _COLUMNS = (
     *ASKED,
     *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
     *("provenance", "quality", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
+    *("latency_ci_low_ms", "latency_ci_high_ms"),
     *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
     *("conditions", "quality", "device_fingerprint"),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from accelbench.core.columns import step_ms
 from accelbench.core.words import Quality
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
@@ -18,14 +19,32 @@ WHY_UNUSABLE = "its interval is wider than ±25 %"
 #: The same of a row of benchmark_results.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
+#: Half of an interval that sampling ends at, as a part of the figure.
+_NARROW = 0.01
 #: An interval is lopsided where one end is so many times as far from the figure as the other, and
 #: further by so large a part of it: ± would put both ends at the wrong place by half of that.
 _LOPSIDED = ((1.5, 0.02), (3.0, 0.005))
+#: Of ±100 % the one end is nothing and the other twice the figure: these are told as what they are.
+_NO_LONGER_A_SHARE = 0.5
 
 
 def usable(row: Mapping[str, Any]) -> bool:
     """Whether anything may be judged or chosen by a result's times; it may, if nothing is said."""
     return row.get("quality") != Quality.UNUSABLE
+
+
+def settled(row: Mapping[str, Any]) -> bool:
+    """Whether its samples bear a result's time out: it converged, or has as narrow an interval.
+
+    Nothing judged whether a fixed number of samples suffices; its interval says it.
+    """
+    quality = row.get("quality")
+    if quality != Quality.FIXED:
+        return quality in (None, Quality.CONVERGED)
+    low, middle, high = (row.get("latency_ci_low_ms"), step_ms(row), row.get("latency_ci_high_ms"))
+    if low is None or high is None or not middle:
+        return False
+    return bool(high - low <= 2.0 * _NARROW * middle)
 
 
 def usable_launches(rows: Iterable[Row]) -> list[Row]:
@@ -72,6 +91,9 @@ def interval_text(
         return ""
     below, above = middle - low, high - middle
     far, near = max(below, above), min(below, above)
-    if any(far > times * near and far - near > part * abs(middle) for times, part in _LOPSIDED):
+    lopsided = any(
+        far > times * near and far - near > part * abs(middle) for times, part in _LOPSIDED
+    )
+    if lopsided or far > _NO_LONGER_A_SHARE * abs(middle):
         return f"{number(low)} … {number(high)}{unit}"
     return f"±{50.0 * (high - low) / abs(middle):.1f}%"

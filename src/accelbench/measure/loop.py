@@ -313,13 +313,16 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
 def _too_wide(steady: _Steady) -> str:
     interval = steady.decision.interval
     assert interval is not None  # else nothing was too wide
-    low, high = (
-        end / steady.resolution.steps_per_sample / 1e6 for end in (interval.low, interval.high)
-    )
+    steps = steady.resolution.steps_per_sample
+    low, high = (_told(end / steps / 1e6) for end in (interval.low, interval.high))
     return (
-        f"The 95 % interval of the median is {low:.3g} to {high:.3g} ms, wider than "
+        f"The 95 % interval of the median is {low} to {high} ms, wider than "
         f"±{UNUSABLE_WIDTH:.0%}: the figure is given no verdict."
     )
+
+
+def _told(ms: float) -> str:
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
 
 
 def _judge(
