@@ -186,6 +186,8 @@ def test_a_fixed_number_is_fixed_however_noisy_up_to_where_it_is_of_no_use():
     rule = StoppingRule(fixed=50)
     assert run(rule, ar1(50, 0.5, 1, relative=0.2))[0].quality is Quality.FIXED
     assert run(rule, ar1(50, 0.5, 1, relative=0.9))[0].quality is Quality.UNUSABLE
+    few = run(StoppingRule(fixed=29), ar1(50, 0.5, 1, relative=0.9))[0]
+    assert few.quality is Quality.FIXED  # from the fastest to the slowest, which says little
     before = Decision(False, None, Interval(1, 2))
     assert rule.decide([1] * 49, 0, before) == before
 

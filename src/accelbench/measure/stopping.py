@@ -17,9 +17,13 @@ Slow steps: the limit never ends a case before 5 samples, so steps of 1 s get 10
 samples, of 2 s and more 5. With fewer than 30 samples the quality is `time_limited`
 however narrow the interval looks, and `sample_warnings` says so.
 
+A **fixed** number of samples is taken whatever they say, and the quality is that word.
+
 However it ended: a figure whose interval is wider than ±25 % is `unusable`. Such a median may be
 off by the factor between one batch size, precision or device and the next, so that nothing can be
-chosen or judged by it; one whose interval spans two modes of the machine is wider than that.
+chosen or judged by it; one whose interval spans two modes of the machine is wider than that. Of
+fewer than 30 samples that were asked for it is not said: their interval reaches nearly from the
+fastest to the slowest, whatever they are, and what is said is that nothing judged them.
 """
 
 from __future__ import annotations
@@ -125,9 +129,10 @@ class StoppingRule:
         found = median_estimate(samples)
         if found is None:
             return Decision(True, Quality.FIXED)
-        now = Decision(True, None, found.interval)
-        center = float(np.median(series(samples)))
-        return replace(now, quality=worth(Quality.FIXED, now, center))
+        now = Decision(True, Quality.FIXED, found.interval)
+        if len(samples) < self.minimum:
+            return now
+        return replace(now, quality=worth(Quality.FIXED, now, float(np.median(series(samples)))))
 
     def _narrow(self, found: MedianEstimate, center: float) -> bool:
         wide = found.interval.relative_half_width(center)
