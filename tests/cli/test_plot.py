@@ -38,6 +38,7 @@ def db(tmp_path: Path) -> Path:
             "hardware": hardware,
             "batch_size": batch,
             "latency_p50_ms": 8.0 * batch / faster,
+            "latency_mean_ms": 8.0 * batch / faster,
             "throughput": 125.0 * faster,
             "sample_count": 30,
             "case_id": f"{model} {hardware} {batch}",
@@ -282,6 +283,7 @@ def test_samples_of_several_steps_are_drawn_as_milliseconds_of_one(
         "sampling": {"step": {"timing": "whole", "steps": [26, 26, 26]}},
         "latency_p50_ms": None,
         "latency_mean_ms": 1.5,
+        "throughput": 666.7,
         "launch": 0,
         "case_id": "short",
     }

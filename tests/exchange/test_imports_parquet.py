@@ -229,6 +229,8 @@ def test_a_table_without_the_rest_is_taken(database: Database, tmp_path: Path) -
         ({"throughput": float("inf")}, "throughput", 2),
         ({"model": None}, "model", 2),
         ({"extra": "{"}, "extra", 2),
+        ({"throughput": 8000.0}, "throughput", 2),
+        ({"extra": '{"date": "2999-01-02"}'}, "extra", 2),
     ],
 )
 def test_a_tidy_line_that_is_wrong_is_named(
@@ -243,18 +245,43 @@ def test_a_tidy_line_that_is_wrong_is_named(
 def test_scenarios_are_spelt_as_ours(database: Database, tmp_path: Path) -> None:
     """A query of MultiStream has eight samples: its latency is none of a single item."""
     lines = [
-        LINE | {"model": said, "batch_size": None, "extra": f'{{"Scenario": "{said}"}}'}
-        for said in ("SingleStream", "MultiStream", "Offline")
+        LINE | {"model": said, "batch_size": None, "extra": f'{{"Scenario": "{said}"}}', **more}
+        for said, more in (
+            ("SingleStream", {"throughput": None}),
+            ("MultiStream", {"throughput": None}),
+            ("Offline", {"latency_ms": None}),
+        )
     ]
     import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
     _, rows = database.query(
-        "SELECT model, scenario, batch_size FROM benchmark_results ORDER BY model"
+        "SELECT model, scenario, batch_size, latency_mean_ms, latency_p90_ms, latency_p99_ms"
+        " FROM benchmark_results ORDER BY model"
     )
     assert rows == [
-        ("MultiStream", "multi_stream", 8),
-        ("Offline", "offline", None),
-        ("SingleStream", "single_stream", None),
+        ("MultiStream", "multi_stream", 8, None, None, 2.5),
+        ("Offline", "offline", None, None, None, None),
+        ("SingleStream", "single_stream", 1, None, 2.5, None),
     ]
+
+
+@pytest.mark.parametrize("said", ["Offline", "Server", "Interactive"])
+def test_no_latency_is_the_result_of_a_scenario_of_rates(said: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.parquet", LINE, LINE | {"extra": f'{{"Scenario": "{said}"}}'})
+    with pytest.raises(MalformedError, match=r"line 2, 'latency_ms': no latency is the result"):
+        read_import("tidy", path)
+
+
+def test_a_latency_that_is_derived_from_a_rate_is_none(database: Database, tmp_path: Path) -> None:
+    """It says nothing that the rate has not said; the rate stays."""
+    lines = [
+        LINE | {"model": model, "extra": f'{{"latency_is_derived": {derived}}}'}
+        for model, derived in (("derived", "true"), ("measured", "false"))
+    ]
+    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    _, rows = database.query(
+        "SELECT model, latency_mean_ms, throughput FROM benchmark_results ORDER BY model"
+    )
+    assert rows == [("derived", None, 800.0), ("measured", 2.5, 800.0)]
 
 
 def test_an_open_entry_is_not_the_model_it_is_named_after(

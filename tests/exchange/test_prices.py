@@ -39,7 +39,7 @@ def test_a_currency_is_dollars_where_nothing_is_said(file: Path) -> None:
     assert read_prices(file).sign == "CHF "
 
 
-@pytest.mark.parametrize("price", ["0", "-0.5", "1e999", "1e300"])
+@pytest.mark.parametrize("price", ["0", "-0.5", "1e300"])
 def test_an_impossible_price_is_refused_with_its_line(file: Path, price: str) -> None:
     said = refusal(file, f'{{"per_hour": {{\n"cuda": 1,\n"cpu": {price}}}}}')
     assert said.startswith("FILE, line 3, 'cpu': ")

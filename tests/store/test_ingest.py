@@ -456,3 +456,23 @@ def test_a_running_journal_is_filled_as_far_as_it_is(database: Database) -> None
             journal.append(result(number))
             assert database.fill().results == 1
     assert ids(database) == ["r-0", "r-1", "r-2"]
+
+
+def test_a_result_with_other_samples_than_it_says_is_refused_alone(tmp_path: Path) -> None:
+    """Of an old journal the rest comes in; what did not is said, and stays to be asked for."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    with Journal.create(database.journals, "r") as journal:
+        journal.append(result(0, sample_count=3))
+        journal.append(result(1, sample_count=4))
+        journal.append(result(2, sample_count=3, samples={"step": [1000, 2000.5, 3000]}))
+    filled = database.fill()
+    assert filled.results == 1
+    assert filled.problems == (
+        "Result r-1 of run r is not stored: it has 3 samples where it says 4.",
+        "Result r-2 of run r is not stored: it has 0 samples where it says 3.",
+    )
+    assert [row["result_id"] for row in database.results()] == ["r-0"]
+    _, rows = database.query("SELECT id, body->>'why' FROM fact WHERE kind = 'result_refused'")
+    assert len(rows) == 2
+    assert database.fill().results == 0

@@ -30,7 +30,7 @@ from typing import Any
 from accelbench.catalog.find import every_model, find
 from accelbench.catalog.own import Own, describe, refusal
 from accelbench.core.errors import UsageError
-from accelbench.core.jsonc import JsonError, Object, parse
+from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import Family
 
@@ -236,14 +236,14 @@ def _config_of_folder(entry: _Entry) -> Any:
     folder = entry.file.parent / Path(said).expanduser()
     path = folder / "config.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read(path, infinite=True)
     except OSError as error:
         raise entry.wrong(
             f"{path} cannot be read: {error.strerror}.", "path",
             "Name a folder with the model's config.json.",
         ) from error  # fmt: skip
-    except ValueError as error:
-        raise entry.wrong(f"{path} is no JSON.", "path") from error
+    except JsonError as error:
+        raise entry.wrong(f"{path}, {error}.", "path") from error
 
 
 def _begun_small(sentence: str) -> str:

@@ -7,7 +7,6 @@ unless that code is trusted.
 
 from __future__ import annotations
 
-import json
 import threading
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core import jsonc
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelSpec
 
@@ -131,7 +131,7 @@ def _check_files(path: Path) -> None:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        raw = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        raw = jsonc.read(path / "config.json", infinite=True)
     except (OSError, ValueError) as error:
         raise _unreadable(path / "config.json", error) from error
     if not isinstance(raw, dict):

@@ -29,10 +29,12 @@ from accelbench.cli.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted
 from accelbench.exchange.imports.kinds import KINDS
+from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.run_facts import told as run_told
 from accelbench.exchange.table_export import ENTRIES, FORMATS, format_for, wrote
 from accelbench.exchange.table_export import export as export_table
+from accelbench.store.conflicts import ConflictError
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake, store_at
@@ -191,7 +193,10 @@ def import_(
     database = _database(db, db_path)
     if database.there:
         _fill(database)
-    filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
+    try:
+        filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
+    except ConflictError as conflict:
+        raise placed(kind, found.files, conflict) from conflict
     new = brought(database, found) if filled.results else Brought()
     there = found.results - filled.results
     if as_json:

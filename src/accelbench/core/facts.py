@@ -22,6 +22,8 @@ RUN_FINISHED = "run_finished"
 HARDWARE_MEASURED = "hardware_measured"
 RESULT = "result"
 PROFILE = "profile"
+#: A result that a database would not take, under its id, and why.
+RESULT_REFUSED = "result_refused"
 
 
 @dataclass(frozen=True)

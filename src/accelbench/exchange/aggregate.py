@@ -29,6 +29,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from accelbench.core import jsonc
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
@@ -112,11 +113,11 @@ def gather(folder: Path) -> Gathered:
 def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
     """A result file's run and results; StoreError says why it is none."""
     try:
-        document = json.loads(path.read_bytes())
+        document = jsonc.read(path)
     except OSError as error:
         raise StoreError(f"it cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise StoreError("it is no JSON") from error
+    except jsonc.JsonError as error:
+        raise StoreError(f"it is no JSON that can be read: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != RESULT_SCHEMA:
         raise StoreError(f"it is no document of schema {RESULT_SCHEMA}")
     results, run = document.get("results"), document.get("run", {})

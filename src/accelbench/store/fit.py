@@ -85,6 +85,19 @@ def fit(body: Mapping[str, Any]) -> Fitted:
     return Fitted(row, samples, rest)
 
 
+def miscounted(body: Mapping[str, Any], fitted: Fitted) -> str:
+    """Why a result's samples are not those that its figures are of; empty where they are.
+
+    One that brings no samples of its steps says nothing of them. What is no list of whole
+    nanoseconds was set aside, and is none.
+    """
+    said, count = body.get("samples"), fitted.row["sample_count"]
+    if count is None or not isinstance(said, Mapping) or said.get("step") is None:
+        return ""
+    there = next((len(one.ns) for one in fitted.samples if one.phase == "step"), 0)
+    return "" if there == count else f"it has {there:,} samples where it says {count:,}"
+
+
 def as_kind(kind: Kind, value: Any) -> Any:
     """The value as its column holds it; MisfitError where it is something else."""
     return _KINDS[kind](value)
@@ -176,8 +189,8 @@ _KINDS: Mapping[Kind, Any] = {
 def spell_time(moment: datetime) -> str:
     """The spelling of `facts.utc_now`; a moment without a zone is taken as UTC."""
     if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return f"{moment.isoformat(timespec='microseconds')}Z"
 
 
 def readable(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Bringing in results that were measured elsewhere: whole or not at all, each exactly once."""
+"""Bringing in results that were measured elsewhere: whole or not at all, each exactly once.
+
+A result_id names one measurement: another figure under one that is known is an error.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.errors import UsageError
 from accelbench.core.facts import FACT_VERSION, RUN_STARTED, Fact
+from accelbench.store.conflicts import FIGURES, refuse_another, refuse_others
 from accelbench.store.duck import RETRY_SECONDS, connect, quoted
+from accelbench.store.fit import fit
 from accelbench.store.insert import Batch, Filled, flush, insert_many
 
 if TYPE_CHECKING:
@@ -31,21 +37,48 @@ def bring_in(
             when a result does, and of runs alone that have results.
         bodies: Results; each has a result_id.
         queries: For results by our columns, where they are too many to be held.
+
+    Raises:
+        ConflictError: One has another figure than the result of that id.
+        UsageError: The samples of one are not those that it says.
     """
     filled, batch = Filled(), Batch()
     with connect(path, write=True, retry_seconds=retry_seconds) as con:
         con.execute("BEGIN")
         for body in bodies:
-            batch.add_result(body["result_id"], {"run_id": run_id, **body}, FACT_VERSION)
+            _add(batch, body["result_id"], {"run_id": run_id, **body})
             if batch.full:
-                filled += flush(con, batch)
-        filled += flush(con, batch)
+                filled += _flush(con, batch)
+        filled += _flush(con, batch)
         for query in queries:
             filled += Filled(results=_insert(con, run_id, query))
         if filled.results:
             filled += _insert_facts(con, run_id, facts)
         con.execute("COMMIT")
     return filled
+
+
+def _add(batch: Batch, result_id: str, body: Mapping[str, Any]) -> None:
+    known = batch.results.get(result_id)
+    if known is not None:
+        refuse_another(result_id, known[0].row, fit(body).row)
+    batch.add_result(result_id, body, FACT_VERSION)
+
+
+def _flush(con: DuckDBPyConnection, batch: Batch) -> Filled:
+    if batch.refused:
+        raise UsageError(batch.refused[0], "Nothing of it was imported.")
+    names = ("result_id", *FIGURES)
+    columns = ", ".join(f'"{name}"' for name in names)
+    known = con.execute(
+        f"SELECT {columns} FROM fact_result"  # noqa: S608 — our columns
+        " WHERE result_id IN (SELECT unnest(?))",
+        [list(batch.results)],
+    )
+    for values in known.fetchall():
+        row = dict(zip(names, values, strict=True))
+        refuse_another(row["result_id"], row, batch.results[row["result_id"]][0].row)
+    return flush(con, batch)
 
 
 def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -> Filled:
@@ -75,5 +108,6 @@ def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
     chosen = f"*, {own} AS run_id"
     if "run_id" in names:
         chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
+    refuse_others(con, query, names)
     source = f"(SELECT {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608 — our query
     return insert_many(con, "fact_result", source, "result_id")

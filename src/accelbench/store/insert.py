@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.facts import RESULT_REFUSED
 from accelbench.core.identity import canonical
 from accelbench.store.arrow import result_table, table_of
-from accelbench.store.fit import Fitted, fit, readable
+from accelbench.store.fit import Fitted, fit, miscounted, readable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -42,9 +43,21 @@ class Batch:
 
     results: dict[str, tuple[Fitted, int]] = field(default_factory=dict)
     others: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
 
     def add_result(self, result_id: str, body: Mapping[str, Any], version: int) -> None:
-        self.results.setdefault(readable(result_id), (fit(body), version))
+        """Take a result, or refuse it: the one door for journals, imports and files alike.
+
+        What is refused is said, and remains in the database as a fact of its own.
+        """
+        fitted = fit(body)
+        if why := miscounted(body, fitted):
+            run_id = str(fitted.row["run_id"] or "")
+            self.refused.append(f"Result {result_id} of run {run_id} is not stored: {why}.")
+            said = {"why": why, "model": fitted.row["model"]}
+            self.add_other(RESULT_REFUSED, result_id, run_id, 0, version, said)
+            return
+        self.results.setdefault(readable(result_id), (fitted, version))
 
     def add_other(
         self, kind: str, fact_id: str, run_id: str, line: int, version: int, body: Any
@@ -64,9 +77,10 @@ def flush(con: DuckDBPyConnection, batch: Batch) -> Filled:
 
     results = list(batch.results.values())
     others = list(batch.others.values())
+    counts = Filled(problems=tuple(batch.refused))
     batch.results.clear()
     batch.others.clear()
-    counts = Filled()
+    batch.refused.clear()
     if results:
         new_rows = result_table([fitted.row for fitted, _ in results])
         rest = [canonical(fitted.rest) if fitted.rest else None for fitted, _ in results]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from accelbench.core import jsonc
 from accelbench.core.errors import SurroundingsError, UsageError
 
 _IMAGES = frozenset([".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"])
@@ -160,7 +160,7 @@ def _sorted_out(root: Path, found: Iterable[Entry]) -> Folder:
 def _titles(root: Path) -> dict[str, str]:
     """ImageNet-100's Labels.json, where there is one: {"n01440764": "tench, Tinca tinca"}."""
     try:
-        told = json.loads((root / "Labels.json").read_text(encoding="utf-8"))
+        told = jsonc.read(root / "Labels.json")
     except (OSError, ValueError):
         return {}
     if not isinstance(told, dict):

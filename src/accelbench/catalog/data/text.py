@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from accelbench.catalog.data.encoding import Encoder
 from accelbench.catalog.data.folder import Entry, Folder, classes_of
 from accelbench.catalog.data.rows import Saw, UnreadableError, label_of, number
 from accelbench.core.errors import CaseError
+from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import InputSpec, ModelSpec
 
 if TYPE_CHECKING:
@@ -135,7 +135,9 @@ def _said(entry: Entry, line: bytes, count: int | None = None) -> str:
             return text
         if not text.strip():
             return ""
-        told = json.loads(text)
+        told = loads(text)
+    except JsonError as error:
+        raise UnreadableError(f"{_line(count)}: {error.message}") from error
     except ValueError as error:
         raise UnreadableError(f"{_line(count)}: {error}") from error
     if not isinstance(told, dict) or not isinstance(told.get("text"), str):

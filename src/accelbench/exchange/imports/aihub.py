@@ -54,7 +54,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
                 for runtime, one in _parts(runtimes):
                     asked = {"precision": precision, "device_name": device, "runtime": runtime}
                     columns = {**model, "model": name, **asked, **_figures(one)}
-                    yield imported(source, columns, _conditions(one))
+                    yield imported(source, columns, _conditions(one), at=one)
 
 
 def _figures(one: Record) -> dict[str, Any]:

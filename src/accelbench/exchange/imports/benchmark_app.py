@@ -31,7 +31,8 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a report."""
     whole = object_of(file)
     setup, results = whole.of("configuration_setup"), whole.of("execution_results")
-    yield imported(source, {**_asked(whole, setup), **_figures(results)}, _conditions(setup))
+    columns = {**_asked(whole, setup), **_figures(results)}
+    yield imported(source, columns, _conditions(setup), at=results)
 
 
 def _asked(whole: Record, setup: Record) -> dict[str, Any]:

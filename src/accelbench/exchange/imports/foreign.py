@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION, digest
 from accelbench.core.words import SINGLE_STREAM, Mode, Provenance, Status
+from accelbench.exchange.imports.possible import contradiction, impossible, wrong_samples
+from accelbench.exchange.imports.records import Record
 
 #: What was asked, and makes a case; a figure's other columns are answers.
 _ASKED = (
@@ -38,6 +41,9 @@ def imported(
     columns: Mapping[str, Any],
     conditions: Mapping[str, Any] | None = None,
     samples_ms: Mapping[str, Sequence[float]] | None = None,
+    *,
+    at: Record,
+    rates: float | None = None,
 ) -> dict[str, Any]:
     """The body of a result that was measured elsewhere.
 
@@ -46,6 +52,12 @@ def imported(
         columns: by our names; what is None is not known.
         conditions: what a comparison has to say of it: versions, job numbers and such.
         samples_ms: every sample of a phase, where the file has them.
+        at: where it stands, for who has to look there.
+        rates: how many times off its rate may be from its latency, where one follows from the
+            other: requests that run beside each other, or tokens, are another count.
+
+    Raises:
+        MalformedError: It cannot be.
     """
     known = {name: value for name, value in columns.items() if value is not None}
     body: dict[str, Any] = {
@@ -71,7 +83,18 @@ def imported(
         body["samples"] = {
             phase: [round(ms * _NS) for ms in values] for phase, values in samples_ms.items()
         }
+    _hold(at, body, rates)
     return body
+
+
+def _hold(at: Record, body: Mapping[str, Any], rates: float | None) -> None:
+    for name, value in body.items():
+        if name in BY_NAME and (why := impossible(name, value)):
+            at.wrong(name, why)
+    if found := contradiction(body, rates):
+        at.wrong(*found)
+    if "samples" in body and (why := wrong_samples(body["samples"], body.get("sample_count"))):
+        at.wrong("samples", why)
 
 
 def _identities(

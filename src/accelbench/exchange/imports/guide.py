@@ -11,7 +11,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.precision import parse_precision
 from accelbench.exchange.guide_csv import FIGURES
 from accelbench.exchange.imports.foreign import Source, imported
-from accelbench.exchange.imports.possible import ABOVE_ZERO, impossible
+from accelbench.exchange.imports.possible import ABOVE_ZERO, OTHERS, impossible
 from accelbench.exchange.imports.records import Record, table_of
 
 PATTERN = "benchmark_results_*.csv"
@@ -33,7 +33,8 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """A row a line."""
     for line in table_of(file, NEEDED):
         conditions = {"git_commit": line.text("git_commit")} if line.has("git_commit") else {}
-        yield imported(source, {**_asked(line), **_figures(line)}, conditions)
+        columns = {**_asked(line), **_figures(line)}
+        yield imported(source, columns, conditions, at=line, rates=OTHERS)
 
 
 def _asked(line: Record) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
         raise MalformedError(file, 1, None, "a list of results was expected")
     for one in objects_in(file, entries):
         conditions = {name: one.text(name) for name in _KEPT if one.has(name)}
-        yield imported(source, {**_asked(one), **_figures(one)}, conditions)
+        yield imported(source, {**_asked(one), **_figures(one)}, conditions, at=one)
 
 
 def _asked(one: Record) -> dict[str, Any]:

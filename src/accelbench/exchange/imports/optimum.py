@@ -60,7 +60,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
             report.wrong("forward", f"there is none of {', '.join(_STEPS)}, prefill with decode")
     columns, samples = _figures(parts, step)
     asked = _asked(config, "training" if step == "train" else "inference")
-    yield imported(source, {**asked, **columns}, _versions(config), samples)
+    yield imported(source, {**asked, **columns}, _versions(config), samples, at=report)
 
 
 def _asked(config: Record, mode: str) -> dict[str, Any]:

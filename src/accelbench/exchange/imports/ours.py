@@ -6,16 +6,16 @@ measured is imported here; what was predicted or simulated stays that.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.columns import BY_NAME
+from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.words import Provenance
 from accelbench.exchange.imports.foreign import Source
-from accelbench.exchange.imports.possible import impossible
+from accelbench.exchange.imports.possible import OURS, contradiction, impossible, wrong_samples
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
@@ -57,6 +57,8 @@ def _json_rows(whole: Record, source: Source) -> Iterator[dict[str, Any]]:
     for one, body in told_as_json(whole):
         if one.has("samples"):
             body["samples"] = dict(one.of("samples").values)
+            if why := wrong_samples(body["samples"], body.get("sample_count")):
+                one.wrong("samples", why)
         if one.has("sampling"):
             body["sampling"] = dict(one.of("sampling").values)
         yield _imported(body, source, runs.get(str(body.get("run_id")), runs.get("")))
@@ -129,16 +131,21 @@ def _hold(one: Record, body: Mapping[str, Any]) -> None:
 
 
 def hold(one: Record, body: Mapping[str, Any]) -> None:
-    """Refuse what a column cannot hold, or nothing can be."""
+    """Refuse what a column cannot hold, nothing can be, or another figure of it contradicts."""
+    held = {}
     for name, value in body.items():
         kind = BY_NAME[name].kind
         try:
-            if kind != "json":  # which it is, having been read as such
-                as_kind(kind, value)
+            # JSON it is, having been read as such.
+            held[name] = value if kind == "json" else as_kind(kind, value)
         except MisfitError as misfit:
             one.wrong(name, str(misfit))
-        if why := impossible(name, value):
+        if why := impossible(name, held[name]):
             one.wrong(name, why)
+    # What came from elsewhere was held against the rules of its own format when it came.
+    told = OURS if body.get("provenance") != Provenance.IMPORTED else None
+    if found := contradiction(held, told):
+        one.wrong(*found)
 
 
 def run_of(line: Record) -> Any:
@@ -175,12 +182,7 @@ def _cell(line: Record, name: str) -> Any:
 
 def _json(line: Record, name: str) -> Any:
     try:
-        return json.loads(line.values[name], parse_constant=_no_json)
-    except json.JSONDecodeError as error:
-        raise MalformedError(line.file, line.line, name, f"it is no JSON: {error.msg}") from error
-    except ValueError as error:
-        raise MalformedError(line.file, line.line, name, str(error)) from error
-
-
-def _no_json(word: str) -> Any:
-    raise ValueError(f"it is no JSON: {word} is no number there")
+        return loads(line.values[name])
+    except JsonError as error:
+        why = f"it is no JSON: {error.message}"
+        raise MalformedError(line.file, line.line, name, why) from error

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.possible import OTHERS
 from accelbench.exchange.imports.records import Record, object_of, objects_in
 
 PATTERN = "*.json"
@@ -32,7 +33,8 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     conditions = _conditions(whole, machine)
     for one in objects_in(file, whole.list("benchmarks"), "benchmark"):
         columns, samples = _figures(one.of("stats"))
-        yield imported(source, {**common, **_asked(one), **columns}, conditions, samples)
+        told = {**common, **_asked(one), **columns}
+        yield imported(source, told, conditions, samples, at=one, rates=OTHERS)
 
 
 def _asked(one: Record) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.kinds import TIDY, Kind, digest_of, files_of, kind_of
+from accelbench.exchange.imports.possible import latest
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.runs import Run, once, says_another
 from accelbench.exchange.run_facts import RUN
 from accelbench.store.fit import MisfitError, as_kind, spell_time
-
-_EASTMOST = timedelta(hours=14)
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,6 @@ def _moment(text: str) -> str:
         found = str(as_kind("time", text))
     except MisfitError as error:
         raise UsageError(f"{text!r} is no date.", "Write it as 2026-08-08.") from error
-    # East of Greenwich a date has begun before it does there.
-    if found > spell_time(datetime.now(UTC) + _EASTMOST):
+    if found > spell_time(latest()):
         raise UsageError(f"{text} is in the future.", "Say when it was measured.")
     return found

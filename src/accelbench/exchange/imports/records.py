@@ -6,7 +6,6 @@ A file is read whole or not at all. What is wrong is told with the file, the lin
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
-from accelbench.core.jsonc import JsonError, Object, parse
+from accelbench.core.jsonc import JsonError, Object, loads, parse
 from accelbench.core.visible import from_csv_cell
 from accelbench.store.fit import MisfitError, as_kind
 
@@ -135,8 +134,8 @@ def quick_object_of(file: Path) -> Record | None:
     None where something may be wrong with it, which `object_of` then tells by its line.
     """
     try:
-        value = json.loads(text_of(file), object_pairs_hook=_once, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        value = loads(text_of(file), _once)
+    except JsonError:
         return None
     return Record(file, 1, value) if isinstance(value, dict) else None
 
@@ -146,10 +145,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         raise ValueError("a key is there twice")
     return made
-
-
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
 
 
 def object_of(file: Path) -> Record:

@@ -5,14 +5,15 @@ Of runs a line each is read, however many results they have.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.words import Provenance
 from accelbench.exchange.imports import parquet
+from accelbench.exchange.imports import tidy as tidy_lines
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.runs import Run, Table, about_ours
@@ -47,7 +48,7 @@ def ours(file: Path, source: Source, own: Run) -> Table:
 
 def tidy(file: Path, source: Source, own: Run) -> Table:
     """A table of public measurements: what each source says is a run, as if it came alone."""
-    query = parquet.tidy(file, source, own.id)
+    query = tidy_lines.query(file, source, own.id)
     with parquet.looking_at(file) as con:
         return Table(query, _count(con, file), _sources(con, file, source, own))
 
@@ -77,7 +78,7 @@ def _runs(con: DuckDBPyConnection, file: Path, source: Source, there: set[str]) 
     for run_id, moment, one in found:
         row = {
             "provenance": one["provenance"],
-            "conditions": json.loads(one["conditions"] or "{}"),
+            "conditions": _read(file, "conditions", one["conditions"] or "{}"),
             "started_at": None if moment is None else _spelled(moment),
         }
         runs.append(Run(str(run_id), about_ours(_said(file, one["run"]), row, source)))
@@ -90,7 +91,7 @@ def _sources(con: DuckDBPyConnection, file: Path, source: Source, own: Run) -> l
         "commit": "source_commit" if "source_commit" in there else "NULL",
         "licence": "license" if "license" in there else "NULL",
     }
-    query = _SOURCES.format(**columns, read=parquet.read(file), run=parquet.tidy_run(own.id))
+    query = _SOURCES.format(**columns, read=parquet.read(file), run=tidy_lines.run_of(own.id))
     runs = []
     for name, run_id, *told in con.execute(query).fetchall():
         commit, licence = _alike(*told[:2]), _alike(*told[2:])
@@ -107,13 +108,16 @@ def _alike(least: Any, most: Any) -> str:
 
 
 def _said(file: Path, text: Any) -> Mapping[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError) as error:
-        raise MalformedError(file, None, RUN, "it is no JSON") from error
+    found = None if text is None else _read(file, RUN, text)
     return found if isinstance(found, Mapping) else None
+
+
+def _read(file: Path, name: str, text: Any) -> Any:
+    try:
+        return loads(text)
+    except (TypeError, JsonError) as error:
+        why = getattr(error, "message", "")
+        raise MalformedError(file, None, name, f"it is no JSON: {why}".rstrip(": ")) from error
 
 
 def _spelled(microseconds: int) -> str:

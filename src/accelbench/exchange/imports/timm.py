@@ -9,6 +9,7 @@ from typing import Any
 
 from accelbench.core.words import Architecture, Family, Mode
 from accelbench.exchange.imports.foreign import Source, imported
+from accelbench.exchange.imports.possible import OTHERS
 from accelbench.exchange.imports.records import MalformedError, Record, table_of
 
 PATTERN = "benchmark-*.csv"
@@ -56,7 +57,8 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     for line in table_of(file, ("model", *measured)):
         if not any(map(line.has, measured)):
             continue  # it was tried, and did not run
-        yield imported(source, {**common, **_columns(line, prefix)}, conditions)
+        columns = {**common, **_columns(line, prefix)}
+        yield imported(source, columns, conditions, at=line, rates=OTHERS)
 
 
 def _columns(line: Record, prefix: str) -> dict[str, Any]:

@@ -1,0 +1,192 @@
+"""Tables of public measurements in one tidy schema, a line a figure, as Parquet: a query a file.
+
+A line has source, model, hardware, framework, precision, sizes, latency per batch, throughput, and
+the rest as JSON. A latency is the mean of a batch, where `extra` does not say that it is another
+figure: a percentile of MLPerf's, or derived from the rate.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accelbench.core.identity import IDENTITY_VERSION
+from accelbench.core.words import SINGLE_STREAM, Provenance
+from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
+from accelbench.exchange.imports.possible import OTHERS, possible_sql
+from accelbench.exchange.imports.records import MalformedError
+from accelbench.store.duck import quoted
+
+_NEEDED = (
+    *("source", "model", "hardware_name", "hardware_kind", "framework", "runtime", "precision"),
+    *("batch_size", "mode", "latency_ms", "throughput"),
+)
+#: What has to be as in a column of ours, beside the numbers.
+_AS = {
+    "mode": "mode",
+    "img_size": "image_size",
+    "seq_len": "sequence_length",
+    "memory_mb": "memory_peak_mb",
+}
+_NUMBERS = ("latency_ms", "throughput", "batch_size")
+#: A latency is the mean of a batch, but that of a scenario of MLPerf's: a percentile of its
+#: queries; of the scenarios that are not here a rate is the result, and no latency.
+_PERCENTILES = {"singlestream": "latency_p90_ms", "multistream": "latency_p99_ms"}
+_RATED = ("offline", "server", "interactive")
+
+
+def query(file: Path, source: Source, run_id: str = "") -> str:
+    """A query for a table of public measurements.
+
+    Args:
+        file: the table.
+        source: who brings it; each line says whose its figure is.
+        run_id: what the ids of runs begin with, which are one a source; without it there are none.
+
+    Raises:
+        MalformedError: a column is missing, or a figure is not above nothing.
+    """
+    with looking_at(file) as con:
+        types = types_of(con, file)
+        for name in _NEEDED:
+            if name not in types:
+                raise MalformedError(file, None, name, "the column is missing")
+        for name in ("source", "model", "hardware_name"):
+            hold(con, file, name, f"{name} IS NOT NULL", "it is missing")
+        for name in _NUMBERS:
+            above = f"{name} IS NULL OR ({name} > 0 AND isfinite({name}::DOUBLE))"
+            hold(con, file, name, above, "it is not above 0")
+        for name in (name for name in _AS if name in types):
+            condition, why = possible_sql(_AS[name], name)
+            hold(con, file, name, f"{name} IS NULL OR {condition}", why)
+        if "extra" in types:
+            hold(con, file, "extra", "extra IS NULL OR json_valid(extra)", "it is no JSON")
+        scenario = f"coalesce({_scenario(set(types))}, '')"
+        none = f"latency_ms IS NULL OR {scenario} NOT IN {_RATED}"
+        hold(con, file, "latency_ms", none, "no latency is the result of that scenario")
+        # Queries beside each other: their rate is another count.
+        rate = "throughput * latency_ms / 1e3 / batch_size"
+        agrees = f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHERS} AND {OTHERS}"
+        why = "it is not what the latency says"
+        hold(con, file, "throughput", f"coalesce({agrees}, true)", why)
+        if "extra" in types:
+            condition, why = possible_sql("started_at", "moment")
+            said = "SELECT try_cast(extra->>'date' AS TIMESTAMP) AS moment"
+            date = f"(SELECT {condition} FROM ({said}))"  # noqa: S608 — our condition
+            hold(con, file, "extra", f"coalesce({date}, true)", f"its date: {why}")
+    columns = _columns(set(types), source)
+    return query_of(file, {**columns, "run_id": run_of(run_id)} if run_id else columns)
+
+
+def _scenario(there: set[str]) -> str:
+    """SQL for MLPerf's scenario of a line, in small letters."""
+    return "lower(extra->>'Scenario')" if "extra" in there else "NULL::VARCHAR"
+
+
+def run_of(run_id: str) -> str:
+    """SQL for the run of a tidy line: one for each source, so that they are machines apart."""
+    return f"{quoted(run_id + '-')} || substr(md5(source), 1, 8)"
+
+
+def _columns(there: set[str], source: Source) -> dict[str, str]:
+    """SQL for our columns over a tidy table's; what is no column's stands in the conditions."""
+
+    def given(name: str, otherwise: str = "NULL") -> str:
+        return name if name in there else otherwise
+
+    def extra(name: str) -> str:
+        return f"(extra->>{quoted(name)})" if "extra" in there else "NULL::VARCHAR"
+
+    # As we spell them; a query of MultiStream has eight samples, by MLPerf's rules.
+    said = _scenario(there)
+    scenario = (
+        f"CASE {said} WHEN 'singlestream' THEN {quoted(SINGLE_STREAM)}"
+        " WHEN 'multistream' THEN 'multi_stream'"
+        f" ELSE coalesce({said}, {quoted(SINGLE_STREAM)}) END"
+    )
+    latency = (
+        f"CASE WHEN lower({extra('latency_is_derived')}) = 'true' THEN 'derived' ELSE CASE {said} "
+        + " ".join(f"WHEN {quoted(n)} THEN {quoted(c)}" for n, c in _PERCENTILES.items())
+        + " END END"
+    )
+    mode = "coalesce(mode, 'inference')"
+    compiled = "coalesce(contains(runtime, 'inductor'), false)"
+    options = (
+        "coalesce(json_merge_patch('{}', json_object("
+        f"'layout', {extra('layout')}, 'powersave', {extra('powersave')},"
+        f" 'gpu', {extra('gpu_device')})), '{{}}')"
+    )
+    # In MLPerf's open division the network may be another than the one it is named after.
+    asked = {
+        "model": f"CASE {extra('Category')} WHEN 'open' THEN model || '-open' ELSE model END",
+        "hardware": (
+            "CASE hardware_kind WHEN 'qualcomm-npu' THEN 'qnn' WHEN 'qualcomm-cpu' THEN 'cpu'"
+            " WHEN 'mobile-cpu' THEN 'cpu' ELSE hardware_kind END"
+        ),
+        # Of a hub that runs many engines, the engine; else the framework.
+        "runtime": "CASE framework WHEN 'qai-hub' THEN runtime ELSE framework END",
+        "precision": "CASE precision WHEN 'amp' THEN 'amp-fp16' ELSE precision END",
+        "batch_size": (
+            f"CASE {said} WHEN 'multistream' THEN 8 WHEN 'singlestream' THEN 1"
+            " ELSE batch_size::BIGINT END"
+        ),
+        "image_size": f"{given('img_size')}::BIGINT",
+        "sequence_length": f"{given('seq_len')}::BIGINT",
+        "mode": mode,
+        "scenario": scenario,
+        "compiled": compiled,
+        "world_size": f"coalesce(try_cast({extra('n_gpus')} AS BIGINT), 1)",
+        "options": options,
+    }
+    packed = ", ".join(f"{name} := {sql}" for name, sql in asked.items())
+    case = f"md5(to_json(struct_pack({packed})) || {quoted(f'case{IDENTITY_VERSION}')})"
+    device = "md5(concat_ws('|', 'device', hardware_kind, hardware_name))"
+    threads = f"try_cast({extra('num_threads')} AS BIGINT)"
+    series = f"md5(concat_ws('|', 'series', source, {case}, {device}, {threads}))"
+    # The column, where it is not the mean, makes another figure of what was once taken for one.
+    figures = (
+        f"concat_ws('|', {series}, runtime, latency_ms, throughput, {given('extra')}, {latency})"
+    )
+    millions = given("params_m")
+    told = {
+        "engine": "runtime",
+        "kin": given("family"),
+        "source": (
+            f"json_object('name', source, 'commit', {_or(source.commit, given('source_commit'))},"
+            f" 'licence', {_or(source.licence, given('license'))})"
+        ),
+        "said": f"CAST({given('extra')} AS JSON)",
+    }
+    moment = quoted(source.measured_at) if source.measured_at else extra("date")
+    return {
+        **asked,
+        "result_id": f"substr(md5('result|' || {figures}), 1, 24)",
+        "case_id": f"substr({case}, 1, 16)",
+        "device_fingerprint": f"substr({device}, 1, 16)",
+        "series_key": f"substr({series}, 1, 16)",
+        "launch": "0",
+        "arm": "''",
+        "status": "'ok'",
+        "provenance": quoted(Provenance.IMPORTED.value),
+        "verification": "'not_done'",
+        "self_check": "'not_done'",
+        "family": f"CASE WHEN {given('img_size')} IS NOT NULL THEN 'vision' END",
+        "device_name": "hardware_name",
+        "parameters": f"round({millions} * 1e6)::BIGINT",
+        "threads": threads,
+        "latency_mean_ms": f"CASE WHEN {latency} IS NULL THEN latency_ms END",
+        **{
+            column: f"CASE {latency} WHEN {quoted(column)} THEN latency_ms END"
+            for column in _PERCENTILES.values()
+        },
+        "throughput": "throughput",
+        "throughput_unit": given("throughput_unit"),
+        "memory_peak_mb": given("memory_mb"),
+        "flops": f"2e9 * {given('gmacs')} * batch_size",
+        "conditions": f"json_object({', '.join(f'{quoted(n)}, {sql}' for n, sql in told.items())})",
+        "started_at": f"CAST(try_cast({moment} AS TIMESTAMPTZ) AT TIME ZONE 'UTC' AS TIMESTAMP)",
+    }
+
+
+def _or(said: str, otherwise: str) -> str:
+    return quoted(said) if said else otherwise

@@ -1,0 +1,74 @@
+"""Two results with one id: alike they are one; with another figure, one of them is not true."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import isclose
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.columns import BY_NAME, metric_columns
+from accelbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+#: What a measurement found; words about it may be another version's.
+FIGURES = ("status", *(column.name for column in metric_columns()))
+#: A file may hold a figure in single precision.
+_ALIKE = 1e-6
+
+
+class ConflictError(UsageError):
+    """A result that has another figure than the one that is known by its id."""
+
+    def __init__(self, result_id: str, column: str, known: Any, said: Any) -> None:
+        super().__init__(
+            f"{result_id}, {column!r}: it is {said}, where the result of that id has {known}.",
+            "Nothing of it was imported.",
+        )
+        self.result_id, self.column, self.known, self.said = result_id, column, known, said
+
+
+def refuse_another(result_id: str, known: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+    """Refuse another figure than the known one; what one of them does not say is no figure."""
+    for name in FIGURES:
+        one, other = known.get(name), said.get(name)
+        if one is None or other is None or one == other:
+            continue
+        if BY_NAME[name].kind not in ("int", "float") or not isclose(one, other, rel_tol=_ALIKE):
+            raise ConflictError(result_id, name, one, other)
+
+
+def refuse_others(con: DuckDBPyConnection, query: str, there: Collection[str]) -> None:
+    """The same of what a query gives: against what is in the database, and within itself."""
+    names = [name for name in FIGURES if name in there]
+    # Ids alone are read in no time; rows are joined only where some are there twice.
+    ((rows, different, known),) = con.execute(
+        "SELECT count(*), count(DISTINCT result_id),"  # noqa: S608 — our query
+        " count(*) FILTER (result_id IN (SELECT result_id FROM fact_result))"
+        f" FROM ({query})"
+    ).fetchall()
+    others = ["fact_result"] if known else []
+    if different < rows:
+        twice = f"SELECT result_id FROM ({query}) GROUP BY result_id HAVING count(*) > 1"  # noqa: S608
+        others.append(f"(SELECT * FROM ({query}) WHERE result_id IN ({twice}))")  # noqa: S608
+    pairs = ", ".join(f'k."{name}" AS "k_{name}", i."{name}" AS "i_{name}"' for name in names)
+    unlike = " OR ".join(_unlike(name) for name in names)
+    for other in others:
+        both = f"SELECT i.result_id, {pairs} FROM ({query}) i JOIN {other} k USING (result_id)"  # noqa: S608
+        found = con.execute(f"SELECT * FROM ({both}) WHERE {unlike} LIMIT 1").fetchone()  # noqa: S608
+        if found is not None:
+            values = list(found[1:])
+            refuse_another(
+                str(found[0]),
+                dict(zip(names, values[::2], strict=True)),
+                dict(zip(names, values[1::2], strict=True)),
+            )
+
+
+def _unlike(name: str) -> str:
+    """SQL: whether both are known and differ; NULL, which is no match, where one is not."""
+    if BY_NAME[name].kind not in ("int", "float"):
+        return f'"k_{name}" <> "i_{name}"'
+    most = f'greatest(abs("k_{name}"), abs("i_{name}"))'
+    return f'abs("k_{name}" - "i_{name}") > {_ALIKE} * {most}'
