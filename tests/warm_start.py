@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 import pytest
@@ -108,11 +108,11 @@ def _nursery(owner: int) -> Nursery:
 
 
 def start_warm(
-    arguments: Sequence[str], env: Mapping[str, str], out: IO[bytes]
+    arguments: Sequence[str], env: Mapping[str, str], out: IO[bytes], *other: Any
 ) -> Adopted | subprocess.Popen[bytes]:
-    """A scripted template from the nursery, anything else as always."""
-    if "scripted" not in arguments or "fork" not in arguments:
-        return start_cold(arguments, env, out)
+    """A scripted template from the nursery, anything else, or of another Python, as always."""
+    if other or "scripted" not in arguments or "fork" not in arguments:
+        return start_cold(arguments, env, out, *other)
     return _nursery(os.getpid()).start(arguments, env, out)
 
 

@@ -86,6 +86,9 @@ def steps(
         for name, value in said.items():
             of = re.fullmatch(r"\$\{\{ inputs\.([a-z-]+) \}\}", value)
             said[name] = given[of[1]] if of else value
+            if out := re.fullmatch(r"\$\{\{ steps\.[a-z]+\.outputs\.([a-z]+) \}\}", value):
+                lines = (temp / "output").read_text().splitlines()
+                said[name] = dict(line.split("=", 1) for line in lines)[out[1]]
         about = {
             "PATH": f"{aside / 'bin'}:{os.environ['PATH']}",
             "HOME": str(aside),
@@ -117,12 +120,13 @@ def test_both_commits_are_measured_and_checked(repository: Path) -> None:
     code, asked = steps(repository, inputs)
     assert code == 0
     assert asked[0] == "python -m pip install accelbench[torch]"
-    measured = [line for line in asked if line.startswith("accelbench run")]
-    assert [line.rsplit(" ", 1)[1] for line in measured] == ["baseline", "head"]
-    assert asked.count("python -m pip install -e .") == 2
+    (measured,) = [line for line in asked if line.startswith("accelbench run")]
+    environment = repository.parent / "temp" / "baseline-environment"
+    assert measured.endswith(f"--label head --against {environment}")
+    assert f"python -m venv --clear --system-site-packages {environment}" in asked
     seen = (repository.parent / "asked.where").read_text().splitlines()
-    where = dict(zip(asked, seen, strict=True))
-    assert [where[line] for line in measured] == ["first", "first second"]
+    installed = [where for line, where in zip(asked, seen, strict=True) if line.endswith("-e .")]
+    assert installed == ["first second", "first"]
     for line in asked:
         if line.startswith("accelbench"):
             understood(shlex.split(line))
@@ -140,6 +144,8 @@ def test_the_job_ends_as_the_check_does(
     inputs = {"models": "bert-base", "baseline": first, "cannot-tell": cannot_tell}
     found, asked = steps(repository, inputs, outcome)
     assert found == code
+    # Nothing has to be installed there: this environment with that commit's files.
+    assert asked[-2].endswith(f"--against commit:{first}")
     assert "--threshold" not in asked[-1]
     said = (repository.parent / "temp" / "output").read_text()
     assert f"outcome={outcome}\n" in said
@@ -160,12 +166,13 @@ def test_a_branch_of_a_shallow_clone_is_fetched_and_a_second_job_finds_its_place
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
     for word in (f"origin/{branch}", branch):
-        found, asked = steps(clone, {"models": "bert-base", "baseline": word})
+        found, asked = steps(clone, {"models": "bert-base", "baseline": word, "install": "true"})
         assert found == 0, asked
     # What is registered, and was taken away, is no obstacle.
     git(clone, "worktree", "add", "--detach", str(tmp_path / "temp" / "baseline"), "HEAD")
     shutil.rmtree(tmp_path / "temp" / "baseline")
-    assert steps(clone, {"models": "bert-base", "baseline": branch})[0] == 0
+    again = {"models": "bert-base", "baseline": branch, "install": "true"}
+    assert steps(clone, again)[0] == 0
 
 
 def test_what_the_page_shows_is_taken() -> None:

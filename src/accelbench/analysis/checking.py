@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
@@ -139,7 +139,7 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
     figures = tuple(
         _figure(m, *values[m.name], (then, good), rules) for m in METRICS if all(values[m.name])
     )
-    outcome, why = _of(figures)
+    outcome, why = outcome_of(figures, _too_few)
     useless = _useless(then, good)
     if useless and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, useless
@@ -148,7 +148,7 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
         outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
     lost = [row for row in pair.now if row not in good]
     if lost and outcome not in BAD:
-        why = f"{len(lost)} of {len(pair.now)} launches: {_reason(lost[0])}"
+        why = f"{len(lost)} of {len(pair.now)} launches: {reason_of(lost[0])}"
         if len(then) == len(pair.before):  # none was lost then
             outcome = Outcome.BROKEN
     return Checked(good[0], outcome, figures, why, differs, then[0])
@@ -161,7 +161,17 @@ def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:
         return f"the baseline does not say which {' and '.join(apart)} it is of"
     if pair.unlike:
         return f"not alike: {', '.join(pair.unlike)}"
-    passed = {*rules.allow, *rules.untold}
+    return unlike(then, good, {*rules.allow, *rules.untold})
+
+
+def unlike(then: Launches, good: Launches, passed: Collection[str]) -> str:
+    """What makes launches figures of different things; empty where nothing does.
+
+    Args:
+        then: of one side.
+        good: of the other.
+        passed: what is let pass.
+    """
     found = {
         one
         for a in _kinds(then)
@@ -186,10 +196,10 @@ def _not_run(pair: Pair, good: Launches, then: Launches) -> Checked:
     if then:
         skipped = all(row.get("status") == Status.SKIPPED for row in pair.now)
         outcome = Outcome.CANNOT_TELL if skipped else Outcome.BROKEN
-        return Checked(now, outcome, why=_reason(now), before=then[0])
+        return Checked(now, outcome, why=reason_of(now), before=then[0])
     if good:
-        return Checked(good[0], Outcome.MENDED, why=f"was {_reason(before)}", before=before)
-    return Checked(now, Outcome.FAILS_STILL, why=_reason(now), before=before)
+        return Checked(good[0], Outcome.MENDED, why=f"was {reason_of(before)}", before=before)
+    return Checked(now, Outcome.FAILS_STILL, why=reason_of(now), before=before)
 
 
 def _figure(
@@ -230,14 +240,17 @@ def _moment(row: Row) -> tuple[str, int]:
     return str(row.get("started_at") or ""), int(row.get("launch") or 0)
 
 
-def _of(figures: Sequence[Judged]) -> tuple[Outcome, str]:
+def outcome_of(
+    figures: Sequence[Judged], too_few: Callable[[Sequence[Judged]], str]
+) -> tuple[Outcome, str]:
+    """What figures come to together, and why it cannot be told, as `too_few` has it."""
     answers = [figure.answer for figure in figures]
     if not answers:
         return Outcome.CANNOT_TELL, "there is no figure on both sides"
     if Answer.WORSE in answers:
         return Outcome.WORSE, ""
     if Answer.CANNOT_TELL in answers:
-        return Outcome.CANNOT_TELL, _too_few([f for f in figures if f.answer is Answer.CANNOT_TELL])
+        return Outcome.CANNOT_TELL, too_few([f for f in figures if f.answer is Answer.CANNOT_TELL])
     return (Outcome.BETTER if Answer.BETTER in answers else Outcome.STEADY), ""
 
 
@@ -277,6 +290,7 @@ def _good(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.get("status") == Status.OK]
 
 
-def _reason(row: Row) -> str:
+def reason_of(row: Row) -> str:
+    """Why a result has no figures."""
     said = str(row.get("reason") or row.get("status") or "unknown")
     return f"{said}: {row['message']}" if row.get("message") else said

@@ -17,6 +17,7 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.words import Mode
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.detect import known
+from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.plan import AUTO
 
 
@@ -101,10 +102,12 @@ def runtimes(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(meant))
 
 
-def launches(asked: int | None, frameworks: Sequence[str]) -> int:
-    """One, unless two frameworks are held against each other: then there and back again."""
+def launches(asked: int | None, frameworks: Sequence[str], against: str | None = None) -> int:
+    """One, unless two frameworks or arms are held against each other: there and back again."""
     if asked is not None:
         return asked
+    if against is not None:
+        return FEWEST_LAUNCHES
     return 2 if any(name.lower() == "both" for name in frameworks) else 1
 
 

@@ -41,7 +41,7 @@ ALLOWED = (*REFUSED, "machine", MISSING)
 #: What another machine has of its own.
 _OF_A_MACHINE = frozenset({"device_name", "threads"})
 
-_COLUMNS = (
+COLUMNS = (
     *ASKED,
     *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
     *("provenance", "quality", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
@@ -299,4 +299,4 @@ def _rows(
             " arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"  # some say no moment
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
-    return rows_of(database, _COLUMNS, condition, [*values, *runs])
+    return rows_of(database, COLUMNS, condition, [*values, *runs])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from accelbench.analysis.checking import Check, Outcome
-from accelbench.cli.baselines import ALLOWED, Baseline, Sought, baseline_for
+from accelbench.cli.against import refuse_threshold
+from accelbench.cli.baselines import ALLOWED, COLUMNS, Sought, baseline_for
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
@@ -28,7 +30,8 @@ def check(
         None,
         "--baseline",
         "--compare-to",
-        help="A CSV, JSON or database file; a run, label, branch.",
+        help="A CSV, JSON or database file; a run, label, branch; else the other arm of a run"
+        " that was measured with --against.",
     ),
     threshold: float | None = typer.Option(
         None,
@@ -76,8 +79,7 @@ def check(
 
     Ends with 0 where nothing has, with 1 where something has, with 4 where it cannot be told.
     """
-    if threshold is not None and not 0 < threshold < 10:
-        raise UsageError(f"{threshold:g} is no threshold.", "0.1 stands for 10 %.")
+    refuse_threshold(threshold)
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if noise is not None:
@@ -97,17 +99,26 @@ def check(
 
         database = store_at(db or db_path)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
-    if baseline is None:
-        raise UsageError("There is nothing to check against.", "Name a --baseline.")
     sought = Sought(filters, tuple(words(run)), machine, allowed)
+    if baseline is None and rerun:
+        raise UsageError(
+            "--rerun is of a --baseline: the arms of one run were measured in turns.",
+            "Leave it out, or measure more --launches.",
+        )
     database = filled(db or db_path)
+    if baseline is None:
+        from accelbench.cli.arms import check_of_arms
+
+        arms, about = check_of_arms(database, sought, COLUMNS, threshold)
+        _say(arms, about, markdown, as_json)
+        raise typer.Exit(_EXITS.get(arms.outcome, EXIT_OK))
     found = baseline_for(database, baseline, sought)
     checked = found.check(threshold)
     if rerun:
         from accelbench.cli.rerun import rerun_of
 
         checked, found = rerun_of(database, checked, found, threshold)
-    _say(checked, found, threshold, markdown, as_json)
+    _say(checked, found.about(threshold), markdown, as_json)
     raise typer.Exit(_EXITS.get(checked.outcome, EXIT_OK))
 
 
@@ -121,13 +132,10 @@ def _refuse_beside_noise(given: Mapping[str, object]) -> None:
         )
 
 
-def _say(
-    checked: Check, found: Baseline, threshold: float | None, markdown: Path | None, as_json: bool
-) -> None:
+def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:
     from accelbench.report.check import document
     from accelbench.report.check_markdown import summary
 
-    about = found.about(threshold)
     if markdown is not None:
         _append(markdown.expanduser(), summary(checked, about))
     if as_json:

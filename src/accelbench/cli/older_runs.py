@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.run_noise import OLDER_RUNS, Histories, Run, alike, of_runs
 from accelbench.cli.stored import marks
+from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.measure.runs import MOST_NEIGHBOURS
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _ALIKE = "runtime || chr(31) || coalesce(device_fingerprint, device_name)"
 _COUNTS = (
-    "status = 'ok' AND provenance = 'measured' AND started_at IS NOT NULL"
+    f"status = 'ok' AND {COMPARABLE_SQL} AND provenance = 'measured' AND started_at IS NOT NULL"
     " AND series_key IS NOT NULL AND run_id IN ({runs})"
 )
 #: The newest runs of each series, of those asked about and of the nearest with the longest history.

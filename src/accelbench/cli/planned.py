@@ -8,6 +8,7 @@ from typing import IO, Any
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
 from accelbench.cli.running import How, prepare
+from accelbench.core.visible import visible
 from accelbench.run import estimates
 from accelbench.run.plan import Planned, Request
 
@@ -15,12 +16,13 @@ from accelbench.run.plan import Planned, Request
 def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> None:
     """What a run would do and roughly how long it would take; nothing is measured or written."""
     planned, _ = prepare(request, how)
-    low, high = estimates.seconds(planned.plan, planned.settings)
+    low, high = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
     launches = planned.settings.launches
     if as_json:
         document = {
             "cases": [_case_entry(p) for p in planned.plan.cases],
             "launches": launches,
+            "against": planned.other.against.name if planned.other else None,
             "notes": list(planned.plan.notes),
             "seconds_low": low,
             "seconds_high": high,
@@ -34,6 +36,7 @@ def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> Non
         why = why or (": simulated, not measured" if one.roofline else "")
         print_line(f"{number:4d}  {one.case}{why}", stream)
     times = f" × {launches} launches" if launches > 1 else ""
+    times += f", in turns with {visible(planned.other.against.name)}" if planned.other else ""
     noun = "case" if len(planned.plan.cases) == 1 else "cases"
     print_line(
         f"{len(planned.plan.cases)} {noun}{times}; between {duration(low)} and {duration(high)},"

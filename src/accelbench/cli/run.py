@@ -127,8 +127,20 @@ def run(
         None,
         "--launches",
         min=1,
-        help="Fresh processes for each case, 1 by default, 2 for --framework both; verdicts need"
-        " five or more.",
+        help="Fresh processes for each case, 1 by default, 2 for --framework both, 5 for --against;"
+        " verdicts need five or more.",
+    ),
+    against: str | None = typer.Option(
+        None,
+        "--against",
+        metavar="ENV",
+        help="Measure in turns with it, and hold against it: another environment (a folder, a"
+        " Python, a command that starts one), commit:REVISION, or a setting such as threads=1.",
+    ),
+    threshold: float | None = typer.Option(
+        None,
+        "--threshold",
+        help="For --against: end as `accelbench check` does; 0.1: what is 10 % worse is.",
     ),
     threads: int | None = typer.Option(
         None, "--threads", min=1, help="Threads of the engine; its own default otherwise."
@@ -217,10 +229,12 @@ def run(
     del save, multiple_models  # storing is what happens anyway, and any number may be named
     from accelbench.catalog.find import called
     from accelbench.cli import asked, running
+    from accelbench.cli.against import against_of, refuse_threshold
     from accelbench.cli.run_end import finish
     from accelbench.run.plan import Request
 
     _refuse_contradictions(ctx)
+    refuse_threshold(threshold)
     asked.refuse_pure_autocast(pure, words(precision))
     asked.use_browser(browser)
     stream = sys.stderr if as_json else sys.stdout
@@ -235,7 +249,7 @@ def run(
     with termination_as_interrupt():
         if resume is not None:
             ended = running.resume_run(resume, places, stream, quiet)
-            finish(ended, places, stream, as_json, quiet, compare)
+            finish(ended, places, stream, as_json, quiet, compare, threshold)
         names = [*words(models), *words(model_id)]
         chosen = asked.models_for(
             names=names,
@@ -270,7 +284,8 @@ def run(
             data=asked.data_folder(data),
             trust_remote_code=trust_remote_code,
             threads=threads,
-            launches=asked.launches(launches, words(framework)),
+            launches=asked.launches(launches, words(framework), against),
+            against=against_of(against),
             iterations=iterations,
             warmup=warmup,
             timeout=seconds(timeout, "--timeout"),
@@ -290,13 +305,13 @@ def run(
             show_plan(request, how, stream=sys.stdout, as_json=as_json)
             raise typer.Exit(EXIT_OK)
         ended = running.new_run(request, how, places, stream, quiet)
-        finish(ended, places, stream, as_json, quiet, compare)
+        finish(ended, places, stream, as_json, quiet, compare, threshold)
 
 
 #: What may stand beside --resume: everything else was settled when the run began.
 _BESIDE_RESUME = frozenset(
     {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
-    | {"save", "compare", "create_report", "prices"}
+    | {"save", "compare", "create_report", "prices", "threshold"}
 )
 
 
@@ -319,6 +334,17 @@ def _refuse_contradictions(ctx: typer.Context) -> None:
         raise UsageError(
             "--profile and --verify-only contradict each other: what is not timed has no profile.",
             "Leave one out.",
+        )
+    if "against" in given and (beside := given.keys() & {"profile", "verify_only", "simulate"}):
+        word = given[min(beside)]
+        raise UsageError(
+            f"--against and {word} contradict each other: it holds times against each other.",
+            "Leave one out.",
+        )
+    if "threshold" in given and not given.keys() & {"against", "resume"}:
+        raise UsageError(
+            "--threshold is of --against: a run alone is held against nothing.",
+            "Name what it is held against, or check it afterwards with `accelbench check`.",
         )
     if "prices" in given and not given.keys() & {"compare", "create_report"}:
         raise UsageError("--prices shows in --compare and --create-report.", "Add one of them.")

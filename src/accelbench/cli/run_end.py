@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 import typer
 
 from accelbench.cli import running
+from accelbench.cli.against import exit_code
 from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK
 from accelbench.run.named import NAMED, Lacking, lacking, nothing_measured
@@ -21,18 +22,27 @@ EXIT_INTERRUPTED = 130
 
 
 def finish(
-    ended: Ended, places: Places, stream: IO[str], as_json: bool, quiet: bool, compare: bool
+    ended: Ended,
+    places: Places,
+    stream: IO[str],
+    as_json: bool,
+    quiet: bool,
+    compare: bool,
+    threshold: float | None,
 ) -> None:
     """Deliver what was measured, and end the program. Raises typer.Exit."""
     lacks = () if ended.interrupted else _lacks(ended, places)
-    running.deliver(ended, places, stream, as_json, quiet, compare, lacks)
+    held = running.deliver(ended, places, stream, as_json, quiet, compare, lacks, threshold)
     if ended.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     nothing = nothing_measured(ended.rows)
     if not nothing or ended.tally.all_fine:  # else every line above says that it failed
         for line in [str(one) for one in lacks] or ([nothing] if nothing else []):
             complain(line)
-    raise typer.Exit(_exit_code(ended, bool(lacks or nothing)))
+    unmeasured = bool(lacks or nothing)
+    if held is not None and threshold is not None and not unmeasured:
+        raise typer.Exit(exit_code(held))
+    raise typer.Exit(_exit_code(ended, unmeasured))
 
 
 def _lacks(ended: Ended, places: Places) -> list[Lacking]:

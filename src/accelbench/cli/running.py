@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from accelbench.cli.against import document_of, held, other_of, say
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.watch import PlainWatch, watch_for
 from accelbench.cli.profiles import ProfileFiles
@@ -25,6 +26,7 @@ from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run import estimates, journey
+from accelbench.run.against import Against
 from accelbench.run.automatic import is_automatic, plan_chosen
 from accelbench.run.context import DEFAULT_TIMEOUT, Settings
 from accelbench.run.journey import Ended, Journey
@@ -35,6 +37,7 @@ from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
 from accelbench.store.lake import store_at
 
 if TYPE_CHECKING:
+    from accelbench.analysis.checking import Check
     from accelbench.select.selector import HardwareSelector
 
 
@@ -105,6 +108,7 @@ class How:
     verify: str = "auto"
     fix: bool = True
     profile: bool = False
+    against: Against | None = None  # what the run is held against, arm beside arm
     selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
     precisions_named: Sequence[str] = ()  # those of the request that were typed
 
@@ -150,24 +154,30 @@ def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[
     """Detect and plan: everything decided before the first case."""
     found = detect_all()
     runtimes = journey.installed_runtimes()
-    if how.selector is not None and is_automatic(request):
-        from accelbench.select.here import Here
 
-        here = Here(how.selector(), found, how.selector().database)
-        plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
-    else:
-        plan = journey.plan_for(request, found, runtimes)
-    if how.limit is not None and len(plan.cases) > how.limit:
+    def planned(request: Request) -> Plan:
+        if how.selector is not None and is_automatic(request):
+            from accelbench.select.here import Here
+
+            here = Here(how.selector(), found, how.selector().database)
+            plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
+        else:
+            plan = journey.plan_for(request, found, runtimes)
+        if how.limit is None or len(plan.cases) <= how.limit:
+            return plan
         left_out = len(plan.cases) - how.limit
         note = f"{left_out} cases are left out by --limit {how.limit}."
-        plan = Plan(plan.cases[: how.limit], (*plan.notes, note))
+        return Plan(plan.cases[: how.limit], (*plan.notes, note))
+
+    plan, settings = planned(request), how.settings(new_run_id())
+    other = other_of(how.against, request, settings, plan, planned)
     about = {
         "command": shlex.join(["accelbench", *sys.argv[1:]]),
         "label": how.label,
         "names": dict(how.names),
         NAMED: named(request, how.precisions_named, found, runtimes),
     }
-    return Journey(plan, how.settings(new_run_id()), runtimes, about, simulated), found
+    return Journey(plan, settings, runtimes, about, simulated, other), found
 
 
 def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: bool) -> Ended:
@@ -178,11 +188,11 @@ def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: 
     watch.devices(_concerned(request, planned.plan, found))
     for note in planned.plan.notes:
         watch.note(note)
-    total = planned.plan.measurements(planned.settings.launches)
+    total = planned.measurements
     busy = busy_warning(snapshot())
     if busy is not None and total:
         watch.note(busy)
-    rough = estimates.seconds(planned.plan, planned.settings)
+    rough = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
     watch.started(planned.settings.run_id, total, rough)
     with _resumable(planned.settings.run_id, places):
         ended = journey.start(
@@ -236,8 +246,9 @@ def deliver(
     quiet: bool,
     compare: bool = False,
     lacks: Sequence[Lacking] = (),
-) -> None:
-    """The files, the table, every path, and the JSON document."""
+    threshold: float | None = None,
+) -> Check | None:
+    """The files, the table, every path, and the JSON document; what arms came to, if there are."""
     from accelbench.cli.asked import BOTH
     from accelbench.cli.display.frameworks import print_frameworks
     from accelbench.cli.display.profile import print_profiles
@@ -255,6 +266,7 @@ def deliver(
     written += places.profiles
     rows = [row_of(row) for row in ended.rows] if as_json or compare else []
     found = _comparisons(rows, places.prices, journal) if compare else {}
+    arms = held(ended.rows, started_of(journal), threshold)
     if as_json:
         document = {
             "run_id": ended.run_id,
@@ -263,14 +275,16 @@ def deliver(
             **({"unmeasured": [asdict(one) for one in lacks]} if lacks else {}),
             **({"profiles": ended.profiles} if ended.profiles else {}),
             **({"comparisons": _told(found, places.prices)} if compare else {}),
+            **({"against": document_of(arms)} if arms else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
     if ended.interrupted:
         # On standard error: the reader of standard output may be what went away.
         print_line(f"Interrupted. {resume_hint(ended.run_id, places)}", sys.stderr)
+    check = arms[0] if arms else None
     if quiet:
-        return
+        return check
     if not as_json:
         print_line(stream=stream)
         print_summary(ended.rows, stream)
@@ -280,9 +294,13 @@ def deliver(
         print_profiles(ended.profiles, stream)
         if compare:
             _print_comparisons(found, places.prices, stream)
+        if arms:
+            print_line(stream=stream)
+            say(arms, stream)
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
     ends = [f"Total configurations: {len(ended.rows)} ({counts or 'none finished'})"]
     print_lines(("", *ends, *(f"{what}: {path}" for what, path in written)), stream)
+    return check
 
 
 def _comparisons(

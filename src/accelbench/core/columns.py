@@ -69,7 +69,11 @@ COLUMNS: tuple[Column, ...] = (
     _text("identity", "case_id", "hash of what was asked"),
     _text("identity", "series_key", "case_id + device fingerprint + threads + protocol version"),
     Column("launch", "int", "identity", "ordinal of the fresh worker within its case, from 0"),
-    _text("identity", "arm", "side of an interleaved comparison, empty outside one"),
+    _text(
+        "identity",
+        "arm",
+        "side of an interleaved comparison: this, or what it is held against; empty outside one",
+    ),
     # -- what was asked
     _text("case", "model", "catalogue name"),
     _text("case", "family", "one of the five model families"),

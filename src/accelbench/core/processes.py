@@ -100,6 +100,9 @@ def start_python(
     errors: IO[bytes] | int | None = None,
     *,
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    interpreter: Sequence[str] = (),
+    alone: bool = False,
 ) -> Process:
     """Start a Python module as a process of its own, with nothing beside it.
 
@@ -109,16 +112,22 @@ def start_python(
         out: Where its standard output goes.
         errors: Where its standard error goes; as its output where not given.
         environment: This process's own where not given.
+        folder: Where it runs; here where not given.
+        interpreter: Another environment's Python, which has this module as well; else ours.
+        alone: That is a command that starts one in a process of its own, or in a container.
     """
     parent, stdin = tied.WATCHED, _lifeline()
-    if BY_KERNEL:
+    if BY_KERNEL and not alone:
         parent, stdin = str(os.getpid()), subprocess.DEVNULL
+    # Our file is not there in a container, and another environment has its own.
+    python = [*interpreter, "-P", "-m", tied.__name__] if interpreter else [*_PYTHON, tied.__file__]
     return subprocess.Popen(
-        [*_PYTHON, tied.__file__, parent, "module", module, *arguments],
+        [*python, parent, "module", module, *arguments],
         stdin=stdin,
         stdout=out,
         stderr=out if errors is None else errors,
         env=environment,
+        cwd=folder,
     )
 
 

@@ -15,7 +15,15 @@ from accelbench.core.words import Provenance
 COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 
 #: The same for rows of benchmark_results.
-COMPARABLE_SQL = f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)})"
+#: The arm of an interleaved run that is measured as a run without arms is; the other may be of
+#: another environment, commit or setting, and speaks only in what the two are held against each
+#: other for.
+THIS_ARM = "this"
+
+COMPARABLE_SQL = (
+    f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)})"
+    f" AND coalesce(arm, '') IN ('', '{THIS_ARM}')"
+)
 
 #: Where a simulated result says, among its conditions, what it was calculated from.
 SIMULATION = "simulation"
@@ -23,7 +31,7 @@ SIMULATION = "simulation"
 
 def comparable(row: Mapping[str, Any]) -> bool:
     """Whether a result's figures may be held against others, learned from and recommended by."""
-    return row.get("provenance") in COMPARABLE
+    return row.get("provenance") in COMPARABLE and (row.get("arm") or THIS_ARM) == THIS_ARM
 
 
 def simulation_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:

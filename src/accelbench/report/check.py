@@ -90,7 +90,13 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
             " it cannot be told before it is twice as long. Five launches and"
             " more a side would tell: a run's, or a file of `db export`, which has each of them."
         )
-    counted = [figure for figure in figures if not figure.plain]
+    if pairs := [figure for figure in figures if figure.paired]:
+        yield (
+            "Judged by pairs of launches that were measured in turns, Student's t at 1 %: a change"
+            f" counts from {_span(figure.limit for figure in pairs)} on, and so many pairs find one"
+            f" of {_span(figure.least_shown for figure in pairs)}."
+        )
+    counted = [figure for figure in figures if not figure.plain and not figure.paired]
     if counted:
         yield (
             "Judged by launches, Welch's t at 1 %: a change counts from"
@@ -151,6 +157,8 @@ def _share(value: float) -> str:
 
 def _span(values: Iterable[float | None]) -> str:
     known = sorted(value for value in values if value is not None)
+    if not known:
+        return "nobody knows what"
     low, high = (
         f"{v:.1%}" if v < _MUCH else f"more than {_MUCH:.0%}" for v in (known[0], known[-1])
     )
@@ -190,4 +198,18 @@ def _figure(figure: Judged) -> dict[str, Any]:
         "noise_of_runs_freedom": None if figure.runs is None else figure.runs.freedom,
         "least_shown": figure.least_shown,
         "by_plain_threshold": figure.plain,
+        "by_pairs": figure.paired,
+        **_times_as_fast(figure),
+    }
+
+
+def _times_as_fast(figure: Judged) -> dict[str, float | None]:
+    """The other side's time by this side's, as `compare` has it."""
+    if not figure.metric.timed:
+        return {}
+    low, high = (None if end is None else 1.0 / (1.0 + end) for end in (figure.high, figure.low))
+    return {
+        "times_as_fast": 1.0 / (1.0 + figure.worse_by),
+        "times_as_fast_low": low,
+        "times_as_fast_high": high,
     }

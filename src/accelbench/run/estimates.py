@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accelbench.catalog.cost import UNCOUNTED_OPTIONS, flops
@@ -79,6 +79,12 @@ def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
     """Of the environment, what a comparison must list when it differs."""
     kept = ("packages", "python", "effective_cpus", "effective_memory", "variables", "kernel")
     return {name: environment.get(name) for name in kept}
+
+
+def seconds_of_all(arms: Iterable[tuple[Plan, Settings]]) -> tuple[float, float]:
+    """The same of a run's arms together."""
+    found = [seconds(plan, settings) for plan, settings in arms]
+    return sum(low for low, _ in found), sum(high for _, high in found)
 
 
 def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:

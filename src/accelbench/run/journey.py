@@ -24,29 +24,31 @@ from accelbench.core.facts import (
     new_run_id,
     utc_now,
 )
-from accelbench.core.identity import digest, plain
+from accelbench.core.identity import digest
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import (
-    case_from_json,
-    case_to_json,
-    device_from_json,
     device_to_json,
 )
-from accelbench.core.words import Status
-from accelbench.hardware.rooflines import Roofline
 from accelbench.run import estimates
+from accelbench.run.arms import Arm, Other, opened
+from accelbench.run.artefacts import Artefacts
+from accelbench.run.begun import arm_settled, arm_to_json, planned_to_json, settled
 from accelbench.run.budget import Budget
-from accelbench.run.conductor import asked_of, conduct
+from accelbench.run.conductor import Side, asked_of, conduct
 from accelbench.run.context import Context, Settings, Tally
+from accelbench.run.convergence import Curves
 from accelbench.run.conversation import NO_WORKER
 from accelbench.run.expand import expand
 from accelbench.run.observer import Observer
-from accelbench.run.plan import Plan, Planned, Refusal, Request
+from accelbench.run.plan import Plan, Planned, Request
 from accelbench.run.profiling import Keep, profile_all
+from accelbench.run.repeats import Repeats
 from accelbench.run.results import identity_of
 from accelbench.run.simulating import Simulate, counted_as, measured_of
 from accelbench.run.surroundings import Surroundings
+from accelbench.run.verification import Verifications
 from accelbench.run.workshop import Workshop
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, being_written, read
@@ -65,6 +67,21 @@ class Journey:
     runtimes: Mapping[str, Runtime]
     about: Mapping[str, Any] = field(default_factory=dict)  # command line, label
     simulate: Simulate | None = None  # how what is not here is calculated
+    other: Other | None = None  # the arm that this one is held against
+
+    @property
+    def arms(self) -> list[tuple[str, Plan, Settings]]:
+        """What results are called by, and what is measured for them."""
+        if self.other is None:
+            return [("", self.plan, self.settings)]
+        against = self.other.against.name
+        this = (THIS_ARM, self.plan, self.settings)
+        return [this, (against, self.other.plan, self.other.settings)]
+
+    @property
+    def measurements(self) -> int:
+        """How many results are measured; others are only calculated."""
+        return sum(plan.measurements(how.launches) for _, plan, how in self.arms)
 
 
 @dataclass(frozen=True)
@@ -115,13 +132,17 @@ def start(
 ) -> Ended:
     """Run a plan from its beginning; the journal is kept in `folder`, profiles by `keep`."""
     settings = journey.settings
-    with Journal.create(folder, settings.run_id) as journal:
+    with (
+        opened(journey.other, environment) as arm,
+        Journal.create(folder, settings.run_id) as journal,
+    ):
         started = {
             "run_id": settings.run_id,
             "started_at": utc_now(),
             "accelbench": __version__,
             "settings": asdict(settings),
-            "plan": [_planned_to_json(p) for p in journey.plan.cases],
+            "plan": [planned_to_json(p) for p in journey.plan.cases],
+            **({} if arm is None else {"against": arm_to_json(arm)}),
             "notes": list(journey.plan.notes),
             "environment": dict(environment),
             "git_commit": (environment.get("git") or {}).get("commit"),
@@ -130,7 +151,7 @@ def start(
         }
         journal.append(Fact(RUN_STARTED, settings.run_id, started))
         _append_hardware(journal, journey, environment)
-        return _go(journey, journal, observer, environment, [], keep)
+        return _go(journey, journal, observer, environment, [], keep, arm)
 
 
 def resume(
@@ -156,10 +177,10 @@ def resume(
     """
     with Journal.resume(folder, run_id) as journal:
         facts = journal.facts()
-        settings, plan = _begun(run_id, facts)
+        journey = _begun(run_id, facts, simulate)
         results = {f.id: f.body for f in facts if f.kind == RESULT}
-        _refuse_other_identities(run_id, plan, settings, results)
-        left = _left_of(plan, settings, results)
+        _refuse_other_identities(run_id, journey, results)
+        left = _left_of(journey, results)
         if not left and _is_finished(facts):
             observer.note(f"Run {run_id} is complete: nothing is left to measure.")
             tally = Tally()
@@ -168,16 +189,16 @@ def resume(
             return Ended(run_id, tally, list(results.values()), profiles=_profiles(facts))
         _refuse_other_machine(run_id, left, found)
         observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
-        moment = utc_now()
-        journal.append(
-            Fact(
-                RUN_RESUMED,
-                digest([run_id, moment]),
-                {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)},
+        with opened(journey.other, environment) as arm:
+            moment = utc_now()
+            journal.append(
+                Fact(
+                    RUN_RESUMED,
+                    digest([run_id, moment]),
+                    {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)},
+                )
             )
-        )
-        journey = Journey(plan, settings, installed_runtimes(), simulate=simulate)
-        return _go(journey, journal, observer, environment, list(results.values()), keep)
+            return _go(journey, journal, observer, environment, list(results.values()), keep, arm)
 
 
 def again(
@@ -197,7 +218,7 @@ def again(
         found: What is present now; a device that is not is refused.
     """
     earlier = str(begun["run_id"])
-    settings, plan = _settled(earlier, begun)
+    settings, plan = settled(earlier, begun)
     wanted = tuple(one for one in plan.cases if one.case.case_id in cases)
     _refuse_other_machine(earlier, wanted, found)
     settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
@@ -224,44 +245,26 @@ def _is_finished(facts: Sequence[Fact]) -> bool:
     return bool(said) and said[-1].body.get("status") == "finished"
 
 
-def _begun(run_id: str, facts: Sequence[Fact]) -> tuple[Settings, Plan]:
-    """The settings and the plan a run began with."""
+def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Journey:
+    """What a run began with."""
     begun = next((f.body for f in facts if f.kind == RUN_STARTED), None)
     if begun is None:
         raise StoreError(
             f"The journal of run {run_id} does not say what was planned.", "Start a new run."
         )
-    return _settled(run_id, begun)
+    settings, plan = settled(run_id, begun)
+    other = arm_settled(run_id, begun)
+    return Journey(plan, settings, installed_runtimes(), simulate=simulate, other=other)
 
 
-def _settled(run_id: str, begun: Mapping[str, Any]) -> tuple[Settings, Plan]:
-    try:
-        plan = Plan(tuple(_planned_from_json(p) for p in begun["plan"]))
-        return Settings(**begun["settings"]), plan
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"Run {run_id} was begun by accelbench {begun.get('accelbench')}, whose plan this"
-            f" version ({__version__}) cannot read.",
-            "Use that version, or start a new run.",
-        ) from error
-
-
-def _left_of(plan: Plan, settings: Settings, results: Container[str]) -> list[Planned]:
+def _left_of(journey: Journey, results: Container[str]) -> list[Planned]:
     """What has no result yet, once a launch."""
-    return [
-        planned
-        for launch in range(settings.launches)
-        for planned in plan.cases
-        if launch < planned.launches(settings.launches)
-        and identity_of(asked_of(settings, launch), planned) not in results
-    ]
+    return [planned for key, planned in _ids_of(journey) if key not in results]
 
 
-def _refuse_other_identities(
-    run_id: str, plan: Plan, settings: Settings, results: Mapping[str, Any]
-) -> None:
+def _refuse_other_identities(run_id: str, journey: Journey, results: Mapping[str, Any]) -> None:
     """Results that the plan does not know would be measured again, and counted twice."""
-    known = set(_ids_of(plan, settings))
+    known = {key for key, _ in _ids_of(journey)}
     if not known.issuperset(results):
         raise StoreError(
             f"Run {run_id} was begun by a version of accelbench that tells cases apart in"
@@ -270,10 +273,13 @@ def _refuse_other_identities(
         )
 
 
-def _ids_of(plan: Plan, settings: Settings) -> Iterable[str]:
-    for launch in range(settings.launches):
-        for planned in plan.cases:
-            yield identity_of(asked_of(settings, launch), planned)
+def _ids_of(journey: Journey) -> Iterable[tuple[str, Planned]]:
+    """Every result that the run will have, and of what."""
+    for arm, plan, settings in journey.arms:
+        for launch in range(settings.launches):
+            for planned in plan.cases:
+                if launch < planned.launches(settings.launches):
+                    yield identity_of(asked_of(settings, launch, arm), planned), planned
 
 
 def _refuse_other_machine(run_id: str, left: Iterable[Planned], found: Found | None) -> None:
@@ -299,6 +305,7 @@ def _go(
     environment: Mapping[str, Any],
     before: list[Mapping[str, Any]],
     keep: Keep | None,
+    arm: Arm | None,
 ) -> Ended:
     settings = journey.settings
     rows: list[Mapping[str, Any]] = list(before)
@@ -311,15 +318,13 @@ def _go(
         if fact.kind == RESULT:
             rows.append(fact.body)
 
-    to_measure = journey.plan.measurements(settings.launches) - len(measured_of(before))
-    workshop = Workshop()
     context = Context(
         settings=settings,
-        workshop=workshop,
+        workshop=Workshop(),
         runtimes=journey.runtimes,
         append=append,
         observer=observer,
-        budget=Budget(settings.budget, to_measure),
+        budget=Budget(settings.budget, journey.measurements - len(measured_of(before))),
         surroundings=Surroundings(),
         estimate=estimates.memory,
         free=estimates.free,
@@ -328,16 +333,18 @@ def _go(
         tally=tally,
         simulate=journey.simulate,
     )
+    sides = _sides(journey, context, environment, arm)
     interrupted = False
     try:
-        conduct(context, journey.plan, done={row["result_id"] for row in before})
+        conduct(sides, done={row["result_id"] for row in before})
         if settings.profile:
             there = {fact.id for fact in journal.facts() if fact.kind == PROFILE}
             profile_all(context, journey.plan, rows, there, keep)
     except KeyboardInterrupt:
         interrupted = True
     finally:
-        workshop.close()
+        for side in sides:
+            side.context.workshop.close()
     moment = utc_now()
     finished = {
         "run_id": settings.run_id,
@@ -348,6 +355,28 @@ def _go(
     journal.append(Fact(RUN_FINISHED, digest([settings.run_id, moment]), finished))
     profiles = _profiles(journal.facts()) if settings.profile else ()
     return Ended(settings.run_id, tally, rows, interrupted, profiles)
+
+
+def _sides(
+    journey: Journey, context: Context, environment: Mapping[str, Any], arm: Arm | None
+) -> list[Side]:
+    """One, or two that share what is the run's and have references and artefacts of their own."""
+    if arm is None:
+        return [Side(context, journey.plan)]
+    (this, *_), (against, plan, settings) = journey.arms
+    ours, theirs = arm.conditions(environment), arm.conditions(arm.environment)
+    first = replace(context, conditions={**context.conditions, **ours})
+    second = replace(
+        context,
+        settings=settings,
+        workshop=Workshop(arm.interpreter),
+        conditions={**estimates.conditions(arm.environment), **theirs},
+        repeats=Repeats(),
+        curves=Curves(),
+        artefacts=Artefacts(),
+        verifications=Verifications(),
+    )
+    return [Side(first, journey.plan, this), Side(second, plan, against)]
 
 
 def _profiles(facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
@@ -369,24 +398,3 @@ def _append_hardware(journal: Journal, journey: Journey, environment: Mapping[st
             "runtime_version": (environment.get("packages") or {}).get(package),
         }
         journal.append(Fact(HARDWARE_MEASURED, digest([fingerprint, moment]), body))
-
-
-def _planned_to_json(planned: Planned) -> dict[str, Any]:
-    return {
-        "case": case_to_json(planned.case),
-        "device": device_to_json(planned.device) if planned.device else None,
-        "refusal": asdict(planned.refusal) if planned.refusal else None,
-        "roofline": plain(planned.roofline) if planned.roofline else None,
-    }
-
-
-def _planned_from_json(body: Mapping[str, Any]) -> Planned:
-    refusal, roofline = body["refusal"], body.get("roofline")
-    return Planned(
-        case=case_from_json(body["case"]),
-        device=device_from_json(body["device"]) if body["device"] else None,
-        refusal=Refusal(**{**refusal, "status": Status(refusal["status"])}) if refusal else None,
-        roofline=Roofline(**{**roofline, "platforms": tuple(roofline["platforms"])})
-        if roofline
-        else None,
-    )

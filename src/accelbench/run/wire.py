@@ -18,6 +18,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+#: Raised whenever what conductor and worker say to each other changes: a worker of another
+#: environment may be of another version of this program.
+WIRE_VERSION = 1
 _HEADER = struct.Struct("!I")
 _HAS_UNIX = hasattr(socket, "AF_UNIX")
 

@@ -14,6 +14,7 @@ from typing import IO, Any
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Runtime
+from accelbench.run.interpreter import Interpreter
 from accelbench.run.lifeline import Hold
 from accelbench.run.wire import ADDRESS_VARIABLE, TOKEN_VARIABLE, Channel, ClosedError, Switchboard
 from accelbench.store.scratch import Scratch
@@ -41,11 +42,23 @@ def worker_environment(runtime: Runtime, threads: int | None) -> dict[str, str]:
 
 
 def start_process(
-    arguments: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    out: IO[bytes],
+    interpreter: Interpreter | None = None,
 ) -> processes.Process:
     """A process of `accelbench.run.template`, which reads nothing and prints into a file."""
+    module = "accelbench.run.template"
+    if interpreter is None:
+        return processes.start_python(module, arguments, out, environment=environment)
     return processes.start_python(
-        "accelbench.run.template", arguments, out, environment=environment
+        module,
+        arguments,
+        out,
+        environment=interpreter.environment(environment),
+        folder=interpreter.folder,
+        interpreter=interpreter.program,
+        alone=interpreter.alone,
     )
 
 
@@ -175,7 +188,8 @@ class Template:
 class Workshop:
     """Everything the conductor has running; empty again after `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, interpreter: Interpreter | None = None) -> None:
+        self._interpreter = interpreter  # None: ours
         self._scratch = Scratch()
         self.switchboard = Switchboard(self._scratch.folder)
         self._started: list[processes.Process] = []
@@ -184,7 +198,7 @@ class Workshop:
 
     def warm(self, runtime: Runtime, threads: int | None) -> None:
         """Have a template ready, so that no case pays for the engine's import."""
-        if forks(runtime):
+        if self._forks(runtime):
             self._template(runtime, threads)
 
     def worker(self, runtime: Runtime, threads: int | None) -> Worker:
@@ -194,12 +208,15 @@ class Workshop:
             ClosedError, TimeoutError: no worker came of it.
             SurroundingsError: the engine's process could not start.
         """
-        if forks(runtime):
+        if self._forks(runtime):
             return self._forked(runtime, threads)
         name, process, log = self.launch(runtime, threads, "spawn")
         channel = self.connect(name, process, log)
         self.answer(channel, process, log, START_SECONDS)
         return Worker(channel, Hold(process.pid), log, parent=None, process=process)
+
+    def _forks(self, runtime: Runtime) -> bool:
+        return forks(runtime) and not (self._interpreter and self._interpreter.alone)
 
     def _forked(self, runtime: Runtime, threads: int | None) -> Worker:
         template = self._template(runtime, threads)
@@ -237,7 +254,12 @@ class Workshop:
         environment[ADDRESS_VARIABLE] = self.switchboard.address
         environment[TOKEN_VARIABLE] = self.switchboard.token
         with log.open("ab") as out:
-            process = start_process([name, runtime.info.name, manner], environment, out)
+            arguments = [name, runtime.info.name, manner]
+            process = (
+                start_process(arguments, environment, out)
+                if self._interpreter is None
+                else start_process(arguments, environment, out, self._interpreter)
+            )
             self._started.append(process)
         return name, process, log
 

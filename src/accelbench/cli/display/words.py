@@ -7,7 +7,8 @@ from typing import Any
 
 from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
-from accelbench.core.provenance import simulation_of
+from accelbench.core.provenance import THIS_ARM, simulation_of
+from accelbench.core.visible import visible
 from accelbench.core.worth import interval_text
 
 MISSING = "n/a"
@@ -89,6 +90,8 @@ def marks(row: Mapping[str, Any]) -> str:
     """What was done beside the usual, each word with a space before it."""
     options = row.get("options") or {}
     said = [" simulated"] if simulation_of(row) is not None else []  # nobody measured them
+    arm = row.get("arm") or THIS_ARM
+    said += [] if arm == THIS_ARM else [f" {visible(str(arm))}"]  # of the two, the other
     said += [" emulated"] if row.get("emulated") else []  # its times are no device's
     said += [" train"] if row.get("mode") == "training" else []
     said += [" compiled"] if options.get("compile") else []

@@ -1,0 +1,118 @@
+"""Two arms of a run held against each other: question by question, launch by launch. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+from accelbench.analysis.checking import (
+    BAD,
+    Check,
+    Checked,
+    Outcome,
+    outcome_of,
+    reason_of,
+    unlike,
+)
+from accelbench.analysis.comparison import differences
+from accelbench.analysis.interleaved import judged_pairs
+from accelbench.analysis.judging import METRICS, Judged, Metric, Row
+from accelbench.analysis.questions import Key, values
+from accelbench.core.columns import ASKED
+from accelbench.core.provenance import THIS_ARM
+from accelbench.core.words import Status
+
+#: What arms may differ in on purpose: everything else that was asked is alike.
+_ON_PURPOSE = frozenset({"options", "threads", "compiled", "device_name"})
+_ALIKE = tuple(name for name in ASKED if name not in _ON_PURPOSE)
+
+
+def names_of_arms(rows: Iterable[Row]) -> tuple[str, ...]:
+    """What the rows of a run are held against; nothing where it has no arms."""
+    arms = dict.fromkeys(str(row.get("arm") or "") for row in rows)
+    return tuple(arm for arm in arms if arm not in ("", THIS_ARM))
+
+
+def checked_arms(
+    rows: Iterable[Row], threshold: float | None = None, allow: Collection[str] = ()
+) -> Check:
+    """What this arm is worse or better in than the other.
+
+    Args:
+        rows: of one run, both arms.
+        threshold: what a change has to exceed at least, as a share.
+        allow: of `comparison.REFUSED`, what is held against each other although not alike.
+    """
+    found: dict[Key, tuple[list[Row], list[Row]]] = {}
+    for row in rows:
+        sides = found.setdefault(values(row, _ALIKE), ([], []))
+        sides[(row.get("arm") or THIS_ARM) == THIS_ARM].append(row)
+    # A launch that another arm has not had yet stands beside nothing.
+    both = [(this, other) for other, this in found.values() if this and other]
+    return Check(
+        tuple(_checked(this, other, threshold, allow) for this, other in both),
+        tuple(other[0] for other, this in found.values() if not this),
+        tuple(this[0] for other, this in found.values() if not other),
+    )
+
+
+def _checked(
+    this: Sequence[Row], other: Sequence[Row], threshold: float | None, allow: Collection[str]
+) -> Checked:
+    here, there = _by_launch(this), _by_launch(other)
+    if not here or not there:
+        return _not_run(this[0], other[0], bool(here), bool(there))
+    pairs = [(there[n], here[n]) for n in sorted(here.keys() & there.keys())]
+    first, against = next(iter(here.values())), next(iter(there.values()))
+    differs = tuple(differences(against, first))
+    why = unlike(list(there.values()), list(here.values()), allow)
+    if why or not pairs:
+        why = why or "no launch of either arm has one of the other beside it"
+        return Checked(first, Outcome.CANNOT_TELL, (), why, differs, against)
+    figures = tuple(
+        judged_pairs(metric, *both, threshold)
+        for metric in METRICS
+        if all(both := _of(metric, pairs))
+    )
+    outcome, why = outcome_of(figures, _too_few)
+    lost = [row for row in this if row.get("status") != Status.OK]
+    if lost and outcome not in BAD:
+        why = f"{len(lost)} of {len(this)} launches: {reason_of(lost[0])}"
+        if len(there) == len(other):  # the other arm lost none
+            outcome = Outcome.BROKEN
+    return Checked(first, outcome, figures, why, differs, against)
+
+
+def _by_launch(rows: Iterable[Row]) -> dict[int, Row]:
+    return {int(row.get("launch") or 0): row for row in rows if row.get("status") == Status.OK}
+
+
+def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> Checked:
+    if ran:
+        skipped = this.get("status") == Status.SKIPPED
+        outcome = Outcome.CANNOT_TELL if skipped else Outcome.BROKEN
+        return Checked(this, outcome, why=reason_of(this), before=other)
+    if runs:
+        return Checked(this, Outcome.MENDED, why=f"was {reason_of(other)}", before=other)
+    return Checked(this, Outcome.FAILS_STILL, why=reason_of(this), before=other)
+
+
+def _of(metric: Metric, pairs: Sequence[tuple[Row, Row]]) -> tuple[list[float], list[float]]:
+    """The values of launches that have one on both sides: against, and this."""
+    known = [(metric.of(other), metric.of(this)) for other, this in pairs]
+    there, here = [], []
+    for a, b in known:
+        if a is not None and b is not None and 0 < a < math.inf and 0 < b < math.inf:
+            there.append(a)
+            here.append(b)
+    return there, here
+
+
+def _too_few(figures: Sequence[Judged]) -> str:
+    pairs = min(figure.launches[0] for figure in figures)
+    wanted = max(figure.required or 0 for figure in figures)
+    few = f"{pairs} {'pair is' if pairs == 1 else 'pairs are'} too few at this noise"
+    if pairs < wanted:
+        return f"{few}: --launches {wanted} would do"
+    most = max(figure.most_shown or 0.0 for figure in figures)
+    return f"{few}; forty find {most:.1%}"

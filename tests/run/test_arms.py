@@ -1,0 +1,301 @@
+"""Two arms of one run: in turns, apart in the store, gone on with, in whichever interpreter."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixed_machine import FOUND, models
+from scripted_runs import Scripted, Watcher
+
+import accelbench
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.facts import RESULT, RUN_STARTED
+from accelbench.run import against, interpreter, introduction, journey
+from accelbench.run.against import FORMS, Against, Kind, meant
+from accelbench.run.arms import Other, asked_otherwise
+from accelbench.run.interpreter import Interpreter, introduced
+from accelbench.run.journey import Journey
+from accelbench.run.observer import Progress
+from accelbench.run.plan import Request
+
+SETTING = Against(Kind.SETTING, "threads=1", "threads=1")
+
+
+def with_arm(planned: Journey, what: Against = SETTING) -> Journey:
+    """The same held against what is named; a setting is one thread."""
+    if what.kind is not Kind.SETTING:
+        return replace(planned, other=Other(what, planned.plan, planned.settings))
+    batches = tuple(one.case.shapes.batch for one in planned.plan.cases)
+    request = Request(
+        models("bert-tiny"), hardware=("cpu",), runtimes=("scripted",), batch_sizes=batches
+    )
+    otherwise, settings = asked_otherwise(request, planned.settings, "threads", 1)
+    plan = journey.plan_for(otherwise, FOUND, planned.runtimes)
+    return replace(planned, other=Other(what, plan, settings))
+
+
+def of(rows: list[Mapping[str, Any]]) -> list[tuple[str, int, int]]:
+    return [(row["arm"], row["launch"], row["batch_size"]) for row in rows]
+
+
+def test_launches_go_in_turns_abba(scripted: Scripted) -> None:
+    watcher = Watcher()
+    scripted.start(with_arm(scripted.journey(batches=[1], launches=3)), watcher)
+    arms = [row["arm"] for row in watcher.rows]
+    a, b = "this", "threads=1"
+    assert arms == [a, b, b, a, a, b]
+    assert [row["launch"] for row in watcher.rows] == [0, 0, 1, 1, 2, 2]
+    assert [number for _, number in watcher.started_cases] == list(range(1, 7))
+
+
+def test_arms_are_neighbours_group_by_group(scripted: Scripted) -> None:
+    """Batches of one model share a worker: of each group first one arm, then the other."""
+    watcher = Watcher()
+    scripted.start(with_arm(scripted.journey(batches=[1, 4], launches=2)), watcher)
+    a, b = "this", "threads=1"
+    expected = [(a, 0, 1), (a, 0, 4), (b, 0, 1), (b, 0, 4)]
+    expected += [(b, 1, 1), (b, 1, 4), (a, 1, 1), (a, 1, 4)]
+    assert of(watcher.rows) == expected
+
+
+def test_results_say_their_arm_and_have_ids_of_their_own(scripted: Scripted) -> None:
+    same = Against(Kind.ENVIRONMENT, "here", sys.executable)
+    ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=2), same), Watcher())
+    assert len({row["result_id"] for row in ended.rows}) == 4
+    assert len({row["case_id"] for row in ended.rows}) == 1
+    assert {row["status"] for row in ended.rows} == {"ok"}
+    alone = scripted.run(batches=[1])
+    assert {row["arm"] for row in alone} == {""}
+
+
+def test_a_setting_is_a_question_of_its_own(scripted: Scripted) -> None:
+    ended = scripted.start(with_arm(scripted.journey(batches=[1])), Watcher())
+    options = {row["arm"]: row["options"] for row in ended.rows}
+    assert options == {"this": {}, "threads=1": {"threads": 1}}
+    assert {row["arm"]: row["threads"] for row in ended.rows}["threads=1"] == 1
+
+
+class Cut(Watcher):
+    """Presses Ctrl-C in the nth launch."""
+
+    def __init__(self, nth: int) -> None:
+        super().__init__()
+        self._nth = nth
+
+    def progress(self, progress: Progress) -> None:
+        super().progress(progress)
+        if len(self.rows) == self._nth and progress.phase == "steady state":
+            os.kill(os.getpid(), 2)
+
+
+@pytest.mark.parametrize("nth", [1, 3])
+def test_a_half_done_pair_is_gone_on_with(scripted: Scripted, nth: int) -> None:
+    planned = with_arm(scripted.journey(batches=[1], launches=3))
+    first = scripted.start(planned, Cut(nth))
+    assert (first.interrupted, len(first.rows)) == (True, nth)
+    watcher = Watcher()
+    run = planned.settings.run_id
+    ended = journey.resume(run, scripted.journals, watcher, {}, FOUND)
+    a, b = "this", "threads=1"
+    whole = [(a, 0, 1), (b, 0, 1), (b, 1, 1), (a, 1, 1), (a, 2, 1), (b, 2, 1)]
+    assert of(list(ended.rows)) == whole
+    assert of(watcher.rows) == whole[nth:]
+    assert not watcher.alive()
+    done = journey.resume(run, scripted.journals, watcher, {}, FOUND)
+    assert len(done.rows) == 6
+
+
+def test_a_run_says_what_it_is_held_against(scripted: Scripted) -> None:
+    planned = with_arm(scripted.journey(batches=[1]))
+    scripted.start(planned, Watcher())
+    (begun,) = [f.body for f in scripted.facts(planned.settings.run_id) if f.kind == RUN_STARTED]
+    told = begun["against"]
+    assert (told["kind"], told["name"], told["settings"]["threads"]) == ("setting", "threads=1", 1)
+
+
+# -- another environment
+
+
+def linked(place: Path) -> Path:
+    """An environment with links to all that is installed here; its Python."""
+    venv.create(place, symlinks=True, with_pip=False)
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(place)}))
+    here = Path(sysconfig.get_path("purelib"))
+    for entry in here.iterdir():
+        if entry.name != "__pycache__":
+            (packages / entry.name).symlink_to(entry)
+    return place / "bin" / "python"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_another_environment_measures_its_arm(
+    scripted: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = linked(tmp_path / "other")
+    what = meant(str(tmp_path / "other"))
+    assert what == Against(Kind.ENVIRONMENT, str(tmp_path / "other"), str(program))
+    monkeypatch.setenv("PYTHONPATH", str(Path(accelbench.__file__).parents[1]))
+    watcher = Watcher()
+    ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=2), what), watcher)
+    assert {row["status"] for row in ended.rows} == {"ok"}
+    facts = scripted.facts(ended.run_id)
+    begun = next(f.body for f in facts if f.kind == RUN_STARTED)
+    assert begun["against"]["environment"]["packages"]["accelbench"] == accelbench.__version__
+    theirs = [f.body["conditions"] for f in facts if f.kind == RESULT and f.body["arm"] != "this"]
+    assert all(one["packages"]["accelbench"] for one in theirs)
+    assert not watcher.alive()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell's script")
+def test_a_command_that_starts_an_interpreter_is_an_environment(
+    scripted: Scripted, tmp_path: Path
+) -> None:
+    """As a container is: its processes have numbers that mean nothing here, so none is forked."""
+    script = tmp_path / "contained"
+    script.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" "$@"\n')
+    script.chmod(0o755)
+    what = meant(f"{script} run")
+    assert (what.kind, what.word) == (Kind.ENVIRONMENT, f"{script} run")
+    watcher = Watcher()
+    ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=1), what), watcher)
+    assert [(row["arm"], row["status"]) for row in ended.rows] == [
+        ("this", "ok"),
+        (f"{script} run", "ok"),
+    ]
+    assert not watcher.alive()
+
+
+@pytest.mark.parametrize(
+    ("said", "about"),
+    [
+        ("import sys; sys.exit('No module named accelbench')", "No module named accelbench"),
+        ("print('Hello')", "Hello"),
+        ('print(\'{"wire": 0, "rules": 1, "accelbench": "0.0"}\')', "speak protocol 0"),
+        ('print(\'{"wire": 1, "rules": 7, "accelbench": "9.0"}\')', "measure by rules 7"),
+    ],
+)
+def test_an_environment_that_does_not_fit_is_refused_in_a_sentence(
+    said: str, about: str, tmp_path: Path, scripted: Scripted
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!{sys.executable}\n{said}\n")
+    program.chmod(0o755)
+    with pytest.raises(SurroundingsError, match=about) as refused:
+        introduced(Interpreter([str(program)]), "other")
+    assert refused.value.advice == f"Install accelbench {accelbench.__version__} there."
+    planned = scripted.journey(batches=[1])
+    what = Against(Kind.ENVIRONMENT, "other", str(program))
+    with pytest.raises(SurroundingsError):
+        scripted.start(with_arm(planned, what), Watcher())
+    assert not list(scripted.journals.glob("*"))  # nothing was begun
+
+
+def test_our_own_introduction_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    introduction.main()
+    said = json.loads(capsys.readouterr().out)
+    assert (said["wire"], said["rules"]) == (
+        interpreter.WIRE_VERSION,
+        interpreter.PROTOCOL_VERSION,
+    )
+
+
+# -- a commit
+
+
+def git(folder: Path, *words: str) -> str:
+    line = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    return subprocess.run(
+        line, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package of the user's with two commits, imported from where it lies."""
+    folder = tmp_path / "project"
+    package = folder / "src" / "measured_here"
+    package.mkdir(parents=True)
+    git(folder, "init", "-q")
+    for text in ("first", "second"):
+        (package / "__init__.py").write_text(f"WHICH = {text!r}\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", text)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder / "src"))
+    yield folder
+    assert len(git(folder, "worktree", "list").splitlines()) == 1
+
+
+def test_a_commit_brings_its_own_code_and_is_gone_afterwards(repository: Path) -> None:
+    what = meant("commit:HEAD~1")
+    assert what.word == git(repository, "rev-parse", "HEAD~1")
+    with against.interpreter_of(what) as there:
+        assert there is not None
+        assert there.folder is not None
+        code = "import measured_here; print(measured_here.WHICH)"
+        environment = there.environment(os.environ)
+        done = subprocess.run(
+            [*there.program, "-P", "-c", code],
+            cwd=there.folder, env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == "first\n"
+        checked_out = there.folder
+    assert not checked_out.exists()
+
+
+def test_a_commit_is_gone_after_ctrl_c(repository: Path, scripted: Scripted) -> None:
+    what = meant("commit:HEAD~1")
+    planned = with_arm(scripted.journey(batches=[1], launches=2), what)
+    ended = scripted.start(planned, Cut(2))
+    assert ended.interrupted
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    run = planned.settings.run_id
+    whole = journey.resume(run, scripted.journals, Watcher(), {}, FOUND)
+    assert len(whole.rows) == 4
+    commits = {row["arm"]: row["conditions"].get("commit") for row in whole.rows}
+    assert commits["commit:HEAD~1"] == what.word
+
+
+# -- words
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["nothing-like-it", "main", "speed=", "=1", "a b c", "commit:nowhere", "python9.99", "'"],
+)
+def test_what_is_none_of_the_three_is_refused_with_all_of_them(word: str, repository: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        meant(word)
+    assert refused.value.advice == FORMS
+
+
+@pytest.mark.parametrize("word", ["threads=1", "commit:HEAD"])
+def test_what_is_two_of_the_three_is_refused(word: str, repository: Path) -> None:
+    (repository / word).mkdir()
+    with pytest.raises(UsageError, match="may mean something else") as refused:
+        meant(word)
+    assert refused.value.advice == FORMS
+    shutil.rmtree(repository / word)
+
+
+def test_a_folder_without_a_python_is_no_environment(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="names nothing that a run can be held against"):
+        meant(str(tmp_path))
+
+
+def test_a_commit_is_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(UsageError, match="is in no git repository"):
+        meant("commit:HEAD")
