@@ -14,6 +14,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.questions import Key, Row, flat, plain, values
 from accelbench.analysis.sides import PER_MILLION, PER_STEP, latency, newest
 from accelbench.core.columns import ASKED
+from accelbench.core.provenance import of_this_arm
 from accelbench.core.words import Provenance, Status
 from accelbench.core.worth import usable_launches
 from accelbench.measure.launches import interval_of, typical
@@ -112,7 +113,7 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     known = machines or {}
     found: dict[Key, list[Row]] = {}
     for row in rows:
-        if row.get("status") == Status.OK and latency(row) is not None:
+        if row.get("status") == Status.OK and latency(row) is not None and of_this_arm(row):
             found.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )

@@ -16,10 +16,14 @@ from accelbench.cli.against import document_of, held, other_of, say
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.watch import PlainWatch, watch_for
 from accelbench.cli.profiles import ProfileFiles
+from accelbench.cli.run_comparisons import (
+    comparisons,
+    document_of_comparisons,
+    print_comparisons,
+)
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.provenance import comparable
 from accelbench.exchange.prices import Prices
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
@@ -265,7 +269,7 @@ def deliver(
         written += _result_files(ended, places, journal)
     written += places.profiles
     rows = [row_of(row) for row in ended.rows] if as_json or compare else []
-    found = _comparisons(rows, places.prices, journal) if compare else {}
+    found = comparisons(rows, places.prices, started_of(journal)) if compare else {}
     arms = held(ended.rows, started_of(journal), threshold)
     if as_json:
         document = {
@@ -274,7 +278,7 @@ def deliver(
             "results": rows,
             **({"unmeasured": [asdict(one) for one in lacks]} if lacks else {}),
             **({"profiles": ended.profiles} if ended.profiles else {}),
-            **({"comparisons": _told(found, places.prices)} if compare else {}),
+            **({"comparisons": document_of_comparisons(found, places.prices)} if compare else {}),
             **({"against": document_of(arms)} if arms else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
@@ -293,7 +297,7 @@ def deliver(
             print_lines(("", line), stream)
         print_profiles(ended.profiles, stream)
         if compare:
-            _print_comparisons(found, places.prices, stream)
+            print_comparisons(found, places.prices, stream)
         if arms:
             print_line(stream=stream)
             say(arms, stream)
@@ -303,41 +307,10 @@ def deliver(
     return check
 
 
-def _comparisons(
-    rows: Sequence[Mapping[str, Any]], prices: Prices | None, journal: Path
-) -> Mapping[str, Any]:
-    from accelbench.analysis.comparison import along_every_axis
-    from accelbench.analysis.costs import with_costs
-    from accelbench.analysis.machines import machine_of
-
-    started = started_of(journal)
-    run = str(started["run_id"])
-    priced = with_costs(rows, prices, {run: machine_of(run, started.get("environment"))})
-    return along_every_axis([row for row in priced if comparable(row)])
-
-
 def started_of(journal: Path) -> Mapping[str, Any]:
     """What the run said of itself when it began."""
     found: Mapping[str, Any] = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
     return found
-
-
-def _told(found: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:
-    from accelbench.analysis.questions import AXES
-    from accelbench.report.comparison import document
-
-    return {name: document(lines, AXES[name], prices) for name, lines in found.items()}
-
-
-def _print_comparisons(found: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
-    from accelbench.analysis.questions import AXES
-    from accelbench.cli.display.compare import show
-
-    if not found:
-        print_lines(("", "Nothing to compare: no question was answered at two places."), stream)
-    for name, lines in found.items():
-        print_line(stream=stream)
-        show(lines, AXES[name], stream=stream, prices=prices)
 
 
 def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:

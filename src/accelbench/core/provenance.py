@@ -20,9 +20,10 @@ COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 #: other for.
 THIS_ARM = "this"
 
+THIS_ARM_SQL = f"coalesce(arm, '') IN ('', '{THIS_ARM}')"
+
 COMPARABLE_SQL = (
-    f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)})"
-    f" AND coalesce(arm, '') IN ('', '{THIS_ARM}')"
+    f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)}) AND {THIS_ARM_SQL}"
 )
 
 #: Where a simulated result says, among its conditions, what it was calculated from.
@@ -31,7 +32,12 @@ SIMULATION = "simulation"
 
 def comparable(row: Mapping[str, Any]) -> bool:
     """Whether a result's figures may be held against others, learned from and recommended by."""
-    return row.get("provenance") in COMPARABLE and (row.get("arm") or THIS_ARM) == THIS_ARM
+    return row.get("provenance") in COMPARABLE and of_this_arm(row)
+
+
+def of_this_arm(row: Mapping[str, Any]) -> bool:
+    """Whether a result is of a run without arms, or of the arm that is measured as one is."""
+    return (row.get("arm") or THIS_ARM) == THIS_ARM
 
 
 def simulation_of(row: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.core.columns import ASKED
+from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.priced import add_costs
@@ -45,15 +46,15 @@ _NEEDED = (
 )
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
 #: else measured it — is told apart by all that was asked. An import brings figures of many versions
-#: at once: each is a cell of its own, as in every chart.
-_ROWS = """
-SELECT {columns}, fact_result.rowid AS place, machine,
-    coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
+#: at once: each is a cell of its own, as in every chart. Of a run's two arms one is shown.
+_ROWS = f"""
+SELECT {{columns}}, fact_result.rowid AS place, machine,
+    coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
     CASE WHEN provenance = 'imported' THEN conditions::VARCHAR END AS versions,
     CASE WHEN run_id LIKE 'import-%' THEN started_at END AS brought
 FROM fact_result LEFT JOIN ran USING (run_id)
-WHERE model IS NOT NULL AND status IS NOT NULL {of_runs}
-"""
+WHERE model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL} {{of_runs}}
+"""  # noqa: S608 — our words
 #: By few columns, as all results are looked through for it.
 _NEWEST = """
 CREATE TEMP TABLE newest AS
