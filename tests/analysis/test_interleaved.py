@@ -116,6 +116,22 @@ def test_launches_without_a_neighbour_do_not_count() -> None:
     assert "has one of the other beside it" in only(checked_arms(none)).why
 
 
+def test_a_launch_that_is_of_no_use_stands_beside_nothing() -> None:
+    rows = arms(1.1, 8)
+    rows[3] |= {"quality": "unusable"}
+    assert only(checked_arms(rows)).figures[0].launches == (7, 7)
+    every = only(checked_arms(arms(3.0, 8, quality="unusable")))
+    assert (every.outcome, "launches are unusable" in every.why) == (Outcome.CANNOT_TELL, True)
+
+
+def test_a_figure_that_one_arm_lacks_leaves_it_open() -> None:
+    found = only(checked_arms(arms(1.0, memory_peak_mb=None)))
+    assert (found.outcome, found.why) == (
+        Outcome.CANNOT_TELL,
+        "no pair has a memory on both sides",
+    )
+
+
 def lost(rows: list[dict[str, Any]], arm: str, launches: Sequence[int]) -> list[dict[str, Any]]:
     gone = {"status": "failed", "reason": "crash", "latency_p50_ms": None}
     return [one | gone if one["arm"] == arm and one["launch"] in launches else one for one in rows]

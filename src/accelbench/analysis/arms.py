@@ -21,6 +21,7 @@ from accelbench.analysis.questions import Key, values
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.words import Status
+from accelbench.core.worth import WHY_UNUSABLE, usable
 
 #: What arms may differ in on purpose: everything else that was asked is alike.
 _ON_PURPOSE = frozenset({"options", "threads", "compiled", "device_name"})
@@ -75,6 +76,13 @@ def _checked(
         if all(both := _of(metric, pairs))
     )
     outcome, why = outcome_of(figures, _too_few)
+    judged = {figure.metric.name for figure in figures}
+    missing = [m.name for m in METRICS if m.name not in judged and _known(m, [*this, *other])]
+    if missing and outcome not in BAD:
+        said = f"no pair has a {' or a '.join(missing)} on both sides"
+        useless = not all(usable(row) for row in (*here.values(), *there.values()))
+        outcome = Outcome.CANNOT_TELL
+        why = f"{said}; launches are unusable: {WHY_UNUSABLE}" if useless else said
     lost = [row for row in this if row.get("status") != Status.OK]
     if lost and outcome not in BAD:
         why = f"{len(lost)} of {len(this)} launches: {reason_of(lost[0])}"
@@ -99,13 +107,20 @@ def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> Checked:
 
 def _of(metric: Metric, pairs: Sequence[tuple[Row, Row]]) -> tuple[list[float], list[float]]:
     """The values of launches that have one on both sides: against, and this."""
-    known = [(metric.of(other), metric.of(this)) for other, this in pairs]
+    counted = [one for one in pairs if not metric.timed or all(map(usable, one))]
+    if 2 * len(counted) <= len(pairs):  # of which more would be chosen by how they came out
+        return [], []
+    known = [(metric.of(other), metric.of(this)) for other, this in counted]
     there, here = [], []
     for a, b in known:
         if a is not None and b is not None and 0 < a < math.inf and 0 < b < math.inf:
             there.append(a)
             here.append(b)
     return there, here
+
+
+def _known(metric: Metric, rows: Iterable[Row]) -> bool:
+    return any(row.get("status") == Status.OK and metric.of(row) is not None for row in rows)
 
 
 def _too_few(figures: Sequence[Judged]) -> str:
