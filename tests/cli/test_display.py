@@ -304,3 +304,4 @@ def test_an_emulation_is_not_compared_by_time() -> None:
     same = {"hardware": "cpu", "precision": "fp32"}
     assert not list(compared([rows[0], {**rows[1], **same}], pair))
     assert list(compared([rows[0], {**rows[1], **same, "emulated": False}], pair))
+    assert not list(compared([rows[0], {**rows[1], **same, "quality": "unusable"}], pair))

@@ -87,6 +87,16 @@ def test_spikes_and_the_newest_point_are_told_apart(tmp_path: Path, shell: Comma
     assert "it stands alone or begins a new level; measure again" in said
 
 
+def test_a_time_that_is_unusable_is_no_point(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, *[1.0] * 6)
+    wild = {"series_key": "s", "latency_p50_ms": 72.0, "quality": "unusable"}
+    moment = "2026-03-20T03:04:05.000000Z"
+    launches = [{**wild, "launch": n, "started_at": moment} for n in range(3)]
+    store(tmp_path / DB, *launches, run="wild")
+    assert len(shell.json("--all")["series"][0]["points"]) == 6
+    assert len(shell.json("--all", "--metric", "memory")["series"][0]["points"]) == 7
+
+
 def test_series_without_a_change_are_counted_and_shown_on_request(
     tmp_path: Path, shell: Command
 ) -> None:

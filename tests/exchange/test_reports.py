@@ -12,7 +12,7 @@ import pytest
 from bodies import NASTY
 
 from accelbench.core.columns import COLUMNS
-from accelbench.exchange.series import LATENCY, newest, value
+from accelbench.exchange.series import LATENCY, MEMORY, newest, value
 from accelbench.exchange.table_export import REPORTS, export, format_for
 from accelbench.exchange.titles import title
 
@@ -97,6 +97,18 @@ def test_a_mean_stands_in_where_steps_were_too_short() -> None:
     one = value([row(latency_p50_ms=None)], LATENCY)
     assert one is not None
     assert one.median == 4.5
+
+
+def test_a_time_that_is_unusable_is_no_point_of_a_trend() -> None:
+    rows = [
+        row(launch=n, latency_p50_ms=ms, quality=q)
+        for n, (ms, q) in enumerate([(5.0, "fixed"), (50.0, "unusable"), (7.0, "converged")])
+    ]
+    one = value(rows, LATENCY)
+    assert one is not None
+    assert (one.median, one.launches) == (6.0, 2)
+    assert value(rows[1:2], LATENCY) is None
+    assert value(rows[1:2], MEMORY) is not None
 
 
 PHONES = [row(device_name=name, series_key=name) for name in ("A phone", "B phone")]

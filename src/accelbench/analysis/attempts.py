@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from accelbench.core.reasons import Belongs, belongs
-from accelbench.core.worth import usable_launches
+from accelbench.core.worth import usable, usable_launches
 
 Row = Mapping[str, Any]
 
@@ -60,6 +60,7 @@ class Attempt:
     ok: bool
     verified: bool
     throughput: float | None  # the median over good launches; None where no time is of use
+    unusable: bool = False  # something was timed, with an interval too wide for any use
     emulated: bool = False
     reason: str = ""  # a short stable token, where it is not ok
     message: str = ""
@@ -160,6 +161,7 @@ def _attempt(runs: Sequence[Sequence[Row]]) -> Attempt:
         verified=bool(good) and not wrong and VERIFIED.issuperset(words),
         throughput=_throughput(timed),
         timed_in=str(timed[0].get("run_id") or "") if timed and timed[0] not in good else "",
+        unusable=not timed and not all(usable(row) for row in good),
         emulated=any(bool(row.get("emulated")) for row in rows),
         reason="" if good else _reason(first),
         message="" if good else str(first.get("message") or ""),

@@ -15,6 +15,7 @@ from accelbench.analysis.families import family_lines
 from accelbench.analysis.speed import Ratio, Timed, fastest, ratio
 from accelbench.core.provenance import comparable
 from accelbench.core.words import HARDWARE
+from accelbench.core.worth import WHY_UNUSABLE
 
 #: A platform this many times as fast as the machine's CPU is rated high.
 HIGH = 2.0
@@ -120,7 +121,7 @@ def _cell(name: str, many: Sequence[Attempt], timed: Mapping[str, Timed], absenc
         return _rated(name, many, list(mine.values()), timed)
     counted = _countable(many)
     if counted:
-        said = "its outputs are verified; nothing was timed"
+        said = f"its outputs are verified; {_untimed(counted)}"
         return _found(
             many,
             counted,
@@ -130,7 +131,8 @@ def _cell(name: str, many: Sequence[Attempt], timed: Mapping[str, Timed], absenc
             "Measure it: accelbench run without --verify-only.",
         )
     if not any(one.throughput for one in real):
-        said = f"it went through; nothing was timed, and nothing verified: {_unverified(many)}"
+        untimed = _untimed(real)
+        said = f"it went through; {untimed}, and nothing verified: {_unverified(many)}"
         return _found(
             many,
             real,
@@ -187,6 +189,11 @@ def _alike(one: Attempt, other: Attempt) -> bool:
 def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
     """Failures before refusals, small batches before large."""
     return one.status == "unsupported", one.way.runtime, one.batch, one.reason
+
+
+def _untimed(many: Sequence[Attempt]) -> str:
+    wide = any(one.unusable for one in many)
+    return f"no time of it is usable, as {WHY_UNUSABLE}" if wide else "nothing was timed"
 
 
 def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> Cell:

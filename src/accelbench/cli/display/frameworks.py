@@ -9,6 +9,7 @@ from typing import IO, Any
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
 from accelbench.core.columns import step_ms
+from accelbench.core.worth import usable
 from accelbench.run.simulating import measured_of
 
 #: Fewer launches a side say nothing sure of a difference.
@@ -29,7 +30,8 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     first, second = pair
     found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     for row in measured_of(rows):
-        taken = step_ms(row) if row["status"] == "ok" and not row.get("emulated") else None
+        counts = row["status"] == "ok" and not row.get("emulated") and usable(row)
+        taken = step_ms(row) if counts else None
         if row["runtime"] in pair and taken:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
             found.setdefault(key, {}).setdefault(row["runtime"], []).append(taken)
