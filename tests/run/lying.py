@@ -33,7 +33,7 @@ from accelbench.runtimes.pytorch.session import PytorchSession
 from accelbench.runtimes.scripted import VirtualClock
 from accelbench.runtimes.sketches import Sketch, sketch
 
-ITEM_NS, LAUNCH_NS, LINK_NS = 250_000, 20_000, 1_500_000
+ITEM_NS, LAUNCH_NS, LINK_NS = 6_000_000, 20_000, 1_500_000
 BATCH = 8
 CPU = Device("cpu", "a processor", count=64)
 

@@ -126,7 +126,7 @@ def after_a_while(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
     block = honest(inputs, n, timing)
     return (
         block
-        if n < 20
+        if n < 5
         else replace(block, phase_ns={"step": [ns // 3 for ns in block.phase_ns["step"]]})
     )
 

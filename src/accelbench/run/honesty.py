@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.core.abilities import Stepped
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import AccelbenchError, CaseError
@@ -33,10 +32,11 @@ from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode, Timing
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.selfcheck import other_seed
-from accelbench.run.steps import CHANCE, Chance, refuse_fresh
+from accelbench.run.steps import CHANCE, Chance
 
-#: Longer steps are not repeated for a check; one that returns early, or remembers, looks short.
-LONGEST_STEP_NS = 250e6
+#: Longer steps are not repeated for a check; one that returns early, or remembers, looks short:
+#: as short as starting its work, which on a CPU takes no longer than looking something up.
+LONGEST_STEP_NS, _LONGEST_ON_A_CPU_NS = 250e6, 50e6
 #: Nor are those, where the runtime has been looked at before at a smaller batch.
 _LONGEST_AGAIN_NS = 30e6
 _TIMES_LARGER = 8
@@ -102,7 +102,8 @@ class Watch:
         if case.mode is Mode.TRAINING:  # a step leaves other weights, and starting anew is dear
             return False
         if self._last is None:
-            return said_ns <= LONGEST_STEP_NS
+            on_a_cpu = self.device.hardware in ("cpu", "wasm") or self.device.unit == "cpu"
+            return said_ns <= (_LONGEST_ON_A_CPU_NS if on_a_cpu else LONGEST_STEP_NS)
         larger = case.shapes.batch / self._last.batch
         return (
             larger >= _TIMES_LARGER
@@ -110,14 +111,7 @@ class Watch:
             and self._last.nbytes * larger <= _MOST_BYTES
         )
 
-    def look(
-        self,
-        session: Session,
-        case: Case,
-        said_ns: float,
-        alone: bool = False,
-        repeatable: bool = True,
-    ) -> bool:
+    def look(self, session: Session, case: Case, said_ns: float, alone: bool = False) -> None:
         """Raise CaseError where the time of a step that was measured cannot be the work's.
 
         Args:
@@ -125,15 +119,10 @@ class Watch:
             case: what was measured.
             said_ns: what a step is said to take.
             alone: whether no other batch will be measured that this one could be held against.
-            repeatable: whether the same inputs have the same outputs.
-
-        Returns:
-            Whether what steps leave has been looked at.
         """
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
-            return False
-        kept = session if repeatable and isinstance(session, Stepped) else None
+            return
         session = CheckedSession(session, self.clock, self.wall).session
         refuse_cached(session, case, self.seed, said_ns, self.chance)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
@@ -141,11 +130,6 @@ class Watch:
         if before is not None:
             refuse_skipped(session, case, self.clock, before, seen)
         self._last = seen
-        if kept is None:
-            return False
-        first = other_seed(self.seed) + 1 + _TRIES
-        refuse_fresh(session, kept, case, (first, first + 1), self.clock, self.chance)
-        return True
 
 
 def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
@@ -189,11 +173,13 @@ def refuse_cached(
     firsts: list[float] = []
     repeats: list[float] = []
     for number in range(_TRIES):
-        # The self-check has had the first of the other seeds.
-        inputs = session.prepare(case, seed=other_seed(seed) + 1 + number)
-        first, *again = _steps_ns(session, inputs, chance.randint(1, 2))
+        # The self-check has had the first of the other seeds, short steps the next two.
+        inputs = session.prepare(case, seed=other_seed(seed) + 3 + number)
+        # Two after the first: where every other step is left out, one of them is.
+        block = chance.randint(1, 3)
+        first, *again = _steps_ns(session, inputs, block)
         firsts.append(first)
-        repeats += again or _steps_ns(session, inputs, 1)
+        repeats += again + (_steps_ns(session, inputs, 3 - block) if block < 3 else [])
         if said_ns <= _BLOCK_STEP_NS:
             long = round(min(max(_BLOCK_NS / said_ns, _BLOCK[0]), _BLOCK[1]))
             repeats += _steps_ns(session, inputs, long)
@@ -227,24 +213,32 @@ def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: f
         steps = _enough(said_ns, min(idle))
         step = median(_steps_ns(session, inputs, steps))
         wait = waited()
-        # An idle device on both sides: what slows the machine down meanwhile slows these too.
-        after = _waits(waited)
-        idle += after
-        usual = max(median_low(before), median_low(after))
-        # Outputs that take long, and so vary by much, may take twice as long.
-        if wait - usual < max(_PENDING_SHARE * steps * step, min(idle), _PENDING_NS):
-            clear += 1
-        else:
+        usual = median_low(before)
+        if _is_behind(wait - usual, steps * step, min(idle)):
+            # An idle device on both sides: what slows the machine down meanwhile slows these too.
+            after = _waits(waited)
+            idle += after
+            usual, before = max(usual, median_low(after)), after
+        if _is_behind(wait - usual, steps * step, min(idle)):
             behind.append((wait - usual) / 1e6)
+        else:
+            clear += 1
         if clear == (_CLEAR if min(idle) < _SHORT_NS else 1):
             return Look(case.shapes.batch, step, tuple(idle), nbytes)
-        before = after
     raise CaseError(
         "unsynchronised",
         f"after {steps} steps that were said to be over, their outputs were still waited for:"
         f" {min(behind):.1f} ms more than on an idle device",
         "The runtime has to wait for its device before a step ends.",
     )
+
+
+def _is_behind(longer_ns: float, said_ns: float, idle_ns: float) -> bool:
+    """Whether a wait shows that work was pending.
+
+    Outputs that take long, and so vary by much, may take twice as long.
+    """
+    return longer_ns >= max(_PENDING_SHARE * said_ns, idle_ns, _PENDING_NS)
 
 
 def _enough(said_ns: float, wait_ns: float) -> int:

@@ -14,7 +14,7 @@ verified shows `verification=not_done`, and then nobody has asked its weights.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.words import Mode
-from accelbench.run.steps import right_of
-from accelbench.runtimes.sketches import Sketch
+from accelbench.run.steps import Sketches, right_of
 
 Outputs = Mapping[str, Any]
 
@@ -48,8 +47,9 @@ class SelfCheck:
     repeatable: bool
     inputs_matter: bool | None
     weights_matter: bool | None
-    seen: Mapping[str, Sketch] = field(default_factory=dict)  # the outputs of the case's inputs
-    others: Mapping[str, Sketch] | None = None  # of other inputs; None where they cannot vary
+    seen: Sketches = field(default_factory=dict)  # the outputs of the case's inputs
+    others: Sketches | None = None  # of other inputs; None where they cannot vary
+    stepped: Sketches | None = None  # what timed steps of those left; None where none is told
 
     @property
     def ok(self) -> bool:
@@ -100,13 +100,16 @@ def other_seed(seed: int) -> int:
     return seed ^ _OTHER_SEED
 
 
-def self_check(session: Session, case: Case, seed: int = 0) -> SelfCheck:
+def self_check(
+    session: Session, case: Case, seed: int = 0, steps: Callable[[Any], Sketches] | None = None
+) -> SelfCheck:
     """Run a case's seeded inputs twice, other inputs once, and other weights once.
 
     Args:
         session: the open model.
         case: what was measured.
         seed: the job's own, which other inputs must not be drawn from.
+        steps: times steps of inputs that were never seen, and gives what the last one left.
     """
     inputs = session.prepare(case)
     first = session.outputs(inputs)
@@ -115,9 +118,11 @@ def self_check(session: Session, case: Case, seed: int = 0) -> SelfCheck:
         with session.other_weights():
             doubted = session.outputs(inputs)
     second = session.outputs(session.prepare(case))
-    other = None
+    other, stepped = None, None
     if _inputs_vary(case):
-        other = session.outputs(session.prepare(case, seed=other_seed(seed)))
+        unseen = session.prepare(case, seed=other_seed(seed))
+        stepped = None if steps is None else steps(unseen)
+        other = session.outputs(unseen)
     return SelfCheck(
         outputs_digest=outputs_digest(first),
         repeatable=not _differ(first, second),
@@ -125,6 +130,7 @@ def self_check(session: Session, case: Case, seed: int = 0) -> SelfCheck:
         weights_matter=None if doubted is None else _matters(first, second, doubted),
         seen=right_of(case, first),
         others=None if other is None else right_of(case, other),
+        stepped=stepped,
     )
 
 

@@ -39,7 +39,14 @@ from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.profiled import profile
 from accelbench.run.rules import rules_from_json
 from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
-from accelbench.run.steps import compared_whole, refuse_other, right_of
+from accelbench.run.steps import (
+    CHANCE,
+    UnseenSteps,
+    compared_whole,
+    refuse_other,
+    refuse_short,
+    right_of,
+)
 from accelbench.run.wire import Channel
 from accelbench.runtimes.sketches import MOST_VALUES, Sketch
 
@@ -272,11 +279,10 @@ class Bench:
             after,
         )
         found = with_visits(session, case, with_inputs(session, measured))
-        checked = self._self_check(session, case)
-        steps_verified = self._steps(session, case, left, checked, measured)
+        checked, steps_verified = self._held(session, case, left, measured)
         alone = request.get("alone", False) and not self._runtime.info.compiles
-        if self._look(session, case, measured, alone):
-            steps_verified = "ok"
+        if self._watch is not None:
+            self._watch.look(session, case, _said_ns(measured), alone)
         found = replace(found, metrics={**found.metrics, "steps_verified": steps_verified})
         return {
             **plain(found),
@@ -289,46 +295,45 @@ class Bench:
             "samples": {name: list(values) for name, values in found.samples.items()},
         }
 
-    def _self_check(self, session: Session, case: Case) -> SelfCheck | None:
-        """Once a worker: what holds at the smallest batch holds for the model."""
-        if self._checked:
-            return None
-        self._reporter.phase("self-check")
-        checked = self_check(session, case, self._seed)
-        checked.refuse(case.model.id)
-        self._checked = True
-        return checked
+    def _held(
+        self, session: Session, case: Case, left: Mapping[str, Sketch], found: Measurement
+    ) -> tuple[SelfCheck | None, str]:
+        """Hold the model against itself, and what timed steps left against its outputs.
 
-    def _steps(
-        self,
-        session: Session,
-        case: Case,
-        left: Mapping[str, Sketch],
-        checked: SelfCheck | None,
-        found: Measurement,
-    ) -> str:
-        """Whether what timed steps left is what outputs are; raises CaseError where it is not."""
-        if checked is not None:
-            self._repeatable = checked.repeatable
-        told = isinstance(session, Stepped) and case.mode is Mode.INFERENCE and self._repeatable
-        if self._watch is None or not told or not compared_whole(case):
-            return "not_done"
-        if checked is not None:
-            right, other = checked.seen, checked.others
-        elif _said_ns(found) > LONGEST_STEP_NS:
-            return "not_done"
-        else:
+        Once a worker the first: what holds at the smallest batch holds for the model.
+        """
+        told = self._watch is not None and isinstance(session, Stepped)
+        told = told and case.mode is Mode.INFERENCE
+        if self._checked:
+            told = told and self._repeatable and compared_whole(case)
+            if not told or _said_ns(found) > LONGEST_STEP_NS:
+                return None, "not_done"
             right = right_of(case, session.outputs(session.prepare(case)))
             inputs = session.prepare(case, other_seed(self._seed))
-            other = right_of(case, session.outputs(inputs))
-        refuse_other(case, left, right, other)
-        return "ok"
+            refuse_other(case, left, right, right_of(case, session.outputs(inputs)))
+            return None, "ok"
+        self._reporter.phase("self-check")
+        unseen = self._unseen(session, found) if told else None
+        whole = compared_whole(case)
+        steps = unseen.left if unseen is not None and whole else None
+        checked = self_check(session, case, self._seed, steps)
+        checked.refuse(case.model.id)
+        self._checked, self._repeatable = True, checked.repeatable
+        if unseen is None or not checked.repeatable:
+            return checked, "not_done"
+        if not whole:
+            # The self-check has had the first of the other seeds.
+            refuse_short(session, case, other_seed(self._seed) + 1, unseen)
+            return checked, "ok"
+        refuse_other(case, left, checked.seen, checked.others)
+        if checked.others is not None and checked.stepped is not None:
+            refuse_other(case, checked.stepped, checked.others, checked.seen)
+            unseen.refuse_recomputed(checked.others)
+        return checked, "ok"
 
-    def _look(self, session: Session, case: Case, found: Measurement, alone: bool) -> bool:
-        """Whether the time of this case can be its work's; whether what steps leave was seen."""
-        if self._watch is None:
-            return False
-        return self._watch.look(session, case, _said_ns(found), alone, self._repeatable)
+    def _unseen(self, session: Session, found: Measurement) -> UnseenSteps:
+        clock = self._runtime.clock()
+        return UnseenSteps(session, clock, self._wall, _said_ns(found), CHANCE)
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session = self._opened()
