@@ -101,7 +101,7 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("check", "--db", "DB", "--baseline", NAMES[0]),
     ),
     "history": (("history", "--db", "DB", "--all"), ("history", "--db", "DB", NAMES[1])),
-    "report": (("report", "--db", "DB", "--output", NAMES[8].replace("/", "") + ".html"),),
+    "report": (("report", "--db", "DB", "--format", NAMES[1]),),
     "plot": (("plot", NAMES[0], "--db", "DB"), ("plot", "--chart", "list")),
     "dashboard": (("dashboard", "--db", f"{NAMES[1]}.duckdb"),),
     "models": (("models", NAMES[0]), ("models", "--category", NAMES[1])),
