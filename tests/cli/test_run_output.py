@@ -19,7 +19,7 @@ from accelbench.store.database import Database
 def test_json_is_one_document_and_nothing_else(shell: Shell) -> None:
     done = shell("bert-tiny", "--batch-sizes", "1,2", "--json", *QUICK)
     document = json.loads(done.stdout)
-    assert list(document) == ["run_id", "status", "results"]
+    assert list(document) == ["run_id", "status", "results", "warnings"]
     assert document["status"] == "finished"
     assert [list(row) for row in document["results"]] == [[c.name for c in COLUMNS]] * 2
     assert {row["run_id"] for row in document["results"]} == {document["run_id"]}

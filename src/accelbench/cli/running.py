@@ -257,6 +257,7 @@ def deliver(
     from accelbench.cli.display.frameworks import print_frameworks
     from accelbench.cli.display.profile import print_profiles
     from accelbench.cli.display.summary import print_summary, trust
+    from accelbench.cli.display.warnings import told, warning_lines
     from accelbench.exchange.rows import row_of
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
@@ -276,6 +277,7 @@ def deliver(
             "run_id": ended.run_id,
             "status": "interrupted" if ended.interrupted else "finished",
             "results": rows,
+            "warnings": told(ended.rows),
             **({"unmeasured": [asdict(one) for one in lacks]} if lacks else {}),
             **({"profiles": ended.profiles} if ended.profiles else {}),
             **({"comparisons": document_of_comparisons(found, places.prices)} if compare else {}),
@@ -301,6 +303,8 @@ def deliver(
         if arms:
             print_line(stream=stream)
             say(arms, stream)
+    warned = list(warning_lines(ended.rows))
+    print_lines(("", *warned) if warned else (), stream)
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
     ends = [f"Total configurations: {len(ended.rows)} ({counts or 'none finished'})"]
     print_lines(("", *ends, *(f"{what}: {path}" for what, path in written)), stream)

@@ -168,14 +168,23 @@ def busy_warning(now: MachineSnapshot) -> str | None:
     )
 
 
-def noise_warnings(disturbance: Disturbance, before: MachineSnapshot) -> list[str]:
-    """What a reader should know before trusting the figures: plain sentences, none if quiet."""
+def noise_warnings(
+    disturbance: Disturbance,
+    before: MachineSnapshot,
+    slowed: float | None = None,
+    threads: int | None = None,
+) -> list[str]:
+    """What a reader should know before trusting the figures: plain sentences, none if quiet.
+
+    Args:
+        disturbance: What else happened.
+        before: The machine before.
+        slowed: How many times its fastest step the median took, where that is known.
+        threads: How many the engine used, where it tells.
+    """
     found = []
     if (disturbance.foreign or 0) > FOREIGN_SHARE:
-        found.append(
-            f"Other processes used {_percent(disturbance.foreign)} of the CPUs while this was"
-            " measured; latencies may be several times too long. Close them or use --launches."
-        )
+        found.append(_crowded(disturbance.foreign or 0, before, slowed, threads))
     if (disturbance.steal or 0) > STEAL_SHARE:
         found.append(
             f"The hypervisor gave {_percent(disturbance.steal)} of this machine's CPU time to"
@@ -204,6 +213,27 @@ def noise_warnings(disturbance: Disturbance, before: MachineSnapshot) -> list[st
             " slower than long ones. Set it with: sudo cpupower frequency-set -g performance"
         )
     return found
+
+
+def _crowded(
+    foreign: float, before: MachineSnapshot, slowed: float | None, threads: int | None
+) -> str:
+    """Of busy CPUs: what that did to the steps, as far as they show it, and what would help.
+
+    Threads of one step wait for each other, so it is as slow as the one that gets no CPU.
+    """
+    did = "how much longer steps took does not show"
+    if slowed is not None:
+        did = f"the median step took {slowed:.3g} times as long as the fastest"
+    free = max(1, int(before.limits.effective_cpus(before.cpus) * (1 - foreign)))
+    fewer = ""
+    if threads is None or threads > free:
+        used = "" if threads is None else f" instead of {threads}"
+        fewer = f", use --threads {free}{used}"
+    return (
+        f"Other processes used {_percent(foreign)} of the CPUs while this was measured; {did}."
+        f" Close them{fewer} or use --launches."
+    )
 
 
 def _percent(share: float | None) -> str:

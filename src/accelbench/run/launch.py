@@ -17,7 +17,7 @@ from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.serial import case_to_json
 from accelbench.core.words import Mode, Provenance, Status
-from accelbench.run import lifeline
+from accelbench.run import lifeline, parts
 from accelbench.run.context import Context
 from accelbench.run.convergence import Curve, losses_request
 from accelbench.run.conversation import Conversation, TroubleError, out_of_budget
@@ -137,7 +137,10 @@ class GroupLaunch:
             outcome = self._measured(planned)
             own = max(talk.cpu_seconds - cpu_before, 0.0)
             environment, warnings = context.surroundings.after(
-                before, own, talk.opened.get("threads")
+                before,
+                own,
+                talk.opened.get("threads"),
+                outcome.measurement.get("metrics"),
             )
             outcome = replace(
                 outcome,
@@ -180,6 +183,7 @@ class GroupLaunch:
             compiles=runtime is not None and runtime.info.compiles,
         )
         context.repeats.look(body)
+        parts.look(body)
         with lifeline.undisturbed():
             context.append(Fact(RESULT, body["result_id"], body))
             context.tally.add(outcome.status.value)

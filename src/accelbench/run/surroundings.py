@@ -27,9 +27,20 @@ class Surroundings:
         return Before(snapshot(), cpu_seconds())
 
     def after(
-        self, before: Before, worker_cpu_seconds: float, threads: int | None = None
+        self,
+        before: Before,
+        worker_cpu_seconds: float,
+        threads: int | None = None,
+        metrics: Mapping[str, Any] | None = None,
     ) -> tuple[Mapping[str, Any], list[str]]:
-        """Look again: the environment to store, and warnings for people."""
+        """Look again: the environment to store, and warnings for people.
+
+        Args:
+            before: What `before` gave.
+            worker_cpu_seconds: Processor time of the work itself.
+            threads: Of the engine.
+            metrics: What was measured, which shows what it had to bear.
+        """
         now = snapshot()
         own = worker_cpu_seconds + cpu_seconds() - before.own_cpu_seconds
         found = compare(before.machine, now, own)
@@ -40,11 +51,25 @@ class Surroundings:
             "governor": str(machine.governor),
             "memory_available": machine.memory_available,
             **plain(found),
-        }, [*_too_many(threads, machine), *noise_warnings(found, machine)]
+        }, [
+            *_too_many(threads, machine),
+            *noise_warnings(found, machine, slowed(metrics or {}), threads),
+        ]
+
+
+def slowed(metrics: Mapping[str, Any]) -> float | None:
+    """How many times its fastest step a case's median took; None where steps were not timed singly.
+
+    The fastest is the nearest to an undisturbed one that a run on a busy machine has.
+    """
+    median, fastest = metrics.get("latency_p50_ms"), metrics.get("latency_min_ms")
+    return median / fastest if median and fastest else None
 
 
 def _too_many(threads: int | None, machine: MachineSnapshot) -> list[str]:
     cpus = machine.limits.effective_cpus(machine.cpus)
     if threads is None or threads <= cpus:
         return []
-    return [f"It was measured with {threads} threads on {cpus:g} CPUs: they took turns."]
+    few = max(1, int(cpus))
+    said = f"It was measured with {threads} threads on {cpus:g} CPUs: they took turns."
+    return [f"{said} Use --threads {few}."]

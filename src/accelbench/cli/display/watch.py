@@ -15,13 +15,12 @@ from typing import IO, Any
 
 from accelbench.cli.display.terminal import unguarded
 from accelbench.cli.display.words import (
+    case_name,
     duration,
     figure,
-    marks,
     parts,
     shapes,
     spread,
-    where,
 )
 from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
@@ -33,11 +32,10 @@ from accelbench.run.observer import Progress
 
 
 def case_line(row: Mapping[str, Any]) -> list[str]:
-    """What became of a case, for people."""
-    place = f"{row['runtime']}/{where(row)} {row['precision']}"
+    """What became of a case, for people. What it is warned of stands below the run's table."""
     launch = f" launch {row['launch'] + 1}" if row.get("launch") else ""
     size = f"batch {row['batch_size']} {shapes(row)}".strip()
-    head = f"{row['model']} {place}{marks(row)} {size}{launch}"
+    head = f"{case_name(row)} {size}{launch}"
     if row["status"] != "ok":
         lines = [f"{head}: {row['status']} — {row.get('message') or row.get('reason')}"]
         if row.get("advice"):
@@ -47,7 +45,7 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
     if simulation is not None:
         return [f"{head}: " + " · ".join(_limits(row, simulation))]
     if step_ms(row) is None:
-        return [f"{head}: {verified(row)}", *(f"  ! {w}" for w in row.get("warnings") or ())]
+        return [f"{head}: {verified(row)}"]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
         f"{word} {figure(step_ms(row))} ms {spread(row, ' ms')}".strip(),
@@ -58,7 +56,7 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
     lines = [f"{head}: " + " · ".join(figures)]
     if parts(row):
         lines.append("  " + " · ".join(parts(row)))
-    return [*lines, *(f"  ! {w}" for w in row.get("warnings") or ())]
+    return lines
 
 
 def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:

@@ -99,6 +99,11 @@ def marks(row: Mapping[str, Any]) -> str:
     return "".join(said)
 
 
+def case_name(row: Mapping[str, Any]) -> str:
+    """What a result is of, but for its sizes."""
+    return f"{row['model']} {row['runtime']}/{where(row)} {row['precision']}{marks(row)}"
+
+
 def parts(row: Mapping[str, Any]) -> list[str]:
     """The times of a step's parts, where it has any."""
     names: tuple[str, ...] = ()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +12,7 @@ from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import Point, Span
 from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
+from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.words import Status
 from accelbench.report.charts import CHARTS
@@ -26,7 +25,6 @@ from accelbench.report.whole.costs import costs
 #: More lines of what a chart shows are in the database, and in `db export`.
 _MOST_DRAWN = 200
 _MOST_WARNINGS = 40
-_FIGURE = re.compile(r"\d+([.,]\d+)*")
 
 
 @dataclass(frozen=True)
@@ -211,25 +209,14 @@ def _verification(known: Known) -> Section:
         Text([_OUTPUTS]),
         Table(headers, rows, frozenset({2, 3}), "Every cell", folded=len(rows) > 40),
     ]
-    warned = _warned(done)
-    if warned:
-        said = [[text, f"{number:,}"] for text, number in warned.most_common(_MOST_WARNINGS)]
-        if len(warned) > len(said):
-            rest = sum(warned.values()) - sum(number for _, number in warned.most_common(len(said)))
-            said.append([f"{len(warned) - len(said):,} more", f"{rest:,}"])
+    found = warned(done)
+    if found:
+        said = [[one.text, f"{len(one.rows):,}"] for one in found[:_MOST_WARNINGS]]
+        if len(found) > len(said):
+            rest = sum(len(one.rows) for one in found[len(said) :])
+            said.append([f"{len(found) - len(said):,} more", f"{rest:,}"])
         blocks.append(Table(("warning", "launches"), said, frozenset({1}), "Warnings"))
     return Section("Verification and workarounds", blocks)
-
-
-def _warned(rows: Sequence[Row]) -> Counter[str]:
-    """Warnings that differ in their figures alone are one, told by the first of them."""
-    first: dict[str, str] = {}
-    found: Counter[str] = Counter()
-    for row in rows:
-        for one in map(str, row.get("warnings") or ()):
-            kind = _FIGURE.sub("#", one)
-            found[first.setdefault(kind, one)] += 1
-    return found
 
 
 def _once(rows: Sequence[Row]) -> list[tuple[Row, str]]:

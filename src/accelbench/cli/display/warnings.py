@@ -1,0 +1,53 @@
+"""What a run warns of, below its table: each warning once, with the cases that it concerns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from accelbench.analysis.warned import Warned, warned
+from accelbench.cli.display.words import case_name, shapes
+
+#: As many cases are named; of more, how many.
+_MOST_NAMED = 4
+Row = Mapping[str, Any]
+
+
+def warning_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """The lines; none where nothing was warned of."""
+    found = warned(rows)
+    if found:
+        yield "Warnings"
+    for one in found:
+        yield f"  ! {one.text}"
+        yield f"      {_concerned(one, rows)}"
+
+
+def _concerned(one: Warned, rows: Sequence[Row]) -> str:
+    """Which cases, short: those that differ in their batch alone are one name."""
+    if len(one.rows) == len(rows) > 1:
+        return f"all {len(rows)} results"
+    launches, there = Counter(map(_case, one.rows)), Counter(map(_case, rows))
+    batches: dict[str, dict[str, None]] = {}
+    for row in one.rows:
+        # A launch is named where not all launches of its case are warned.
+        whole = launches[_case(row)] == there[_case(row)]
+        launch = "" if whole else f" (launch {(row.get('launch') or 0) + 1})"
+        name = f"{case_name(row)} {shapes(row)}".strip()
+        batches.setdefault(name, {})[f"{row['batch_size']}{launch}"] = None
+    named = [f"{name}: batch {', '.join(these)}" for name, these in batches.items()]
+    more = len(named) - _MOST_NAMED
+    return "; ".join([*named[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _case(row: Row) -> tuple[Any, Any]:
+    return row.get("case_id"), row.get("device")
+
+
+def told(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The same for machines: each warning with the ids of its results."""
+    return [
+        {"text": one.text, "results": [row["result_id"] for row in one.rows]}
+        for one in warned(rows)
+    ]

@@ -1,0 +1,96 @@
+"""What a run warns of, once, with the cases that it concerns."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shells import QUICK, Shell
+
+from accelbench.analysis.warned import warned
+from accelbench.cli.display.warnings import told, warning_lines
+
+
+def row(batch: int = 1, *warnings: str, **more: Any) -> dict[str, Any]:
+    return {
+        "result_id": f"r{batch}",
+        "case_id": f"{more.get('model')}-{batch}",
+        "model": "bert-tiny",
+        "runtime": "pytorch",
+        "hardware": "cpu",
+        "device": "cpu:0",
+        "precision": "fp32",
+        "batch_size": batch,
+        "sequence_length": 128,
+        "mode": "inference",
+        "launch": 0,
+        "warnings": list(warnings),
+        **more,
+    }
+
+
+def test_what_differs_in_its_figures_alone_is_one_warning_with_their_range() -> None:
+    rows = [row(1, "It took 9 of 1,024 times.", "Few."), row(8, "It took 30.5 of 1,024 times.")]
+    found = warned(rows)
+    assert [one.text for one in found] == ["It took 9 to 30.5 of 1,024 times.", "Few."]
+    assert [len(one.rows) for one in found] == [2, 1]
+    assert told(rows) == [
+        {"text": "It took 9 to 30.5 of 1,024 times.", "results": ["r1", "r8"]},
+        {"text": "Few.", "results": ["r1"]},
+    ]
+
+
+def test_a_version_is_no_figure_that_could_not_be_read() -> None:
+    (one,) = warned([row(1, "torch 2.13.0 of 2026-01-02, 1,2 and 3."), row(8)])
+    assert one.text == "torch 2.13.0 of 2026-01-02, 1,2 and 3."
+
+
+def test_a_result_that_says_it_twice_is_one() -> None:
+    (one,) = warned([row(1, "It was 3.", "It was 4.", "It was 3.")])
+    assert (one.text, len(one.rows)) == ("It was 3 to 4.", 1)
+
+
+def test_each_warning_names_its_cases() -> None:
+    rows = [
+        row(1, "Busy.", "Short."),
+        row(8, "Busy.", "Short."),
+        row(32, "Busy."),
+        row(1, "Busy.", "Hot.", model="vit-tiny", sequence_length=None, image_size=32),
+    ]
+    assert list(warning_lines(rows)) == [
+        "Warnings",
+        "  ! Busy.",
+        "      all 4 results",
+        "  ! Short.",
+        "      bert-tiny pytorch/cpu fp32 seq 128: batch 1, 8",
+        "  ! Hot.",
+        "      vit-tiny pytorch/cpu fp32 32px: batch 1",
+    ]
+
+
+def test_many_cases_are_counted_and_a_launch_is_named_where_it_is_not_all() -> None:
+    rows = [row(1, "Odd.", model=f"m{n}") for n in range(7)] + [row(2)]
+    assert list(warning_lines(rows))[2].endswith("m3 pytorch/cpu fp32 seq 128: batch 1; and 3 more")
+    rows = [row(1), row(1, "Hot.", launch=1), row(8, "Hot."), row(8, "Hot.", launch=1)]
+    assert list(warning_lines(rows))[2].endswith("seq 128: batch 1 (launch 2), 8")
+
+
+def test_nothing_is_said_where_nothing_was_warned_of() -> None:
+    assert list(warning_lines([row(1), row(8, warnings=None)])) == []
+
+
+def test_a_run_says_each_once_below_its_table_and_in_its_document(shell: Shell) -> None:
+    words = ("bert-tiny", "--batch-sizes", "1,2,4", *QUICK)
+    done = shell(*words)
+    assert done.stdout.count("The number of samples was fixed") == 1
+    table, _, below = done.stdout.partition("\nWarnings\n")
+    assert "quality" in table
+    assert "!" not in table
+    assert "all 3 results" in below
+    assert "Total configurations" in below
+    document = json.loads(shell(*words, "--json").stdout)
+    ids = [one["result_id"] for one in document["results"]]
+    assert all(one["warnings"] for one in document["results"])  # each its own, as ever
+    assert any(one["results"] == ids for one in document["warnings"])
+    quiet = shell(*words, "--quiet")
+    assert quiet.stdout == ""
