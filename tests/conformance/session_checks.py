@@ -16,7 +16,7 @@ import pytest
 from suite import Subject
 
 from accelbench.catalog.short import shortened
-from accelbench.core.abilities import Leaving, Stepped
+from accelbench.core.abilities import Glancing, Leaving, Stepped
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.profile import Profiling
@@ -25,7 +25,7 @@ from accelbench.core.words import Mode, Timing
 from accelbench.measure.blocks import refuse_bad_block
 from accelbench.run.steps import refuse_other, right_of
 from accelbench.runtimes.scripted import ScriptedSession
-from accelbench.runtimes.sketches import MOST_VALUES
+from accelbench.runtimes.sketches import MOST_VALUES, outputs_digest, sketch
 
 DTYPES = {
     "fp32": ["float32"],
@@ -182,6 +182,19 @@ class SessionChecks:
                     expected = set(session.phases) if timing is Timing.PHASES else {"step"}
                     assert set(block.phase_ns) == expected
                     refuse_bad_block(block, n, timing, session.phases)
+
+    def test_a_glance_is_of_the_outputs(self, opener: Opener) -> None:
+        with opener.shared() as (session, case):
+            inputs = session.prepare(case)
+            if not isinstance(session, Glancing):
+                assert not hasattr(session, "glance")
+                return
+            found, outputs = session.glance(inputs, 100), session.outputs(inputs)
+        assert found.digest == outputs_digest(outputs)
+        assert found.nbytes == sum(np.asarray(one).nbytes for one in outputs.values())
+        for name, one in sketch(outputs, 100).items():
+            assert found.outputs[name].shape == one.shape
+            assert np.array_equal(found.outputs[name].values, one.values)
 
     @pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
     def test_what_timed_steps_leave_are_the_outputs(self, opener: Opener, timing: Timing) -> None:

@@ -24,8 +24,9 @@ from accelbench.core.words import Mode
 from accelbench.run.agreement import TOLERANCES, agree
 from accelbench.run.kept import pick
 from accelbench.run.repeats import Repeats
-from accelbench.run.selfcheck import outputs_digest, self_check
+from accelbench.run.selfcheck import self_check
 from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.sketches import outputs_digest
 
 #: Those whose outputs other weights move least, in parts of what other inputs do, and two more.
 WEIGHED = ("llama-tiny", "mixtral-tiny", "unet-tiny", "llava-tiny", "bert-tiny", "vit-tiny")

@@ -92,6 +92,15 @@ class Stepped(Protocol):
 
 
 @runtime_checkable
+class Glancing(Protocol):
+    """A session whose outputs lie far away, and can be looked at there."""
+
+    def glance(self, inputs: Any, most: int) -> Any:
+        """One run's outputs as a `Glance`: a digest of all, and at most so many values of each."""
+        ...
+
+
+@runtime_checkable
 class Visited(Protocol):
     """A session that users wait for each time they come to it, as they do for a page's."""
 

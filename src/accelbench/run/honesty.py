@@ -33,6 +33,7 @@ from accelbench.core.words import Mode, Timing
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.selfcheck import other_seed
 from accelbench.run.steps import CHANCE, Chance
+from accelbench.runtimes.sketches import MOST_VALUES
 
 #: Longer steps are not repeated for a check; one that returns early, or remembers, looks short:
 #: as short as starting its work, which on a CPU takes no longer than looking something up.
@@ -201,10 +202,10 @@ def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: f
     """Somebody who wants outputs waits for steps that were said to be over."""
     inputs = session.prepare(case)
     # This one also waits for what the checks before have left queued.
-    nbytes = sum(np.asarray(one).nbytes for one in session.outputs(inputs).values())
+    nbytes = _seen_bytes(session, inputs)
 
     def waited() -> float:
-        return _timed(clock, lambda: session.outputs(inputs))
+        return _timed(clock, lambda: _seen_bytes(session, inputs))
 
     before = _waits(waited)
     idle = [*before]
@@ -262,7 +263,7 @@ def refuse_skipped(session: Session, case: Case, clock: Clock, small: Look, larg
     for _ in range(_TRIES):
         if min(waits) <= allowed:
             return
-        waits.append(_timed(clock, lambda: session.outputs(inputs)))
+        waits.append(_timed(clock, lambda: _seen_bytes(session, inputs)))
     raise CaseError(
         "work_skipped",
         f"from a batch of {small.batch} to one of {large.batch} the time until outputs are there"
@@ -282,13 +283,20 @@ def _smaller(session: Session, case: Case, clock: Clock) -> Look | None:
         return None
     try:
         inputs = session.prepare(replace(case, shapes=replace(case.shapes, batch=batch)))
-        outputs = session.outputs(inputs)
+        nbytes = _seen_bytes(session, inputs)
     except CaseError:
         return None
     step = median(_steps_ns(session, inputs, 3))
-    waits = _waits(lambda: _timed(clock, lambda: session.outputs(inputs)))
-    nbytes = sum(np.asarray(one).nbytes for one in outputs.values())
+    waits = _waits(lambda: _timed(clock, lambda: _seen_bytes(session, inputs)))
     return Look(batch, step, tuple(waits), nbytes)
+
+
+def _seen_bytes(session: Session, inputs: Any) -> int:
+    """How many bytes a run's outputs are, which are looked at where they lie if that is far."""
+    glance = getattr(session, "glance", None)
+    if glance is not None:
+        return int(glance(inputs, MOST_VALUES).nbytes)
+    return sum(np.asarray(one).nbytes for one in session.outputs(inputs).values())
 
 
 def _waits(waited: Callable[[], float]) -> list[float]:

@@ -13,7 +13,6 @@ verified shows `verification=not_done`, and then nobody has asked its weights.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from accelbench.catalog.inputs import tensors
-from accelbench.core.abilities import Doubtable
+from accelbench.core.abilities import Doubtable, Glancing
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.words import Mode
 from accelbench.run.steps import Sketches, right_of
+from accelbench.runtimes.sketches import MOST_VALUES, Glance, outputs_digest
 
 Outputs = Mapping[str, Any]
 
@@ -112,38 +112,57 @@ def self_check(
         steps: times steps of inputs that were never seen, and gives what the last one left.
     """
     inputs = session.prepare(case)
-    first = session.outputs(inputs)
+    first = _seen(session, case, inputs)
     doubted = None
     if isinstance(session, Doubtable):
         with session.other_weights():
-            doubted = session.outputs(inputs)
-    second = session.outputs(session.prepare(case))
+            doubted = _seen(session, case, inputs)
+    second = _seen(session, case, session.prepare(case))
     other, stepped = None, None
     if _inputs_vary(case):
         unseen = session.prepare(case, seed=other_seed(seed))
         stepped = None if steps is None else steps(unseen)
-        other = session.outputs(unseen)
+        other = _seen(session, case, unseen)
     return SelfCheck(
-        outputs_digest=outputs_digest(first),
+        outputs_digest=first.digest or outputs_digest(first.outputs),
         repeatable=not _differ(first, second),
         inputs_matter=None if other is None else _matters(first, second, other),
         weights_matter=None if doubted is None else _matters(first, second, doubted),
-        seen=right_of(case, first),
-        others=None if other is None else right_of(case, other),
+        seen=first.sketches,
+        others=None if other is None else other.sketches,
         stepped=stepped,
     )
 
 
-def _matters(first: Outputs, again: Outputs, changed: Outputs) -> bool | None:
+@dataclass(frozen=True)
+class _Seen:
+    """Outputs of one run."""
+
+    outputs: Outputs  # whole; some values of each where they lie far away
+    sketches: Sketches
+    digest: str  # of all of them; empty where they are here
+
+
+def _seen(session: Session, case: Case, inputs: Any) -> _Seen:
+    if isinstance(session, Glancing):
+        found: Glance = session.glance(inputs, MOST_VALUES)
+        values = {name: one.values for name, one in found.outputs.items()}
+        return _Seen(values, found.outputs, found.digest)
+    outputs = session.outputs(inputs)
+    return _Seen(outputs, right_of(case, outputs), "")
+
+
+def _matters(first: _Seen, again: _Seen, changed: _Seen) -> bool | None:
     """Whether a change changed the outputs; None where they are no numbers that could tell."""
     if not _differ(first, changed):
-        return None if any(_is_nan(values) for values in first.values()) else False
+        return None if any(_is_nan(values) for values in first.outputs.values()) else False
     if not _differ(first, again):
         return True
     # Outputs that are drawn anew each time would pass for a model's otherwise.
+    one, same, other = first.outputs, again.outputs, changed.outputs
     return any(
-        _distance(first[name], changed[name]) > _BEYOND_CHANCE * _distance(first[name], again[name])
-        for name in first
+        _distance(one[name], other[name]) > _BEYOND_CHANCE * _distance(one[name], same[name])
+        for name in one
     )
 
 
@@ -164,18 +183,11 @@ def _distance(one: Any, other: Any) -> float:
     return float(apart.mean()) if apart.size else 0.0
 
 
-def outputs_digest(outputs: Outputs) -> str:
-    """A digest of names, shapes and bits: equal only where everything is."""
-    total = hashlib.sha256()
-    for name, values in sorted(outputs.items()):
-        array = np.ascontiguousarray(values)
-        total.update(f"{name} {array.shape} {array.dtype}".encode())
-        total.update(array.tobytes())
-    return total.hexdigest()[:16]
-
-
-def _differ(one: Outputs, other: Outputs) -> bool:
-    """Whether any value differs; a NaN is equal to a NaN."""
+def _differ(first: _Seen, second: _Seen) -> bool:
+    """Whether any value differs; a NaN is equal to a NaN, but for where bits are compared."""
+    if first.digest:
+        return first.digest != second.digest
+    one, other = first.outputs, second.outputs
     return any(
         not np.array_equal(
             one[name], other[name], equal_nan=np.asarray(one[name]).dtype.kind == "f"

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from accelbench.catalog.short import shortened
-from accelbench.core.abilities import Elsewhere, Stepped
+from accelbench.core.abilities import Elsewhere, Glancing, Stepped
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
@@ -67,6 +67,14 @@ def right_of(case: Case, outputs: Mapping[str, Any]) -> dict[str, Sketch]:
     if case.generates and "logits" in outputs:
         outputs = {**outputs, "logits": np.asarray(outputs["logits"])[..., :KEPT_LOGITS]}
     return sketch(outputs, MOST_VALUES)
+
+
+def looked_at(session: Session, case: Case, inputs: Any) -> Sketches:
+    """Outputs of a run, looked at where they lie if that is far away."""
+    if isinstance(session, Glancing):
+        found: Sketches = session.glance(inputs, MOST_VALUES).outputs
+        return found
+    return right_of(case, session.outputs(inputs))
 
 
 def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | None) -> None:
@@ -162,10 +170,10 @@ def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -
         unseen: times the steps.
     """
     short = shortened(case)
-    other = right_of(short, session.outputs(session.prepare(short, seed)))
+    other = looked_at(session, short, session.prepare(short, seed))
     inputs = session.prepare(short, seed + 1)
     left = unseen.left(inputs)
-    right = right_of(short, session.outputs(inputs))
+    right = looked_at(session, short, inputs)
     refuse_other(short, left, right, other)
     unseen.refuse_recomputed(right)
 

@@ -43,9 +43,9 @@ from accelbench.run.steps import (
     CHANCE,
     UnseenSteps,
     compared_whole,
+    looked_at,
     refuse_other,
     refuse_short,
-    right_of,
 )
 from accelbench.run.wire import Channel
 from accelbench.runtimes.sketches import MOST_VALUES, Sketch
@@ -308,9 +308,9 @@ class Bench:
             told = told and self._repeatable and compared_whole(case)
             if not told or _said_ns(found) > LONGEST_STEP_NS:
                 return None, "not_done"
-            right = right_of(case, session.outputs(session.prepare(case)))
+            right = looked_at(session, case, session.prepare(case))
             inputs = session.prepare(case, other_seed(self._seed))
-            refuse_other(case, left, right, right_of(case, session.outputs(inputs)))
+            refuse_other(case, left, right, looked_at(session, case, inputs))
             return None, "ok"
         self._reporter.phase("self-check")
         unseen = self._unseen(session, found) if told else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +25,29 @@ class Sketch:
 
     shape: tuple[int, ...]
     values: npt.NDArray[Any]  # flat
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Outputs that were looked at where they lie."""
+
+    digest: str  # as `outputs_digest` of them would be
+    outputs: Mapping[str, Sketch]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all of them."""
+        return sum(math.prod(s.shape) * s.values.itemsize for s in self.outputs.values())
+
+
+def outputs_digest(outputs: Mapping[str, Any]) -> str:
+    """A digest of names, shapes and bits: equal only where everything is. As the page's is."""
+    total = hashlib.sha256()
+    for name, values in sorted(outputs.items()):
+        array = np.ascontiguousarray(values)
+        total.update(f"{name} {array.shape} {array.dtype}".encode())
+        total.update(array.tobytes())
+    return total.hexdigest()[:16]
 
 
 def places(size: int, most: int) -> npt.NDArray[np.int64]:

@@ -15,7 +15,7 @@ from accelbench.runtimes.arrays import Arrays, ArtefactSession, hold_precision
 from accelbench.runtimes.browser.page_link import START_SECONDS, Page
 from accelbench.runtimes.browser.pins import ENGINE
 from accelbench.runtimes.browser.proof import Proof, understood
-from accelbench.runtimes.sketches import Sketch
+from accelbench.runtimes.sketches import Glance, Sketch
 
 _RUNS = 3  # of the session that says what it does; the first warms up
 _NS = 1e6  # in a millisecond
@@ -191,6 +191,24 @@ class BrowserSession(ArtefactSession):
             one.name: Sketch(shapes[one.file_name], found[one.file_name])
             for one in self.manifest.outputs
         }
+
+    def glance(self, inputs: Any, most: int) -> Glance:
+        """A language model's outputs are 26 MB an item: they stay in the page."""
+        self._looked_with = inputs
+        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
+        names = {one.file_name: one.name for one in self.manifest.outputs}
+        if self._schedule is not None:
+            names = {"sample": "sample"}
+        said, found = self._page.ask("glance", most=most, names=names)
+        self._output_facts = {
+            "outputs_finite": bool(said["finite"]),
+            "output_dtypes": sorted({str(value.dtype) for value in found.values()}),
+        }
+        shapes = {name: tuple(shape) for name, shape in said["shapes"].items()}
+        return Glance(said["digest"], {name: Sketch(shapes[name], found[name]) for name in shapes})
+
+    def inspect(self, inputs: Any) -> None:
+        self.glance(inputs, 1)
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs

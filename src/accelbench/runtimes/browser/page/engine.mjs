@@ -9,6 +9,48 @@ const BUILDS = {
 
 const SETTLING_MS = 5;
 
+// NumPy's names for types that this has.
+const isNumber = {
+  float32: Number.isFinite,
+  float64: Number.isFinite,
+  // As bits where the browser has no such array: all of the exponent set is no number.
+  float16: (value, data) =>
+    data instanceof Uint16Array ? (value & 0x7c00) !== 0x7c00 : Number.isFinite(value),
+};
+
+// Of each output at most so many values, evenly spaced.
+async function sketched(outputs, most) {
+  const shapes = {};
+  const arrays = {};
+  let finite = true;
+  for (const [name, tensor] of Object.entries(outputs)) {
+    const data = await tensor.getData();
+    const count = Math.min(data.length, most);
+    const some = new data.constructor(count);
+    for (let i = 0; i < count; i++) {
+      some[i] = data[data.length > most ? Math.floor((i * data.length) / most) : i];
+    }
+    shapes[name] = tensor.dims;
+    arrays[name] = { dtype: tensor.type, shape: [count], data: some };
+    const good = isNumber[tensor.type];
+    for (let i = 0; good && finite && i < data.length; i++) finite = good(data[i], data);
+  }
+  return { shapes, arrays, finite };
+}
+
+// As sketches.py's outputs_digest: of names, shapes as Python writes them, types and bits.
+async function digested(outputs) {
+  const parts = [];
+  for (const name of Object.keys(outputs).sort()) {
+    const tensor = outputs[name];
+    const shape = `(${tensor.dims.join(", ")}${tensor.dims.length === 1 ? "," : ""})`;
+    parts.push(`${name} ${shape} ${tensor.type}`, await tensor.getData());
+  }
+  const all = await new Blob(parts).arrayBuffer();
+  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", all));
+  return [...bytes.slice(0, 8)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 const here = (name) => new URL(name, document.baseURI).href;
 
 export class Engine {
@@ -72,21 +114,19 @@ export class Engine {
     this.denoising = denoising;
   }
 
-  // Of each output that the last timed step left, at most so many values, evenly spaced.
+  // What the last step that was timed left; a step's outputs otherwise.
   async kept(most) {
-    const shapes = {};
-    const arrays = {};
-    for (const [name, tensor] of Object.entries(this.left ?? {})) {
-      const data = await tensor.getData();
-      const count = Math.min(data.length, most);
-      const some = new data.constructor(count);
-      for (let i = 0; i < count; i++) {
-        some[i] = data[data.length > most ? Math.floor((i * data.length) / most) : i];
-      }
-      shapes[name] = tensor.dims;
-      arrays[name] = { dtype: tensor.type, shape: [count], data: some };
-    }
+    const { shapes, arrays } = await sketched(this.left ?? {}, most);
     return [{ shapes }, arrays];
+  }
+
+  // One run's outputs, looked at here: some values of each, whether all are numbers, a digest.
+  async glance(most, names) {
+    this.left = null;
+    const found = Object.entries(await this.step());
+    const named = Object.fromEntries(found.map(([name, tensor]) => [names[name], tensor]));
+    const { shapes, arrays, finite } = await sketched(named, most);
+    return [{ shapes, finite, digest: await digested(named) }, arrays];
   }
 
   // When it is there, outputs have been read back: the device is done.

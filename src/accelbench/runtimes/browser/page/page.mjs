@@ -58,6 +58,10 @@ const actions = {
     return engine.kept(most);
   },
 
+  async glance({ most, names }) {
+    return engine.glance(most, names);
+  },
+
   async outputs() {
     engine.left = null;
     const found = await engine.step();
