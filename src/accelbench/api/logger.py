@@ -92,10 +92,15 @@ class BenchmarkLogger:
             raise MissingExtraError("pandas", "frames", "Reading results as a DataFrame") from error
         frame = pd.read_csv(path)
         for name in frame.select_dtypes(include=("object", "string")):
-            frame[name] = frame[name].map(from_csv_cell, na_action="ignore")
+            frame[name] = frame[name].map(_as_written)
         if "input_shape" in frame:
             frame["input_shape"] = frame["input_shape"].map(_shape, na_action="ignore")
         return frame
+
+
+def _as_written(cell: Any) -> Any:
+    """A cell as it was before it was made harmless; a column may hold no text at all."""
+    return from_csv_cell(cell) if isinstance(cell, str) else cell
 
 
 def _shape(text: str) -> Any:
