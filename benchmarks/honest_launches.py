@@ -92,12 +92,13 @@ def told(rows: list[dict[str, Any]]) -> Mapping[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--launches", type=int, default=13)
+    parser.add_argument("--launches", type=int, default=14)
     parser.add_argument("--hardware")
+    parser.add_argument("--beside", type=int, default=PROCESSES_A_CORE, help="a core")
     asked = parser.parse_args()
     found: dict[str, Any] = {}
     refused = total = 0
-    with busy(PROCESSES_A_CORE * (os.cpu_count() or 1)):
+    with busy(asked.beside * (os.cpu_count() or 1)):
         for cell in CELLS:
             if asked.hardware and cell[0] not in asked.hardware.split(","):
                 continue
