@@ -20,35 +20,25 @@ from typing import Any
 
 from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
-from accelbench.core.abilities import Elsewhere, Fed, Leaving, Stepped, Undroppable, Visited
+from accelbench.core.abilities import Elsewhere, Fed, Leaving, Undroppable, Visited
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Job, Runtime, Session, Wanted
 from accelbench.core.serial import case_from_json, device_from_json
-from accelbench.core.words import Mode, Provenance, Status, Timing
+from accelbench.core.words import Provenance, Status, Timing
 from accelbench.measure.blocks import refuse_bad_time
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
+from accelbench.run.checks import Checks
 from accelbench.run.comparing import compared, from_fp64, left
-from accelbench.run.honesty import LONGEST_STEP_NS, Watch
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.profiled import profile
 from accelbench.run.rules import rules_from_json
-from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
-from accelbench.run.steps import (
-    CHANCE,
-    UnseenSteps,
-    compared_whole,
-    looked_at,
-    refuse_other,
-    refuse_short,
-)
 from accelbench.run.wire import Channel
-from accelbench.runtimes.sketches import MOST_VALUES, Sketch
 
 
 class Reporter:
@@ -192,14 +182,13 @@ class Bench:
         """`wall` is a clock that the runtime does not own: the system's."""
         self._runtime = runtime
         self._reporter = reporter
-        self._own_clock = wall or MonotonicClock()
+        # A script's time is nobody's.
+        measured = runtime.info.provenance is Provenance.MEASURED
+        self._wall = (wall or MonotonicClock()) if measured else None
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
-        self._watch: Watch | None = None
-        self._wall: Clock | None = None
-        self._checked = False
-        self._repeatable = True
+        self._checks: Checks | None = None
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
             "measure": self._measure,
@@ -232,12 +221,9 @@ class Bench:
                 f"the runtime {self._runtime.info.name} is not fed with real inputs",
                 "Leave out --data.",
             )
-        self._checked, self._seed = False, request["job"]["seed"]
+        self._seed = request["job"]["seed"]
         device, clock = device_from_json(request["job"]["device"]), self._runtime.clock()
-        measured = self._runtime.info.provenance is Provenance.MEASURED
-        # A script's time is nobody's.
-        self._wall = self._own_clock if measured else None
-        self._watch = Watch(device, self._seed, clock, self._wall) if measured else None
+        self._checks = Checks(session, device, self._seed, clock, self._wall)
         self._meter.watch(session)
         for what, ns in session.timings.items():
             refuse_bad_time(what, ns)
@@ -261,12 +247,8 @@ class Bench:
 
     def _measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session, case = self._opened(), case_from_json(request["case"])
-        left: dict[str, Sketch] = {}
-
-        def after() -> None:
-            if isinstance(session, Stepped):
-                left.update(session.stepped(MOST_VALUES))
-
+        checks = self._checks
+        assert checks is not None  # as the session is there
         measured = measure(
             session,
             case,
@@ -276,64 +258,19 @@ class Bench:
             self._reporter,
             items_per_step(case.model, case.shapes, case.mode),
             self._wall,
-            after,
+            checks.steady_state_over,
         )
         found = with_visits(session, case, with_inputs(session, measured))
-        checked, steps_verified = self._held(session, case, left, measured)
+        self._reporter.phase("self-check")
         alone = request.get("alone", False) and not self._runtime.info.compiles
-        if self._watch is not None:
-            self._watch.look(session, case, _said_ns(measured), alone)
-        found = replace(found, metrics={**found.metrics, "steps_verified": steps_verified})
+        checked = checks.of(case, _said_ns(measured), alone)
         return {
             **plain(found),
-            "self_check": checked and checked.told,
-            "warnings": [
-                *found.warnings,
-                *skipped(found),
-                *(checked.warnings() if checked else ()),
-            ],
+            "metrics": {**plain(found.metrics), "steps_verified": checked.steps_verified},
+            "self_check": checked.self_check,
+            "warnings": [*found.warnings, *skipped(found), *checked.warnings],
             "samples": {name: list(values) for name, values in found.samples.items()},
         }
-
-    def _held(
-        self, session: Session, case: Case, left: Mapping[str, Sketch], found: Measurement
-    ) -> tuple[SelfCheck | None, str]:
-        """Hold the model against itself, and what timed steps left against its outputs.
-
-        Once a worker the first: what holds at the smallest batch holds for the model.
-        """
-        told = self._watch is not None and isinstance(session, Stepped)
-        told = told and case.mode is Mode.INFERENCE
-        if self._checked:
-            told = told and self._repeatable and compared_whole(case)
-            if not told or _said_ns(found) > LONGEST_STEP_NS:
-                return None, "not_done"
-            right = looked_at(session, case, session.prepare(case))
-            inputs = session.prepare(case, other_seed(self._seed))
-            refuse_other(case, left, right, looked_at(session, case, inputs))
-            return None, "ok"
-        self._reporter.phase("self-check")
-        unseen = self._unseen(session, found) if told else None
-        whole = compared_whole(case)
-        steps = unseen.left if unseen is not None and whole else None
-        checked = self_check(session, case, self._seed, steps)
-        checked.refuse(case.model.id)
-        self._checked, self._repeatable = True, checked.repeatable
-        if unseen is None or not checked.repeatable:
-            return checked, "not_done"
-        if not whole:
-            # The self-check has had the first of the other seeds.
-            refuse_short(session, case, other_seed(self._seed) + 1, unseen)
-            return checked, "ok"
-        refuse_other(case, left, checked.seen, checked.others)
-        if checked.others is not None and checked.stepped is not None:
-            refuse_other(case, checked.stepped, checked.others, checked.seen)
-            unseen.refuse_recomputed(checked.others)
-        return checked, "ok"
-
-    def _unseen(self, session: Session, found: Measurement) -> UnseenSteps:
-        clock = self._runtime.clock()
-        return UnseenSteps(session, clock, self._wall, _said_ns(found), CHANCE)
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session = self._opened()

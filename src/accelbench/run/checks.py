@@ -1,0 +1,126 @@
+"""What a worker checks of a case when everything of it is measured, in the order of what it costs.
+
+the model against itself     `selfcheck`, once a worker: what holds at the smallest batch holds
+                             for the model
+steps against outputs        `steps`, every case with steps that are short enough
+time against work            `honesty`, where there is something to hold it against
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.abilities import Stepped
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.protocols import Device, Session
+from accelbench.core.words import Mode
+from accelbench.run.honesty import LONGEST_STEP_NS, Watch
+from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
+from accelbench.run.steps import (
+    CHANCE,
+    Sketches,
+    UnseenSteps,
+    compared_whole,
+    looked_at,
+    refuse_other,
+    refuse_short,
+)
+from accelbench.runtimes.sketches import MOST_VALUES
+
+OK, NOT_DONE = "ok", "not_done"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found of a case that stands."""
+
+    self_check: Mapping[str, Any] | None  # None: an earlier case of the worker had it
+    warnings: tuple[str, ...]
+    steps_verified: str
+
+
+class Checks:
+    """One opened model's; each raises CaseError where a case cannot stand."""
+
+    def __init__(
+        self, session: Session, device: Device, seed: int, clock: Clock, wall: Clock | None
+    ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            session: the open model.
+            device: where it is.
+            seed: the job's.
+            clock: the one that blocks are timed by.
+            wall: one that the session does not own; None where time is a script's, and nobody's.
+        """
+        self.wall = wall
+        self._session = session
+        self._seed = seed
+        self._clock = clock
+        self._watch = Watch(device, seed, clock, wall) if wall is not None else None
+        self._done = False
+        self._repeatable = True
+        self._left: Sketches = {}
+
+    def steady_state_over(self) -> None:
+        """Keep what the last block left, before the session is asked anything else."""
+        if isinstance(self._session, Stepped):
+            self._left = self._session.stepped(MOST_VALUES)
+
+    def of(self, case: Case, said_ns: float, alone: bool) -> Checked:
+        """Check a case.
+
+        Args:
+            case: it was measured.
+            said_ns: what a step is said to take.
+            alone: whether no other batch will be measured that this one could be held against.
+        """
+        if self._done:
+            checked, steps = None, self._again(case, said_ns)
+        else:
+            checked, steps = self._first(case, said_ns)
+            self._done = True
+        if self._watch is not None:
+            self._watch.look(self._session, case, said_ns, alone)
+        if checked is None:
+            return Checked(None, (), steps)
+        return Checked(checked.told, tuple(checked.warnings()), steps)
+
+    def _keeps(self, case: Case) -> bool:
+        """Whether what timed steps left can be held against outputs."""
+        keeps = self._watch is not None and isinstance(self._session, Stepped)
+        return keeps and case.mode is Mode.INFERENCE and self._repeatable
+
+    def _again(self, case: Case, said_ns: float) -> str:
+        session = self._session
+        if not self._keeps(case) or not compared_whole(case) or said_ns > LONGEST_STEP_NS:
+            return NOT_DONE
+        right = looked_at(session, case, session.prepare(case))
+        unseen = session.prepare(case, other_seed(self._seed))
+        refuse_other(case, self._left, right, looked_at(session, case, unseen))
+        return OK
+
+    def _first(self, case: Case, said_ns: float) -> tuple[SelfCheck, str]:
+        session, whole = self._session, compared_whole(case)
+        unseen = None
+        if self._keeps(case):
+            unseen = UnseenSteps(session, self._clock, self.wall, said_ns, CHANCE)
+        steps = unseen.left if unseen is not None and whole else None
+        checked = self_check(session, case, self._seed, steps)
+        checked.refuse(case.model.id)
+        self._repeatable = checked.repeatable
+        if unseen is None or not checked.repeatable:
+            return checked, NOT_DONE
+        if not whole:
+            # The self-check has had the first of the other seeds.
+            refuse_short(session, case, other_seed(self._seed) + 1, unseen)
+            return checked, OK
+        refuse_other(case, self._left, checked.seen, checked.others)
+        if checked.others is not None and checked.stepped is not None:
+            refuse_other(case, checked.stepped, checked.others, checked.seen)
+            unseen.refuse_recomputed(checked.others)
+        return checked, OK
