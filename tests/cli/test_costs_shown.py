@@ -86,7 +86,7 @@ def test_a_comparison_with_costs_is_still_a_baseline(
 ) -> None:
     store(tmp_path / DB, CPU, GPU)
     assert command("compare")("--prices", prices, "--output", "base.csv")[0] == 0
-    store(tmp_path / DB, {**CPU, "latency_p50_ms": 12.0}, {**GPU, "latency_p50_ms": 3.0}, run="r2")
+    store(tmp_path / DB, {**CPU, "latency_p50_ms": 30.0}, {**GPU, "latency_p50_ms": 6.0}, run="r2")
     code, out, err = command("check")("--baseline", "base.csv")
     assert (code, err) == (1, "")
     assert "slower" in out or "worse" in out
@@ -155,8 +155,9 @@ def test_files_have_costs_as_a_database_has(
     tmp_path: Path, command: Callable[..., Command], prices: Path
 ) -> None:
     pytest.importorskip("vl_convert")
-    told = {"case_id": "c", "series_key": "s", "launch": 0}
-    store(tmp_path / DB, {**CPU, **told}, {**GPU, **told, "throughput": 400.0})
+    told = {"case_id": "c", "series_key": "s", "launch": 0, "latency_mean_ms": 10.0}
+    fast = {"throughput": 400.0, "latency_mean_ms": 2.5}
+    store(tmp_path / DB, {**CPU, **told}, {**GPU, **told, **fast})
     assert command("db")("export", "all.json")[0] == 0
     code, _, err = command("report")(
         "--prices", prices, "--json-path", "all.json", "--output", "f.md"
