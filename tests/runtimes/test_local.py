@@ -169,3 +169,35 @@ def test_compilations_are_those_of_the_block() -> None:
         None, 1, Timing.EACH
     )
     assert (block.compilations, block.compile_ns) == (2, 600)
+
+
+class Left:
+    """What a step leaves; how many there are is known."""
+
+    alive = 0
+
+    def __init__(self) -> None:
+        Left.alive += 1
+
+    def __del__(self) -> None:
+        Left.alive -= 1
+
+
+@pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_the_last_step_left_is_kept_and_no_other_beside_it(
+    timing: Timing, waits: bool
+) -> None:
+    """Two at a time would be in the peak of every memory figure."""
+    engine, before = Recorder(), []
+
+    def step(inputs: Any) -> Left:
+        before.append(Left.alive)
+        return Left()
+
+    sampler = LocalSampler(engine, step, engine.synchronize if waits else None)
+    for _ in range(2):
+        sampler.sample(None, 3, timing)
+        assert isinstance(sampler.left, Left)
+        assert Left.alive == 1
+    assert before == [0] * 6

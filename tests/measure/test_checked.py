@@ -1,0 +1,129 @@
+"""What stands before a session: strikes are forgiven, lies are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block, Session
+from accelbench.core.words import Timing
+from accelbench.measure.blocks import refuse_bad_block
+from accelbench.measure.checked import CheckedSession
+from accelbench.measure.explained import AFAR, HERE, Explained, fits
+from accelbench.runtimes.scripted import VirtualClock
+
+MS = 1_000_000
+
+
+class Struck:
+    """Steps of a millisecond; what else passes between question and answer is handed in."""
+
+    phases, device_timed = ("step",), False
+
+    def __init__(self, beside: Callable[[int], int], said: float = 1.0) -> None:
+        self.clock = VirtualClock(40.0)
+        self._beside, self._said = beside, said
+        self.asked: list[int] = []
+
+    def prepare(self, case: Any, seed: int | None = None) -> None:
+        return None
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        self.clock.advance(n * MS + self._beside(len(self.asked)))
+        self.asked.append(n)
+        each = round(self._said * MS)
+        return Block(n, timing, {"step": [each * n] if timing is Timing.WHOLE else [each] * n})
+
+
+def checked(session: Struck) -> Session:
+    found = CheckedSession(cast("Session", session), session.clock, session.clock).session
+    found.prepare(cast("Any", None))
+    found.sample(None, 1, Timing.EACH)  # brings the inputs; what it takes beside is not judged
+    return found
+
+
+def test_a_process_that_was_stopped_once_is_asked_again_and_believed() -> None:
+    session = Struck(lambda number: 500 * MS if number == 2 else 0)
+    found = checked(session)
+    for _ in range(3):
+        found.sample(None, 10, Timing.EACH)
+    assert len(session.asked) == 1 + 3 + 1
+    assert session.asked[3] >= 10  # a block like the one that was doubted
+
+
+def test_bringing_the_inputs_is_no_doubt() -> None:
+    session = Struck(lambda number: 5000 * MS if number == 0 else 0)
+    found = checked(session)
+    found.sample(None, 10, Timing.EACH)
+    assert len(session.asked) == 2
+
+
+@pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
+def test_who_never_explains_the_time_is_refused(timing: Timing) -> None:
+    found = checked(Struck(lambda _: 0, said=0.8))
+    with pytest.raises(CaseError, match="the rest is in no step") as caught:
+        found.sample(None, 10, timing)
+    assert caught.value.reason == "wrong_clock"
+
+
+def test_what_was_asked_again_is_noted_too() -> None:
+    """A training step that was a second look has a loss like any other."""
+    noted: list[Block] = []
+    session = Struck(lambda number: 500 * MS if number == 1 else 0)
+    raw = cast("Session", session)
+    found = CheckedSession(raw, session.clock, session.clock, noted.append).session
+    found.prepare(cast("Any", None))
+    for _ in range(2):
+        found.sample(None, 10, Timing.EACH)
+    assert [block.steps for block in noted] == session.asked
+
+
+def test_the_share_that_is_unexplained() -> None:
+    session = Struck(lambda _: MS // 20)
+    raw = cast("Session", session)
+    found = CheckedSession(raw, session.clock, session.clock)
+    found.prepare(cast("Any", None))
+    assert found.explained.unexplained_share is None
+    for _ in range(3):
+        found.sample(None, 1, Timing.EACH)
+    assert found.explained.unexplained_share == pytest.approx(1 - 1 / 1.05)
+
+
+def test_a_script_s_time_is_held_against_nothing() -> None:
+    session = Struck(lambda _: 0, said=0.1)
+    found = CheckedSession(cast("Session", session), session.clock, None)
+    for _ in range(10):
+        found.sample(None, 10, Timing.EACH)
+    assert found.explained.unexplained_share is None
+
+
+@pytest.mark.parametrize(
+    ("said", "wall", "samples", "tick", "fit"),
+    [
+        (1000, 1000, 1, 0.0, True),
+        (1002, 1000, 1, 0.0, False),
+        (1_000_900, 1_000_000, 1, 0.0, True),  # a thousandth: two clocks
+        (1_040_000, 1_000_000, 9, 5000.0, True),  # a page's clock rounds each of nine
+        (1_060_000, 1_000_000, 9, 5000.0, False),
+    ],
+)
+def test_samples_fit_into_the_time_of_their_question(
+    said: int, wall: int, samples: int, tick: float, fit: bool
+) -> None:
+    assert fits(said, wall, samples, tick) is fit
+
+
+def test_an_engine_elsewhere_may_leave_more() -> None:
+    found = Explained().and_one(100 * MS, 75 * MS)
+    assert found.is_doubtful(HERE)
+    assert not found.is_doubtful(AFAR)
+
+
+def test_a_clock_that_is_coarse_may_show_a_step_as_nothing() -> None:
+    block = Block(2, Timing.EACH, {"step": [0, 5000]})
+    refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=5000.0)
+    with pytest.raises(CaseError, match="took 0 ns"):
+        refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=40.0)
