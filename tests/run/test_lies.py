@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lying import KINDS, WORLD, Lie, became
+from lying import BATCH, CASE, CPU, ITEM_NS, KINDS, WORLD, Lie, became
 
-from accelbench.core.protocols import Block, DeviceMemory
+from accelbench.core.protocols import Block, DeviceMemory, Job
 from accelbench.core.words import Timing
+from accelbench.run.checks import Checks
 from accelbench.runtimes.sketches import sketch
 
 Sample = Callable[..., Block]
@@ -298,6 +299,21 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 def test_who_is_honest_is_measured(kind: str, tmp_path: Path) -> None:
     assert became(kind, Lie(), tmp_path) == "ok"
+
+
+def test_who_keeps_nothing_of_its_steps_is_measured_with_a_warning(tmp_path: Path) -> None:
+    """A runtime of another package, say, that was written before anybody asked."""
+
+    class Forgetful(KINDS["remote"]):  # type: ignore[misc]
+        stepped = None
+
+    WORLD.__init__()  # type: ignore[misc]
+    session = Forgetful(Job(CASE, CPU), Lie())
+    checks = Checks(session, CPU, 0, WORLD.clock, WORLD.clock)
+    checks.steady_state_over()
+    found = checks.of(CASE, BATCH * ITEM_NS, alone=False)
+    assert found.steps_verified == "not_done"
+    assert any("keeps nothing of what they leave" in one for one in found.warnings)
 
 
 @pytest.mark.parametrize("name", WHERE)

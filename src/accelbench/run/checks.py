@@ -88,7 +88,18 @@ class Checks:
             self._watch.look(self._session, case, said_ns, alone)
         if checked is None:
             return Checked(None, (), steps)
-        return Checked(checked.told, tuple(checked.warnings()), steps)
+        return Checked(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)
+
+    def _unseen_steps(self, case: Case) -> list[str]:
+        """What a reader should know of a runtime that keeps nothing of its steps."""
+        keeps = isinstance(self._session, Stepped) or case.mode is Mode.TRAINING
+        if keeps or self._watch is None:
+            return []
+        text = (
+            "Whether the steps that were timed computed the outputs that are verified is not"
+            " known: the runtime keeps nothing of what they leave."
+        )
+        return [text]
 
     def _keeps(self, case: Case) -> bool:
         """Whether what timed steps left can be held against outputs."""
