@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from accelbench.core.errors import CaseError
+from accelbench.core.identity import plain
 from accelbench.core.protocols import Evidence
-from accelbench.measure.loop import refuse_fallback
+from accelbench.run.proof import proved
 from accelbench.runtimes.arrays import hold_precision
 from accelbench.runtimes.onnxruntime.profile import Profile, read, understood
 from accelbench.runtimes.onnxruntime.providers import place_of
@@ -89,7 +90,7 @@ def test_a_fallback_says_what_the_cpu_was_left() -> None:
     shares = {"webnn:0": 0.8, "cpu:0": 0.2}
     evidence = Evidence(tuple(shares), "webnn:0", shares=shares, details=details)
     with pytest.raises(CaseError, match=r"cpu:0 \(20%\): the CPU was left ScatterND × 2, NonZero"):
-        refuse_fallback(evidence)
+        proved(plain(evidence), "webnn:0")
 
 
 def test_other_events_are_not_nodes() -> None:

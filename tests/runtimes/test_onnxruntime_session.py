@@ -17,10 +17,13 @@ from array_sessions import case_of, distance, folder_of, opened
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
+from accelbench.core.identity import plain
 from accelbench.core.protocols import Device, Job
 from accelbench.core.serial import case_to_json
 from accelbench.core.words import Timing
+from accelbench.run.proof import proved
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
+from accelbench.runtimes.onnxruntime.profile import Profile
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 RUNTIME = OnnxruntimeRuntime()
@@ -55,6 +58,17 @@ def test_a_float_graph_that_is_asked_for_as_int8_is_refused() -> None:
     with pytest.raises(CaseError) as raised:
         session.evidence()
     assert raised.value.reason == "precision_changed"
+
+
+def test_devices_are_those_of_the_nodes_that_ran_and_of_none_there_is_no_proof() -> None:
+    with opened(RUNTIME, case_of("bert-tiny"), CPU) as session:
+        cuda = "CUDAExecutionProvider"
+        session._profile = Profile({"CPUExecutionProvider": 3, cuda: 1, "": 2}, {}, {})
+        assert session.evidence().devices == ("cpu:0", cuda)
+        assert session.evidence().fell_back
+        session._profile = Profile({}, {}, {})
+        with pytest.raises(CaseError, match="names no device"):
+            proved(plain(session.evidence()), "cpu:0")
 
 
 def test_evidence_says_where_and_how() -> None:

@@ -158,14 +158,20 @@ class OnnxruntimeSession(ArraySession):
             **self.details(),
         }
         shares: dict[str, float] = {}
+        devices: tuple[str, ...] = (device,)  # before anything was looked at
         if self._profile is not None:
             hold_precision(self._case.precision, self._profile.computed_in)
             details |= self._profile.as_details()
             for engine, share in self._profile.time_share.items():
                 place = place_of(engine, device)
                 shares[place] = shares.get(place, 0.0) + share
+            # Of the nodes that ran, whatever time they took; of none, there is no proof.
+            named = filter(None, self._profile.nodes)
+            devices = tuple(dict.fromkeys(place_of(name, device) for name in named))
+            if shares:
+                shares = {place: shares.get(place, 0.0) for place in devices}
         return Evidence(
-            devices=tuple(shares) or (device,),
+            devices=devices,
             requested=device,
             engine=f"onnxruntime {onnxruntime.__version__}",
             shares=shares,
