@@ -87,6 +87,7 @@ class Lie:
     """What a session does otherwise; each part is given what is honest, and may use it."""
 
     step: Callable[[Step, Mapping[str, Any]], Any] | None = None
+    prepared: Callable[[Step, Mapping[str, Any]], Any] | None = None
     sample: Callable[[Callable[..., Block], Any, int, Timing], Any] | None = None
     outputs: Callable[[Step, Mapping[str, Any]], Any] | None = None
     stepped: Callable[[Any, Any], Any] | None = None
@@ -103,6 +104,12 @@ class Lying:
 
     lie: Lie
     inputs: Any = None  # that were stepped or asked for last
+
+    def prepare(self, case: Case, seed: int | None = None) -> Any:
+        inputs = super().prepare(case, seed)  # type: ignore[misc]
+        if self.lie.prepared:
+            self.lie.prepared(super().outputs, inputs)  # type: ignore[misc]
+        return inputs
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Any:
         honest = super().sample  # type: ignore[misc]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lying
 import numpy as np
 import pytest
 import torch
@@ -208,6 +209,48 @@ def cached() -> Lie:
     return lie
 
 
+def remembered(lie: Lie) -> Step:
+    """Of steps and outputs alike: what was asked before is looked up."""
+
+    def look(honest: Step, inputs: Mapping[str, Any]) -> Any:
+        key = bytes(np.ascontiguousarray(next(iter(inputs.values()))))
+        if key not in lie.kept:
+            lie.kept[key] = honest(inputs)
+        else:
+            WORLD.clock.advance(10_000)
+        return lie.kept[key]
+
+    lie.step = lie.outputs = look
+    return look
+
+
+def computed_before() -> Lie:
+    """Of inputs that are new everything is computed before the first step is timed."""
+    lie = Lie()
+    remembered(lie)
+
+    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+        honest(inputs, 1, timing)
+        return honest(inputs, n, timing)
+
+    lie.sample = sample
+    return lie
+
+
+def said_to_compile() -> Lie:
+    """What a first step with new inputs takes is said to be compiling."""
+    lie = Lie()
+    remembered(lie)
+
+    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+        block = honest(inputs, n, timing)
+        whole = sum(block.phase_ns["step"])
+        return replace(block, compile_ns=whole - 1000) if whole > 1_000_000 else block
+
+    lie.sample = sample
+    return lie
+
+
 def stale() -> Lie:
     """What it gave first it gives for ever."""
     lie = Lie()
@@ -270,6 +313,11 @@ WORK = {
     "a narrower type": (Lie(step=narrow), {"wrong_steps"}),
     "every other step": (every_other(), {"cached", "wrong_steps"}),
     "outputs that it has seen": (cached(), {"cached", "wrong_steps"}),
+    "outputs that it computes before it reads its clock": (
+        computed_before(),
+        {"cached", "not_real"},
+    ),
+    "outputs that it has seen, and compiling before": (said_to_compile(), {"cached", "not_real"}),
     "the same outputs for ever": (stale(), {"wrong_steps", "cached"}),
     "a step that sleeps": (Lie(step=sleeping), {"wrong_steps"}),
     "a step that sleeps, and works when it is asked": (
@@ -339,6 +387,18 @@ def test_what_work_was_done(kind: str, name: str, tmp_path: Path) -> None:
     assert became(kind, lie, tmp_path) in reasons
 
 
+def one_of_a_block(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    """Of steps that are timed as a whole, one is done."""
+    return replace(honest(inputs, n if timing is not Timing.WHOLE else 1, timing), steps=n)
+
+
+def test_steps_too_short_to_be_timed_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the quicker session: time is a script's, the many steps of such blocks are not."""
+    monkeypatch.setattr(lying, "ITEM_NS", 1000)
+    assert became("remote", Lie(), tmp_path) == "ok"
+    assert became("remote", Lie(sample=one_of_a_block), tmp_path) == "work_skipped"
+
+
 def twelfth_less(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
     block = honest(inputs, n, timing)
     return replace(block, phase_ns={"step": [round(0.92 * ns) for ns in block.phase_ns["step"]]})
@@ -371,3 +431,10 @@ BEYOND = {
 def test_beyond_any_check(kind: str, name: str, tmp_path: Path) -> None:
     """docs/measuring.md says so; what is caught one day leaves this list, and the page."""
     assert became(kind, BEYOND[name], tmp_path) == "ok"
+
+
+def test_work_done_where_inputs_are_prepared_is_beyond_any_check(tmp_path: Path) -> None:
+    """Of an engine whose weights nobody can change: else what is looked up would be not_real."""
+    lie = Lie()
+    lie.prepared = remembered(lie)
+    assert became("remote", lie, tmp_path) == "ok"

@@ -86,7 +86,7 @@ class Stepped(Protocol):
         Nothing is computed for it. Empty where the last block left none, as in training.
 
         Args:
-            most: values of each output; of a larger one as many, evenly spaced.
+            most: values of each output; of a larger one as many, at `sketches.places`.
         """
         ...
 

@@ -57,6 +57,7 @@ class CheckedSession:
         self._fresh = True
         self._doubts, self._doubted_steps = Explained(), 0  # since they were last laid to rest
         self.explained = Explained()
+        self.hidden_ns = 0.0  # of the latest question about new inputs, what no reason explains
         self._allowed = AFAR if isinstance(session, Elsewhere) else HERE
 
     @property
@@ -115,8 +116,9 @@ class CheckedSession:
         if timing is Timing.DEVICE:
             return  # a device has not worked for all of the time
         first, self._fresh = self._fresh, False
-        if first:
-            return  # inputs are brought to where they are read, and what is used first is imported
+        if first:  # inputs are brought to where they are read, and what is used first is imported
+            self.hidden_ns = self._allowed.hidden_ns(took, sum(said))
+            return
         self.explained = self.explained.and_one(took, sum(said))
         self._doubts = self._doubts.and_one(took, sum(said))
         self._doubted_steps += sum(block.steps for block in blocks)

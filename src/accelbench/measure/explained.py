@@ -21,6 +21,10 @@ class Allowed:
     share: float  # of the time between question and answer
     question_ns: int  # and of each question so much: setting up a block, the way there and back
 
+    def hidden_ns(self, wall_ns: int, said_ns: int) -> float:
+        """What of one question is left beyond that."""
+        return max(0.0, (1 - self.share) * wall_ns - said_ns - self.question_ns)
+
 
 #: Seen on two cores with four other processes on each: 0.01 to 0.5 % in the worker's own process,
 #: 0.2 to 13 % in a browser, whose page does other things between two steps.

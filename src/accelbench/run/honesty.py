@@ -30,7 +30,9 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import AccelbenchError, CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode, Timing
+from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
+from accelbench.measure.resolution import choose_timing
 from accelbench.run.selfcheck import other_seed
 from accelbench.run.steps import CHANCE, Chance
 from accelbench.runtimes.sketches import MOST_VALUES
@@ -53,6 +55,13 @@ _TRIES = 16
 _TIMES_FASTER, _SAVED_NS = 4.0, 0.1e6
 #: How many steps there are in a block that is held against single ones, and of how long ones.
 _BLOCK, _BLOCK_NS, _BLOCK_STEP_NS = (10, 30), 30e6, 10e6
+
+#: What a question about new inputs may take beside, in this process: as in run/steps.py.
+_BESIDE_FIRST_NS = 1e6
+
+#: Blocks of many steps against blocks of so many times fewer, and how much longer they take at
+#: least, where a third of the shorter one is a block's own.
+_TIMES_FEWER, _GROWN = 4, 2.0
 
 #: So much work is queued, if the steps are as long as was said, and at most so much, if as
 #: long as their outputs are waited for. A machine's other processes take a turn of some 10 ms
@@ -124,8 +133,10 @@ class Watch:
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
             return
-        session = CheckedSession(session, self.clock, self.wall).session
-        refuse_cached(session, case, self.seed, said_ns, self.chance)
+        checked = CheckedSession(session, self.clock, self.wall)
+        session = checked.session
+        refuse_cached(session, case, self.seed, said_ns, self.chance, lambda: checked.hidden_ns)
+        refuse_fewer(session, case, self.clock, said_ns)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
         before = self._last or (_smaller(session, case, self.clock) if alone else None)
         if before is not None:
@@ -163,14 +174,23 @@ def fastest(device: Device, precision: str) -> float:
 
 
 def refuse_cached(
-    session: Session, case: Case, seed: int, said_ns: float, chance: Chance = CHANCE
+    session: Session,
+    case: Case,
+    seed: int,
+    said_ns: float,
+    chance: Chance = CHANCE,
+    hidden_ns: Callable[[], float] = lambda: 0.0,
 ) -> None:
     """The quickest first step with new inputs against quick ones with inputs seen before.
 
     Those are taken between the first ones: what steps took when they were measured, another
     process may have changed meanwhile. They are of long blocks, too: of a block of which one step
     is done, a step seems the shorter the longer the block is.
+
+    What a question about new inputs leaves unexplained counts as of its first step, but for what it
+    takes to bring the inputs there; and so does what it is said to have compiled, each time anew.
     """
+    brought = _BESIDE_FIRST_NS + _input_bytes(case) / _FETCHED_PER_S * 1e9
     firsts: list[float] = []
     repeats: list[float] = []
     for number in range(_TRIES):
@@ -178,8 +198,8 @@ def refuse_cached(
         inputs = session.prepare(case, seed=other_seed(seed) + 3 + number)
         # Two after the first: where every other step is left out, one of them is.
         block = chance.randint(1, 3)
-        first, *again = _steps_ns(session, inputs, block)
-        firsts.append(first)
+        first, *again = samples_of(session.sample(inputs, block, Timing.EACH))
+        firsts.append(first + max(0.0, hidden_ns() - brought))
         repeats += again + (_steps_ns(session, inputs, 3 - block) if block < 3 else [])
         if said_ns <= _BLOCK_STEP_NS:
             long = round(min(max(_BLOCK_NS / said_ns, _BLOCK[0]), _BLOCK[1]))
@@ -195,6 +215,29 @@ def refuse_cached(
         f" and {usual / 1e6:.3g} ms is usual with inputs seen before: outputs are remembered,"
         " not computed",
         "Look for a cache of outputs in the runtime.",
+    )
+
+
+def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> None:
+    """Of steps too short to be timed each, four times as many take more than twice as long."""
+    many = choose_timing(said_ns, clock.tick_ns()).steps_per_sample
+    few = many // _TIMES_FEWER
+    if not few:
+        return
+    inputs = session.prepare(case)
+    grown = 0.0
+    for _ in range(_TRIES):
+        short, long = (
+            samples_of(session.sample(inputs, steps, Timing.WHOLE))[0] for steps in (few, many)
+        )
+        grown = max(grown, long / short)
+        if grown >= _GROWN:
+            return
+    raise CaseError(
+        "work_skipped",
+        f"blocks of {many} steps took {grown:.2g} times as long as blocks of {few}, or less:"
+        " not all of them are done",
+        "Look at how the runtime runs many steps at once.",
     )
 
 
@@ -289,6 +332,12 @@ def _smaller(session: Session, case: Case, clock: Clock) -> Look | None:
     step = median(_steps_ns(session, inputs, 3))
     waits = _waits(lambda: _timed(clock, lambda: _seen_bytes(session, inputs)))
     return Look(batch, step, tuple(waits), nbytes)
+
+
+def _input_bytes(case: Case) -> int:
+    from accelbench.catalog.inputs import input_bytes
+
+    return input_bytes(case.model, case.shapes, mode=case.mode)
 
 
 def _seen_bytes(session: Session, inputs: Any) -> int:

@@ -88,7 +88,10 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
     """
     if not left:
         raise _wrong("they left none")
-    wanted = right if not case.generates else {n: one for n, one in right.items() if n in left}
+    wanted = right
+    if case.generates:  # steps leave its logits at least, not whatever else outputs have
+        needed = {"logits"} & set(right) or set(right)
+        wanted = {name: one for name, one in right.items() if name in left or name in needed}
     for name, one in wanted.items():
         if name not in left:
             raise _wrong(f"they left no {name}")

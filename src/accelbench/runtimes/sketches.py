@@ -1,4 +1,4 @@
-"""Some values of outputs, evenly spaced: enough to tell one step's outputs from another's."""
+"""Some values of outputs, evenly scattered: enough to tell one step's outputs from another's."""
 
 from __future__ import annotations
 
@@ -50,11 +50,20 @@ def outputs_digest(outputs: Mapping[str, Any]) -> str:
     return total.hexdigest()[:16]
 
 
+#: A prime: what is looked at moves by it, or of rows as wide as the way from one place to the next
+#: the first column alone would ever be seen.
+_SCATTER = 2654435761
+
+
 def places(size: int, most: int) -> npt.NDArray[np.int64]:
-    """Which of so many values are looked at: the same ones everywhere, a page's included."""
+    """Which of so many values are looked at: the same ones everywhere, a page's included.
+
+    One of each of as many stretches, each time elsewhere in it.
+    """
     if size <= most:
         return np.arange(size, dtype=np.int64)
-    return np.arange(most, dtype=np.int64) * size // most
+    each = np.arange(most, dtype=np.int64)
+    return each * size // most + each * _SCATTER % (size // most)
 
 
 def sketch(outputs: Mapping[str, Any], most: int = MOST_VALUES) -> dict[str, Sketch]:

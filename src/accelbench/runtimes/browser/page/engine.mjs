@@ -18,7 +18,13 @@ const isNumber = {
     data instanceof Uint16Array ? (value & 0x7c00) !== 0x7c00 : Number.isFinite(value),
 };
 
-// Of each output at most so many values, evenly spaced.
+// Which values of an output are looked at; as runtimes/sketches.py has it.
+function place(i, size, most) {
+  if (size <= most) return i;
+  return Math.floor((i * size) / most) + ((i * 2654435761) % Math.floor(size / most));
+}
+
+// Of each output at most so many values, evenly scattered.
 async function sketched(outputs, most) {
   const shapes = {};
   const arrays = {};
@@ -28,7 +34,7 @@ async function sketched(outputs, most) {
     const count = Math.min(data.length, most);
     const some = new data.constructor(count);
     for (let i = 0; i < count; i++) {
-      some[i] = data[data.length > most ? Math.floor((i * data.length) / most) : i];
+      some[i] = data[place(i, data.length, most)];
     }
     shapes[name] = tensor.dims;
     arrays[name] = { dtype: tensor.type, shape: [count], data: some };
