@@ -11,6 +11,7 @@ import pytest
 from accelbench.catalog.find import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
+from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Evidence, Job
 from accelbench.core.words import Quality, Timing
 from accelbench.measure.intervals import Interval
@@ -355,6 +356,29 @@ def test_several_phases_are_split_in_a_pass_of_their_own() -> None:
     assert found.metrics["backward_ms"] == 0.75
     assert set(found.samples["step"]) == {MS}
     assert found.sampling["phase:forward"] == {"timing": "phases"}
+
+
+@pytest.mark.parametrize(("told", "ok"), [(4, True), (1, False), (5, False)])
+def test_a_request_has_a_time_for_each_of_its_tokens(told: int, ok: bool) -> None:
+    class Writing(Session):
+        phases = ("prefill", "decode")
+
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            block = super().sample(inputs, n, Timing.EACH)
+            if timing is not Timing.PHASES:
+                return block
+            parts = {"prefill": [MS // 4] * n, "decode": [3 * MS // 4] * n}
+            stamps = [[(k + 1) * MS // 5 for k in range(told)]] * n
+            return replace(block, timing=timing, phase_ns=parts, token_ns=stamps)
+
+    case = replace(case_of(), shapes=Shapes(1, prompt_tokens=8, new_tokens=4))
+    clock, notes = VirtualClock(), Notes()
+    session = Writing(case, {"step_ns": MS}, clock)
+    if ok:
+        assert measure(session, case, fixed(1, 5), clock, notes, notes).metrics["ttft_ms"] == 0.2
+        return
+    with pytest.raises(CaseError, match=f"for 4 tokens has the times of {told}"):
+        measure(session, case, fixed(1, 5), clock, notes, notes)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,13 @@ def refuse_bad_block(
     _refuse_compiling(block)
 
 
+def refuse_other_tokens(block: Block, wanted: int) -> None:
+    """Raise CaseError where a request's tokens are not as many as it was for."""
+    other = next((stamps for stamps in block.token_ns if len(stamps) != wanted), None)
+    if other is not None:
+        raise _bad(f"a request for {wanted} tokens has the times of {len(other)}")
+
+
 def refuse_bad_time(what: str, ns: Any) -> None:
     """Raise CaseError where a time that a session tells is no whole number of nanoseconds."""
     if not _is_whole(ns) or ns < 0:

@@ -18,7 +18,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
 from accelbench.core.words import Quality, Timing
-from accelbench.measure.blocks import samples_of
+from accelbench.measure.blocks import refuse_other_tokens, samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.intervals import Interval
 from accelbench.measure.losses import LossLog
@@ -147,7 +147,7 @@ def measure(
     meter.reset()
     steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution, unbroken)
     after()
-    columns, side = _side_passes(session, inputs, steady, meter, listener)
+    columns, side = _side_passes(session, case, inputs, steady, meter, listener)
     evidence = session.evidence()
     quality, warnings = _judge(steady, warm, rules, evidence)
     return Measurement(
@@ -262,7 +262,7 @@ def _blocks(
 
 
 def _side_passes(
-    session: Session, inputs: Any, steady: _Steady, meter: Meter, listener: Listener
+    session: Session, case: Case, inputs: Any, steady: _Steady, meter: Meter, listener: Listener
 ) -> tuple[dict[str, Any], dict[str, Sequence[int]]]:
     """What would disturb the headline pass: average memory, phases, device timers."""
     # Memory is sampled within a step: of one that takes longer, one is enough.
@@ -291,6 +291,7 @@ def _side_passes(
             samples[f"phase:{phase}"] = times
             columns[f"{phase}_ms"] = median(times) / 1e6
         if split.token_ns:
+            refuse_other_tokens(split, case.shapes.new_tokens or 0)
             columns |= token_times(split.token_ns)
             samples["tokens"] = [stamp for request in split.token_ns for stamp in request]
     if session.device_timed:
