@@ -8,7 +8,7 @@ import pytest
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
-from accelbench.run.steps import Sketches, refuse_other
+from accelbench.run.steps import Sketches, refuse_other, tells
 from accelbench.runtimes.sketches import MOST_VALUES, places, sketch
 
 ANSWERED = Case(
@@ -41,3 +41,11 @@ def test_every_column_of_large_outputs_is_looked_at(width: int) -> None:
     assert len(set((seen % width).tolist())) >= min(width, MOST_VALUES) // 2
     assert (np.diff(seen) > 0).all()
     assert seen[-1] < 8 * 512 * width
+
+
+def test_outputs_without_a_number_tell_nothing() -> None:
+    nothing = np.full((2, 3), np.nan, np.float32)
+    assert not tells(sketch({"scores": nothing}))
+    assert not tells(sketch({"scores": nothing, "ids": np.arange(3)}))
+    assert tells(sketch({"ids": np.arange(3)}))
+    assert tells(sketch({"scores": np.where(np.eye(2, 3) > 0, 1.0, nothing)}))

@@ -27,6 +27,7 @@ from accelbench.run.steps import (
     looked_at,
     refuse_other,
     refuse_short,
+    tells,
 )
 from accelbench.runtimes.sketches import MOST_VALUES
 
@@ -113,7 +114,7 @@ class Checks:
         right = looked_at(session, case, session.prepare(case))
         unseen = session.prepare(case, other_seed(self._seed))
         refuse_other(case, self._left, right, looked_at(session, case, unseen))
-        return OK
+        return OK if tells(right) else NOT_DONE
 
     def _first(self, case: Case, said_ns: float) -> tuple[SelfCheck, str]:
         session, whole = self._session, compared_whole(case)
@@ -134,4 +135,4 @@ class Checks:
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
-        return checked, OK
+        return checked, OK if tells(checked.seen) else NOT_DONE

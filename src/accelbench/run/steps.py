@@ -69,6 +69,15 @@ def right_of(case: Case, outputs: Mapping[str, Any]) -> dict[str, Sketch]:
     return sketch(outputs, MOST_VALUES)
 
 
+def tells(right: Sketches) -> bool:
+    """Whether there is a number to be held against: where all are NaN, so is what nobody computed.
+
+    Of outputs with floats these alone are judged.
+    """
+    floats = [one.values for one in right.values() if one.values.dtype.kind == "f"]
+    return not floats or any(bool(np.isfinite(values).any()) for values in floats)
+
+
 def looked_at(session: Session, case: Case, inputs: Any) -> Sketches:
     """Outputs of a run, looked at where they lie if that is far away."""
     if isinstance(session, Glancing):
