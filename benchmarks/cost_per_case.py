@@ -22,7 +22,7 @@ from typing import Any
 from keeping import keep, verdict
 
 #: Seconds a case. In a browser, a first visit is measured beside the case itself.
-LIMITS = {"cpu": 0.3, "wasm": 3.0, "webnn": 3.0, "webgpu": 3.0}
+LIMITS = {"cpu": 0.25, "wasm": 3.0, "webnn": 3.0, "webgpu": 3.0}
 MODELS = {"cpu": "bert-tiny,vit-tiny,resnet-tiny,gpt2-tiny,bert-base"}
 TINY = "bert-tiny,vit-tiny,resnet-tiny,gpt2-tiny,whisper-mini"
 ASKED_FOR = ("build_ms", "load_ms", "compile_ms", "first_inference_ms", "warmup_ms", "sampling_ms")
