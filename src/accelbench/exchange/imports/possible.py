@@ -36,7 +36,7 @@ ABOVE_ZERO = frozenset(
 _COUNTS = frozenset(
     {
         *("launch", "parameters", "sample_count", "effective_sample_count", "outlier_count"),
-        *("warmup_steps", "convergence_steps", "protocol_version"),
+        *("warmup_steps", "convergence_steps", "protocol_version", "unexplained_share"),
         *("verification_error", "verification_tolerance"),
     }
 )
@@ -49,7 +49,7 @@ FROM_ZERO = frozenset(
     if (column.name in _COUNTS or column.unit in _AMOUNTS) and column.name not in ABOVE_ZERO
 )
 #: A billion samples of a microsecond are 17 minutes and 8 GB: nobody keeps more.
-AT_MOST = {"sample_count": 10**9}
+AT_MOST = {"sample_count": 10**9, "unexplained_share": 1}
 #: Clocks of computers begin there; and east of Greenwich a day has begun before it does there.
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 EASTMOST = timedelta(hours=14)
@@ -105,7 +105,7 @@ def impossible(column: str, value: Any) -> str:
     if column in FROM_ZERO and value < 0:
         return f"{value:g} is below 0"
     if column in AT_MOST and value > AT_MOST[column]:
-        return f"{value:g} is more than anybody keeps"
+        return f"{value:g} is more than there can be"
     if BY_NAME[column].kind == "time":
         moment = _moment(value)
         if moment > latest():
@@ -135,7 +135,7 @@ def possible_sql(column: str, called: str = "") -> tuple[str, str]:
         return f'"{name}" > 0', "it is not above 0"
     if column in AT_MOST:
         between = f'"{name}" BETWEEN 0 AND {AT_MOST[column]}'
-        return between, "it is below 0, or more than anybody keeps"
+        return between, "it is below 0, or more than there can be"
     if column in FROM_ZERO:
         return f'"{name}" >= 0', "it is below 0"
     if BY_NAME[column].kind == "time":
