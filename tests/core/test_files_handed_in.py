@@ -132,8 +132,8 @@ def test_infinity_stands_in_configs_of_models_alone() -> None:
 OWN = {
     "artifacts", "run", "runtimes", "store", "hardware", "report", "catalog/own.py",
     "catalog/cost.py", "catalog/analytic.py", "catalog/custom.py", "core/jsonc.py",
-    "select/pricing.py", "select/options.py", "cli/rerun.py", "cli/stored.py", "cli/db.py",
-    "analysis/attempts.py", "exchange/guide_csv.py",
+    "select/pricing.py", "select/options.py", "cli/arms.py", "cli/rerun.py", "cli/stored.py",
+    "cli/db.py", "analysis/attempts.py", "exchange/guide_csv.py",
 }  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from accelbench.core.words import Provenance
 def test_only_what_somebody_measured_is_compared_in_python_and_in_sql(word: str | None) -> None:
     expected = word in ("measured", "imported")
     assert comparable({"provenance": word}) is expected
-    sql = f"SELECT coalesce({COMPARABLE_SQL}, false) FROM (SELECT ?::VARCHAR AS provenance)"
+    row = "(SELECT ?::VARCHAR AS provenance, NULL AS arm)"
+    sql = f"SELECT coalesce({COMPARABLE_SQL}, false) FROM {row}"
     assert duckdb.execute(sql, [word]).fetchall() == [(expected,)]
 
 

@@ -13,7 +13,7 @@ from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.words import Mode, Status
-from accelbench.run import journey
+from accelbench.run import begun, journey
 from accelbench.run.expand import expand
 from accelbench.run.plan import Plan, Request
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -353,6 +353,6 @@ def test_a_plan_survives_its_journal() -> None:
         options={"compile": True, "threads": 2},
     )
     for one in found.cases:
-        again = journey._planned_from_json(journey._planned_to_json(one))
+        again = begun._planned_from_json(begun.planned_to_json(one))
         assert again == one
         assert again.case.case_id == one.case.case_id

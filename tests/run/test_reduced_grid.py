@@ -126,7 +126,9 @@ def test_the_models_are_of_as_many_architectures() -> None:
 
 
 def test_the_commands_end_well_and_leave_out_no_cell(grid: Grid) -> None:
-    assert grid.codes == [0, 0], [row["message"] for row in grid.rows if row["status"] == "failed"]
+    failed = [row["message"] for row in grid.rows if row["status"] == "failed"]
+    # 3: what was named and nobody can run, such as fp32 on QNN's NPU.
+    assert (set(grid.codes) <= {0, 3}, failed) == (True, [])
     asked = [(model, name, "fp32") for model in grid.models for name in (*RUNTIMES, "qnn")]
     asked += [(grid.narrowed, name, p) for name in (*RUNTIMES, "qnn") for p in NARROW]
     got = Counter((row["model"], row["runtime"], row["precision"]) for row in grid.rows)
