@@ -139,17 +139,18 @@ class CheckedSession:
         """Ask again, some more steps at once; whoever explains the time of one is believed."""
         found, step_ns = self._doubts, self._doubts.wall_ns / max(self._doubted_steps, 1)
         few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
+        long = math.ceil(_QUESTIONS * self._allowed.question_ns / max(step_ns, 1.0))
+        least = max(doubted, long, 2)
         again = Explained()
         for number in range(_TRIES):
             if number >= _LEAST_TRIES and again.wall_ns > _LONG_NS:
                 break
-            long = math.ceil(_QUESTIONS * self._allowed.question_ns / max(step_ns, 1.0))
-            steps = max(doubted, long, 2) + few.randint(*_MORE)
+            steps = least + few.randint(*_MORE)
             start = self._now()
             block = self._session.sample(inputs, steps, timing)
             took = self._now() - start
             self._refuse_bad(block, steps, timing)
-            once = Explained().and_one(took, sum(samples_of(block)))
+            once = Explained(took, sum(samples_of(block)), 1)
             if not once.is_doubtful(self._allowed):
                 return
             again += once

@@ -45,7 +45,7 @@ class Explained:
 
     def and_one(self, wall_ns: int, said_ns: int) -> Explained:
         """With one question more."""
-        return Explained(self.wall_ns + wall_ns, self.said_ns + said_ns, self.questions + 1)
+        return self + Explained(wall_ns, said_ns, 1)
 
     def __add__(self, other: Explained) -> Explained:
         return Explained(
