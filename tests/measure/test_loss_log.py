@@ -42,3 +42,27 @@ def test_steps_that_learn_nothing_are_told() -> None:
 @pytest.mark.parametrize("losses", [[], [7.0, 7.0], [7.0, 7.0, 6.9], [0.0] * 10])
 def test_otherwise_nothing_is_said(losses: list[float]) -> None:
     assert logged(losses).warnings() == []
+
+
+FALLING = [2.0 * 0.99**i for i in range(10)]
+
+
+def test_steps_that_train_for_a_while_only_are_refused() -> None:
+    with pytest.raises(CaseError, match="each of the last 25: they did not train") as caught:
+        logged(FALLING + [FALLING[-1]] * 40).refuse_standing()
+    assert caught.value.reason == "wrong_steps"
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        FALLING + [1.8] * 5,  # few
+        [2.0] * 10 + [1.9] * 40,  # it had never moved with each step
+        FALLING + [1.7] * 39 + [1.6],
+        FALLING + [0.0] * 40,  # learned
+        FALLING + [0.01] * 40,
+        [],
+    ],
+)
+def test_losses_of_honest_training_stand(losses: list[float]) -> None:
+    logged(losses).refuse_standing()

@@ -239,7 +239,7 @@ def runtime_of(kind: str, lie: Lie) -> Any:
     )
 
 
-def became(kind: str, lie: Lie, folder: Path) -> str:
+def became(kind: str, lie: Lie, folder: Path, iterations: int = 40) -> str:
     """What becomes of a case that is measured by a session that lies: ok, or a reason."""
     WORLD.__init__()  # type: ignore[misc]
     honest = KINDS[kind](Job(CASE, CPU), Lie())
@@ -247,7 +247,7 @@ def became(kind: str, lie: Lie, folder: Path) -> str:
     left(honest, 0, {**asked, "rounded": None, "whole": True})
     WORLD.waits = lie.waits
     bench = Bench(runtime_of(kind, lie), Silent(), WORLD.clock)  # type: ignore[arg-type]
-    rules = {"iterations": 40, "warmup": 5, "seconds": 10}
+    rules = {"iterations": iterations, "warmup": 5, "seconds": 10}
     job = {"case": asked["case"], "device": device_to_json(CPU), "seed": 0, "threads": None}
     try:
         _ask(bench, {"do": "open", "job": {**job, "weights": "random", "trust_remote_code": False}})

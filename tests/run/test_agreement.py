@@ -145,3 +145,30 @@ def test_one_value_is_measured_by_what_several_draws_move_it() -> None:
     assert not agree(off, right, near, "fp32").ok
     assert agree(off, right, [near, *far], "fp32").ok
     assert not agree({"y": np.float32([5.1])}, right, [near, *far], "fp32").ok
+
+
+IDS = np.arange(200).reshape(4, 50)
+
+
+def test_decisions_are_the_same_or_others_not_near_or_far() -> None:
+    """Ids of 0 to 30,000 of which one is the next: by its distance it would be 1e-5 off."""
+    right, other = IDS * 150, IDS[::-1] * 150
+    assert held(right, "fp32", right, other).ok
+    off = right.copy()
+    off[2, 7] += 1
+    assert not held(off, "fp32", right, other).ok
+    assert held(off, "bf16", right, other).ok  # one of fifty, beside a tie
+    assert not held(off + 1, "bf16", right, other).ok
+
+
+def test_truths_are_compared_too() -> None:
+    right = RIGHT > 0
+    assert held(right, "fp32", right, OTHER > 0).ok
+    assert not held(~right, "bf16", right, OTHER > 0).ok
+
+
+def test_complex_numbers_are_held_with_both_their_parts() -> None:
+    right, other = RIGHT + 1j * OTHER, OTHER + 1j * RIGHT
+    assert held(right * (1 + 1e-6), "fp32", right, other).ok
+    assert not held(right.conj(), "bf16", right, other).ok
+    assert not held(right.real, "bf16", right, other).ok

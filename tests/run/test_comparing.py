@@ -12,7 +12,7 @@ from fixed_machine import models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.serial import case_to_json
-from accelbench.run.comparing import from_fp64, left
+from accelbench.run.comparing import drawn, from_fp64, left
 
 CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(1, 16))
 
@@ -68,3 +68,19 @@ def test_many_values_are_held_against_fp64_once(tmp_path: Path) -> None:
     session = Drawn(1000, (1e-3, 1.0))
     left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
     assert from_fp64(session, 0, asked(tmp_path))["error"] < 1e-2  # type: ignore[arg-type]
+
+
+class Noisy(Drawn):
+    """A reference with an output that is another each time, and one that rounds otherwise."""
+
+    def outputs(self, seed: int) -> Mapping[str, Any]:
+        found, chance = super().outputs(seed), np.random.default_rng()
+        rounding = 1e-7 * chance.standard_normal(self._size).astype(np.float32)
+        noise = chance.standard_normal((1, self._size)).astype(np.float32)
+        return {"y": found["y"] + rounding, "noise": noise}
+
+
+def test_a_reference_says_which_outputs_it_draws(tmp_path: Path) -> None:
+    session = Noisy(100, ())
+    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
+    assert drawn(session, 0, asked(tmp_path)) == {"drawn": ["noise"]}  # type: ignore[arg-type]

@@ -305,6 +305,15 @@ def last_of_a_block(honest: Sample, inputs: Any, n: int, timing: Timing) -> Bloc
     return replace(block, steps=n, phase_ns={"step": found})
 
 
+def half_of_long_blocks(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    """Blocks that are longer than those of checks: half of their steps, for the time of all."""
+    if n <= 30:
+        return honest(inputs, n, timing)
+    block = honest(inputs, n // 2, timing)
+    each = sum(block.phase_ns["step"]) // n
+    return replace(block, steps=n, phase_ns={"step": [each] * n})
+
+
 WORK = {
     "one step of each block": (Lie(sample=last_of_a_block), {"cached"}),
     "half of the batch": (Lie(step=half), {"wrong_steps"}),
@@ -397,6 +406,38 @@ def test_steps_too_short_to_be_timed_each(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(lying, "ITEM_NS", 1000)
     assert became("remote", Lie(), tmp_path) == "ok"
     assert became("remote", Lie(sample=one_of_a_block), tmp_path) == "work_skipped"
+
+
+class Blocks(KINDS["remote"]):  # type: ignore[misc]
+    """An engine that is asked for many blocks at once, of which it may do one step each."""
+
+    lies = False
+
+    def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> list[Block]:
+        done = 1 if self.lies else steps
+        return [
+            replace(self._sampler.sample(inputs, done, Timing.WHOLE), steps=steps)
+            for _ in range(samples)
+        ]
+
+
+@pytest.mark.parametrize(("lies", "found"), [(False, "ok"), (True, "work_skipped")])
+def test_blocks_that_are_asked_for_at_once(
+    lies: bool, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lying, "ITEM_NS", 1000)
+    monkeypatch.setattr(Blocks, "lies", lies)
+    monkeypatch.setitem(KINDS, "blocks", Blocks)  # type: ignore[arg-type]
+    assert became("blocks", Lie(), tmp_path) == found
+
+
+def test_half_of_the_steps_of_long_blocks(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lying, "ITEM_NS", 500_000)
+    assert became(kind, Lie(), tmp_path, iterations=80) == "ok"
+    lie = Lie(sample=half_of_long_blocks)
+    assert became(kind, lie, tmp_path, iterations=80) == "work_skipped"
 
 
 def twelfth_less(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:

@@ -17,7 +17,7 @@ from accelbench.run.agreement import agree
 from accelbench.run.kept import pick
 from accelbench.run.plan import Planned
 from accelbench.run.reference import NoReferenceError
-from accelbench.run.verdicts import FAILED, OK
+from accelbench.run.verdicts import FAILED, NOT_DONE, OK
 from accelbench.run.verification import Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -29,8 +29,10 @@ def case_of(precision: str = "fp32") -> Case:
 class Asked:
     """Verifications of one cell, whose reference is so far from itself in fp64."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, rounding: float | None) -> None:
-        self.rounding, self.times = rounding, 0
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, rounding: float | None, *drawn: str
+    ) -> None:
+        self.rounding, self.times, self.drawn = rounding, 0, drawn
         self.held = Verifications()
         self.context: Any = SimpleNamespace(
             observer=SimpleNamespace(progress=lambda _: None),
@@ -44,18 +46,22 @@ class Asked:
         (request,) = asked[-1]
         if request["do"] == "outputs":
             return [{"rounded": None}]
+        if request["do"] == "drawn":
+            return [{"drawn": list(self.drawn)}]
         assert (request["do"], wide) == ("fp64", True)
         self.times += 1
         if self.rounding is None:
             raise NoReferenceError("it would not fit")
         return [{"error": self.rounding}]
 
-    def verdict(self, error: float, tolerance: float = 2e-4, precision: str = "fp32") -> Any:
+    def verdict(
+        self, error: float, tolerance: float = 2e-4, precision: str = "fp32", **errors: float
+    ) -> Any:
         planned = Planned(case_of(precision), CPU)
         self.held.forget(planned)
         self.held.gather(self.context, planned, [1])
         answer = {
-            "error": error, "tolerance": tolerance, "errors": {"y": error}, "wrong": "",
+            "error": error, "tolerance": tolerance, "errors": {"y": error, **errors}, "wrong": "",
             "telling": True,
         }  # fmt: skip
         judged = self.held.judge(planned, answer)
@@ -137,3 +143,17 @@ def test_what_rounding_costs_grows_with_what_it_takes_away(name: str) -> None:
     assert 1e-3 < off["int8"] < 0.4
     again = session.outputs(session.prepare(case))
     assert agree(again, right, other, "fp32").error == 0.0
+
+
+def test_outputs_that_the_reference_draws_anew_each_time_say_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dropout that is left on, or a second output that is noise."""
+    verdict = Asked(monkeypatch, 0.0, "y").verdict(0.7)
+    assert verdict.word == NOT_DONE
+    assert "differ from run to run" in verdict.why
+    rest = Asked(monkeypatch, 0.0, "y").verdict(0.7, z=1e-5)
+    assert (rest.word, rest.error, dict(rest.errors)) == (OK, 1e-5, {"z": 1e-5})
+    for other in ({"z": 0.7}, {"z": 0.1, "x": 1e-5}):
+        assert Asked(monkeypatch, 0.0, "y").verdict(0.7, **other).word == FAILED
+    assert Asked(monkeypatch, 0.0).verdict(0.7).word == FAILED

@@ -176,6 +176,37 @@ def test_a_real_model_may_differ_a_little_from_run_to_run() -> None:
     found.refuse("it")
 
 
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+def test_a_real_model_may_differ_much_from_run_to_run(noise: float) -> None:
+    """As dropout that is left on makes it: inputs change more than chance does, not ten times."""
+    found = checked(Drawing(noise))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
+    found.refuse("it")
+    half = checked(Drawing(noise, "weights"))
+    assert (half.inputs_matter, half.weights_matter) == (True, False)
+
+
+def test_of_few_values_that_differ_from_run_to_run_nothing_is_said() -> None:
+    class Few(Drawing):
+        def outputs(self, inputs: float) -> Mapping[str, Any]:
+            return {"y": super().outputs(inputs)["y"][:4]}
+
+    found = checked(Few(100.0))
+    assert (found.inputs_matter, found.verdict) == (None, "failed")
+    found.refuse("it")
+
+
+@pytest.mark.parametrize("kind", [bool, np.complex64])
+def test_outputs_may_be_of_any_kind(kind: Any) -> None:
+    class Other(Machine):
+        def outputs(self, inputs: float) -> Mapping[str, Any]:
+            draw = np.random.default_rng(int(100 * inputs * self._weight))
+            return {"y": (draw.standard_normal(100) + 1j * draw.standard_normal(100)).astype(kind)
+                    if kind is not bool else draw.standard_normal(100) > 0}  # fmt: skip
+
+    assert checked(Other()).ok
+
+
 @pytest.mark.parametrize("seed", [0, 0x5EED, -1])
 def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed: int) -> None:
     machine, seeds = Machine(), []

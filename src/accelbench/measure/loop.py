@@ -90,8 +90,18 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Question:
+    """How steps are asked for: so many a block, so many blocks at once."""
+
+    timing: Timing
+    steps: int
+    blocks: int = 1
+
+
+@dataclass(frozen=True)
 class _Steady:
     samples: list[int]
+    largest: Question  # of all that were asked
     decision: Decision
     resolution: Resolution
     compilations: int
@@ -111,7 +121,7 @@ def measure(
     listener: Listener,
     items: float | None = None,
     wall: Clock | None = None,
-    after: Callable[[], None] = lambda: None,
+    after: Callable[[Question], None] = lambda _: None,
 ) -> Measurement:
     """Measure one case on an open session.
 
@@ -124,7 +134,8 @@ def measure(
         listener: who hears of it.
         items: what a step completes, where that is not the batch: tokens, seconds of sound.
         wall: a clock that the session does not own, which its times are held against.
-        after: called when the steady state is over, before the session is asked anything else.
+        after: called when the steady state is over, before the session is asked anything else, with
+            the largest question of it.
 
     Raises:
         CaseError: a block cannot be, its times are not of the time it took, or a loss is no number.
@@ -146,7 +157,9 @@ def measure(
     resolution = _resolution(session, inputs, clock, warm, first)
     meter.reset()
     steady = _steady_state(session, inputs, rules.stopping, clock, listener, resolution, unbroken)
-    after()
+    after(steady.largest)
+    if not case.options.get("pure"):  # what a half type's weights lose, its losses do not show
+        log.refuse_standing()
     columns, side = _side_passes(session, case, inputs, steady, meter, listener)
     evidence = session.evidence()
     quality, warnings = _judge(steady, warm, rules, evidence)
@@ -225,7 +238,7 @@ def _steady_state(
 ) -> _Steady:
     listener.phase("steady state")
     samples: list[int] = []
-    compilations = 0
+    compilations = most_asked = 0
     decision: Decision | None = None
     start = clock.now_ns()
     step_ns = 1.0
@@ -234,7 +247,9 @@ def _steady_state(
         # The first block is one sample: only then is it known how many fill a report.
         most = max(1, int(REPORT_NS / max(step_ns, 1.0))) if samples else 1
         latest: list[int] = []
-        for block in _blocks(session, inputs, min(wanted, most), resolution, unbroken):
+        asked = min(wanted, most)
+        most_asked = max(most_asked, asked)
+        for block in _blocks(session, inputs, asked, resolution, unbroken):
             latest += samples_of(block)
             compilations += block.compilations
         samples += latest
@@ -243,7 +258,15 @@ def _steady_state(
         decision = rule.decide(samples, clock.now_ns() - start, decision)
         listener.progress(len(samples), step_ns / resolution.steps_per_sample, decision.interval)
         if decision.stop:
-            return _Steady(samples, decision, resolution, compilations, clock.now_ns() - start)
+            largest = _largest(most_asked, resolution, unbroken is not None)
+            elapsed = clock.now_ns() - start
+            return _Steady(samples, largest, decision, resolution, compilations, elapsed)
+
+
+def _largest(samples: int, resolution: Resolution, unbroken: bool) -> Question:
+    if resolution.timing is Timing.EACH:
+        return Question(Timing.EACH, samples)
+    return Question(Timing.WHOLE, resolution.steps_per_sample, samples if unbroken else 1)
 
 
 def _blocks(

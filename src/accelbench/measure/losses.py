@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 from accelbench.core.errors import CaseError
@@ -10,6 +11,10 @@ from accelbench.core.protocols import Block
 
 #: So many equal losses are no chance.
 _TELLING = 3
+
+#: A loss that moved with each of the first steps, and then with none of half of all, at least so
+#: many. One that has fallen to a hundredth may stay where it is: there is nothing left to learn.
+_MOVING, _STANDING, _LEARNED = 10, 20, 0.01
 
 
 class LossLog:
@@ -29,6 +34,26 @@ class LossLog:
                     f"the loss of training step {i} is {loss}",
                     "Try bf16 or fp32: fp16 has a narrower range.",
                 )
+
+    def refuse_standing(self) -> None:
+        """Raise CaseError where the losses are of steps that no longer train.
+
+        They are verified for the first ten steps alone: a step that trains on changes the weights,
+        and so the loss, in its last places at least.
+        """
+        first, last = self.losses[:_MOVING], self.losses[len(self.losses) // 2 :]
+        moved = len(first) == _MOVING and all(a != b for a, b in pairwise(first))
+        if not moved or len(last) < _STANDING or len(set(last)) > 1:
+            return
+        if abs(last[0]) <= _LEARNED * abs(first[0]):
+            return
+        raise CaseError(
+            "wrong_steps",
+            f"the loss moved with each of the first {_MOVING} training steps, and was {last[0]:.6g}"
+            f" in each of the last {len(last)}: they did not train",
+            "Look at what the runtime executes in a step; if it is the model that has come to rest,"
+            " measure fewer steps (--iterations).",
+        )
 
     def columns(self) -> dict[str, Any]:
         """The columns of the registry."""

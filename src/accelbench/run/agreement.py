@@ -10,18 +10,21 @@ inputs lie apart.
 of the worst item of the worst output. `rounding` is what the precision's last places alone
 may cost; it counts where an output hardly depends on its inputs, such as the box corners of
 an untrained detector, which are all near one half.
+
+What is decided, such as token ids or a mask, is not near or far: a number of its values are others.
+That is held against how many another draw of the inputs changes; in fp32 none may be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from accelbench.core.precision import narrowed
-from accelbench.run.kept import Array, Batches, Kept, Outputs, Pairs, fits, pairs
+from accelbench.run.kept import Array, Batches, Kept, Outputs, Pairs, fits, is_number, pairs
 
 
 @dataclass(frozen=True)
@@ -112,17 +115,18 @@ def agree(
         wrong = _wrong(name, outputs, reference[name], batches)
         if wrong:
             return Agreement(float("inf"), most, {}, wrong)
-    judged = [name for name, one in reference.items() if one.is_float]
-    if not judged:  # decisions alone, such as token ids: they have to be the same
-        judged = list(reference)
+    # Decisions beside numbers are made of those: a tie may be decided either way.
+    judged = [name for name, one in reference.items() if one.is_number] or list(reference)
     errors, telling = {}, False
     for name in judged:
-        right = reference[name].values
-        moved = _moved(reference[name], [one.get(name) for one in others])
-        rounding = _PLACES * costs.last_places * _rms(right[np.isfinite(right)])
+        right = reference[name]
+        moved = _moved(right, [one.get(name) for one in others])
+        rounding = _PLACES * costs.last_places * _rms(_finite(right.values))
+        if not right.is_number:
+            rounding = 0.0
         # Divided by the scale, what rounding may cost is just the tolerance.
         scale = moved + rounding / most
-        off = _worst(pairs(outputs[name], reference[name], batches, draw))
+        off = _worst(pairs(outputs[name], right, batches, draw))
         errors[name] = off / scale if scale else (0.0 if off == 0 else float("inf"))
         telling = telling or moved > rounding
     worst = max(errors.values(), default=0.0)
@@ -141,7 +145,7 @@ def _wrong(name: str, outputs: Mapping[str, Any], right: Kept, batches: Batches)
 
 def _worst(held: Pairs) -> float:
     """Root mean square of the differences, of the item that is furthest off."""
-    apart = np.square(_apart(held.found, held.right))
+    apart = np.square(far_apart(held.found, held.right))
     if not apart.size:
         return 0.0
     if held.items is None:
@@ -155,25 +159,38 @@ def _moved(one: Kept, others: Sequence[Kept | None]) -> float:
     """What other inputs change; an output whose very shape depends on them is moved as a whole."""
     found = []
     for other in others:
-        values = one.values
         if other is not None and one.shape == other.shape:
-            with np.errstate(invalid="ignore", over="ignore"):
-                values = np.subtract(values, other.values, dtype=np.float64)
-        found.append(_rms(values[np.isfinite(values)]))
+            apart = far_apart(one.values, other.values)[_is_finite(one.values, other.values)]
+        else:
+            apart = np.abs(one.values) if one.is_number else np.ones(one.values.shape)
+        found.append(_rms(_finite(apart)))
     return _rms(np.asarray(found))
 
 
-def _apart(one: Array, other: Array) -> Array:
-    """Differences; values that are no number in both are equal."""
+def far_apart(one: Array, other: Array) -> Array:
+    """How far values are apart; those that are no number in both are equal.
+
+    Of decisions, 1 where they differ.
+    """
+    if not (is_number(one) and is_number(other)):
+        return np.not_equal(one, other).astype(np.float64)
+    wide = np.complex128 if "c" in one.dtype.kind + other.dtype.kind else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(np.subtract(one, other, dtype=np.float64))
+        apart = np.abs(np.subtract(one, other, dtype=wide))
         same = np.equal(one, other) | (np.not_equal(one, one) & np.not_equal(other, other))
-    found: Array = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
-    return found
+    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+def _finite(values: Array) -> Array:
+    return values[np.isfinite(values)]
+
+
+def _is_finite(one: Array, other: Array) -> Array:
+    return cast(Array, np.isfinite(one) & np.isfinite(other))
 
 
 def _rms(values: Array) -> float:
     if not values.size:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.sqrt(np.mean(np.square(np.asarray(values, np.float64)))))
+        return float(np.sqrt(np.mean(np.square(np.abs(values).astype(np.float64)))))

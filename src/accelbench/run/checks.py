@@ -17,6 +17,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode
+from accelbench.measure.loop import Question
 from accelbench.run.honesty import LONGEST_STEP_NS, Watch
 from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
 from accelbench.run.steps import (
@@ -66,9 +67,15 @@ class Checks:
         self._done = False
         self._repeatable = True
         self._left: Sketches = {}
+        self._asked: Question | None = None
 
-    def steady_state_over(self) -> None:
-        """Keep what the last block left, before the session is asked anything else."""
+    def steady_state_over(self, asked: Question | None = None) -> None:
+        """Keep what the last block left, before the session is asked anything else.
+
+        Args:
+            asked: how the most steps were asked for at once.
+        """
+        self._asked = asked
         if isinstance(self._session, Stepped):
             self._left = self._session.stepped(MOST_VALUES)
 
@@ -86,7 +93,7 @@ class Checks:
             checked, steps = self._first(case, said_ns)
             self._done = True
         if self._watch is not None:
-            self._watch.look(self._session, case, said_ns, alone)
+            self._watch.look(self._session, case, said_ns, alone, self._asked)
         if checked is None:
             return Checked(None, (), steps)
         return Checked(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)

@@ -59,6 +59,14 @@ def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[s
     return {"error": finite(max(errors))}
 
 
+def drawn(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Which outputs of a reference are others when the same inputs are run again."""
+    case, folder, draw = _asked(request)
+    first, again = (session.outputs(session.prepare(case, right_seed(seed))) for _ in range(2))
+    held = agree(again, pick(first, draw), _kept(folder)[1], case.precision, draw=draw)
+    return {"drawn": sorted(n for n, error in held.errors.items() if error > held.tolerance)}
+
+
 def compared(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hold a whole batch against the few items of the reference that it repeats."""
     case, folder, draw = _asked(request)
@@ -103,4 +111,4 @@ def _other(seed: int, number: int) -> int:
 
 def _tells_little(outputs: Outputs) -> bool:
     """Whether an output is of so few values that one other draw says little of its spread."""
-    return any(one.is_float and 0 < one.values.size < FEW_VALUES for one in outputs.values())
+    return any(one.is_number and 0 < one.values.size < FEW_VALUES for one in outputs.values())

@@ -7,7 +7,8 @@ They run after everything of a case is measured:
                      as steps with inputs it has
     unsynchronised   a step returns before its work is done: whoever asks for the outputs
                      then waits for all the steps before
-    work_skipped     with the batch, the time of outputs has grown, that of a step has not
+    work_skipped     with the batch, the time of outputs has grown, that of a step has not; or a
+                     step takes less in long blocks than in short ones (blocklengths.py)
 
 The first of every case. The others once a worker, and again where the batch has become
 several times as large. Each convicts only on what noise hardly does: it strikes some tries,
@@ -32,7 +33,8 @@ from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode, Timing
 from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
-from accelbench.measure.resolution import choose_timing
+from accelbench.measure.loop import Question
+from accelbench.run.blocklengths import refuse_fewer, refuse_thinned, steps_ns
 from accelbench.run.selfcheck import other_seed
 from accelbench.run.steps import CHANCE, Chance
 from accelbench.runtimes.sketches import MOST_VALUES
@@ -58,10 +60,6 @@ _BLOCK, _BLOCK_NS, _BLOCK_STEP_NS = (10, 30), 30e6, 10e6
 
 #: What a question about new inputs may take beside, in this process: as in run/steps.py.
 _BESIDE_FIRST_NS = 1e6
-
-#: Blocks of many steps against blocks of so many times fewer, and how much longer they take at
-#: least, where a third of the shorter one is a block's own.
-_TIMES_FEWER, _GROWN = 4, 2.0
 
 #: So much work is queued, if the steps are as long as was said, and at most so much, if as
 #: long as their outputs are waited for. A machine's other processes take a turn of some 10 ms
@@ -121,7 +119,14 @@ class Watch:
             and self._last.nbytes * larger <= _MOST_BYTES
         )
 
-    def look(self, session: Session, case: Case, said_ns: float, alone: bool = False) -> None:
+    def look(
+        self,
+        session: Session,
+        case: Case,
+        said_ns: float,
+        alone: bool = False,
+        asked: Question | None = None,
+    ) -> None:
         """Raise CaseError where the time of a step that was measured cannot be the work's.
 
         Args:
@@ -129,14 +134,19 @@ class Watch:
             case: what was measured.
             said_ns: what a step is said to take.
             alone: whether no other batch will be measured that this one could be held against.
+            asked: how the most steps were asked for at once when they were measured.
         """
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
             return
         checked = CheckedSession(session, self.clock, self.wall)
         session = checked.session
-        refuse_cached(session, case, self.seed, said_ns, self.chance, lambda: checked.hidden_ns)
+        short = refuse_cached(
+            session, case, self.seed, said_ns, self.chance, lambda: checked.hidden_ns
+        )
         refuse_fewer(session, case, self.clock, said_ns)
+        if asked is not None:
+            refuse_thinned(session, case, asked, said_ns, short, self.chance)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
         before = self._last or (_smaller(session, case, self.clock) if alone else None)
         if before is not None:
@@ -180,8 +190,10 @@ def refuse_cached(
     said_ns: float,
     chance: Chance = CHANCE,
     hidden_ns: Callable[[], float] = lambda: 0.0,
-) -> None:
+) -> list[float]:
     """The quickest first step with new inputs against quick ones with inputs seen before.
+
+    Gives what steps of short blocks took, of inputs seen before.
 
     Those are taken between the first ones: what steps took when they were measured, another
     process may have changed meanwhile. They are of long blocks, too: of a block of which one step
@@ -193,51 +205,30 @@ def refuse_cached(
     brought = _BESIDE_FIRST_NS + _input_bytes(case) / _FETCHED_PER_S * 1e9
     firsts: list[float] = []
     repeats: list[float] = []
+    short: list[float] = []
     for number in range(_TRIES):
         # The self-check has had the first of the other seeds, short steps the next two.
         inputs = session.prepare(case, seed=other_seed(seed) + 3 + number)
         # Two after the first: where every other step is left out, one of them is.
         block = chance.randint(1, 3)
-        first, *again = samples_of(session.sample(inputs, block, Timing.EACH))
+        first, *rest = samples_of(session.sample(inputs, block, Timing.EACH))
         firsts.append(first + max(0.0, hidden_ns() - brought))
-        repeats += again + (_steps_ns(session, inputs, 3 - block) if block < 3 else [])
+        again = [*rest, *(steps_ns(session, inputs, 3 - block) if block < 3 else ())]
+        short, repeats = short + again, repeats + again
         if said_ns <= _BLOCK_STEP_NS:
             long = round(min(max(_BLOCK_NS / said_ns, _BLOCK[0]), _BLOCK[1]))
-            repeats += _steps_ns(session, inputs, long)
+            repeats += steps_ns(session, inputs, long)
         # A quick one: where every other step is left out, the median may be of neither kind. A
         # repeat that was struck is no excuse for a first that was not.
         usual = sorted(repeats)[len(repeats) // 4]
         if min(firsts) < max(usual * _TIMES_FASTER, usual + _SAVED_NS):
-            return
+            return short
     raise CaseError(
         "cached",
         f"each of {_TRIES} first steps with new inputs took {min(firsts) / 1e6:.3g} ms or more,"
         f" and {usual / 1e6:.3g} ms is usual with inputs seen before: outputs are remembered,"
         " not computed",
         "Look for a cache of outputs in the runtime.",
-    )
-
-
-def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> None:
-    """Of steps too short to be timed each, four times as many take more than twice as long."""
-    many = choose_timing(said_ns, clock.tick_ns()).steps_per_sample
-    few = many // _TIMES_FEWER
-    if not few:
-        return
-    inputs = session.prepare(case)
-    grown = 0.0
-    for _ in range(_TRIES):
-        short, long = (
-            samples_of(session.sample(inputs, steps, Timing.WHOLE))[0] for steps in (few, many)
-        )
-        grown = max(grown, long / short)
-        if grown >= _GROWN:
-            return
-    raise CaseError(
-        "work_skipped",
-        f"blocks of {many} steps took {grown:.2g} times as long as blocks of {few}, or less:"
-        " not all of them are done",
-        "Look at how the runtime runs many steps at once.",
     )
 
 
@@ -255,7 +246,7 @@ def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: f
     behind, clear = [], 0
     for _ in range(_TRIES):
         steps = _enough(said_ns, min(idle))
-        step = median(_steps_ns(session, inputs, steps))
+        step = median(steps_ns(session, inputs, steps))
         wait = waited()
         usual = median_low(before)
         if _is_behind(wait - usual, steps * step, min(idle)):
@@ -329,7 +320,7 @@ def _smaller(session: Session, case: Case, clock: Clock) -> Look | None:
         nbytes = _seen_bytes(session, inputs)
     except CaseError:
         return None
-    step = median(_steps_ns(session, inputs, 3))
+    step = median(steps_ns(session, inputs, 3))
     waits = _waits(lambda: _timed(clock, lambda: _seen_bytes(session, inputs)))
     return Look(batch, step, tuple(waits), nbytes)
 
@@ -352,13 +343,6 @@ def _waits(waited: Callable[[], float]) -> list[float]:
     """Two waits; of short ones three. The (lower) median of these stands one strike."""
     found = [waited(), waited()]
     return found if min(found) > _SHORT_NS else [*found, waited()]
-
-
-def _steps_ns(session: Session, inputs: Any, n: int) -> list[float]:
-    """What n steps are said to have taken each, without what was compiled meanwhile."""
-    block = session.sample(inputs, n, Timing.EACH)
-    steps = zip(*block.phase_ns.values(), strict=True)
-    return [float(sum(step)) - block.compile_ns / n for step in steps]
 
 
 def _timed(clock: Clock, do: Callable[[], Any]) -> float:

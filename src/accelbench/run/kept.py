@@ -33,9 +33,14 @@ class Kept:
     places: Array | None = None  # where they were; None: all of them, in order
 
     @property
-    def is_float(self) -> bool:
-        """Whether its values are numbers that may be a little off."""
-        return self.values.dtype.kind == "f"
+    def is_number(self) -> bool:
+        """Whether its values may be a little off."""
+        return is_number(self.values)
+
+
+def is_number(values: Array) -> bool:
+    """Whether values are measured and may be a little off; else they are decided, like ids."""
+    return values.dtype.kind in "fc"
 
 
 Outputs = Mapping[str, Kept]

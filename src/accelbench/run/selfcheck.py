@@ -13,9 +13,10 @@ verified shows `verification=not_done`, and then nobody has asked its weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.words import Mode
+from accelbench.run.agreement import far_apart
+from accelbench.run.kept import is_number
 from accelbench.run.steps import Sketches, right_of
 from accelbench.runtimes.sketches import MOST_VALUES, Glance, outputs_digest
 
@@ -37,6 +40,11 @@ _OTHER_SEED, _RIGHT_SEED = 0x5EED, 0x217
 #: Outputs that differ by chance alone differ by about the same whatever is changed: a change
 #: that matters is this many times as large. What order of summation does is 1e6 times smaller.
 _BEYOND_CHANCE = 10.0
+
+#: Of a model that draws numbers as it runs (dropout that is left on, sampling), means of so many
+#: runs are compared. By chance alone those of changed inputs are 0.7 times as far from the others'
+#: as those of one half of the same runs from the other half's; of so few values, by luck much more.
+_RUNS, _BY_CHANCE, _MORE_THAN_CHANCE, _FEW = 4, 1.0, 1.5, 64
 
 
 @dataclass(frozen=True)
@@ -123,15 +131,66 @@ def self_check(
         unseen = session.prepare(case, seed=other_seed(seed))
         stepped = None if steps is None else steps(unseen)
         other = _seen(session, case, unseen)
+    repeatable = not _differ(first, second)
+    inputs_matter = None if other is None else _matters(first, second, other)
+    weights_matter = None if doubted is None else _matters(first, second, doubted)
+    if not repeatable:
+        # Asked again only where it looks like chance: that takes more runs.
+        if inputs_matter is False:
+            inputs_matter = _matters_on_average(session, case, other_seed(seed))
+        if weights_matter is False:
+            weights_matter = _matters_on_average(session, case, None)
     return SelfCheck(
         outputs_digest=first.digest or outputs_digest(first.outputs),
-        repeatable=not _differ(first, second),
-        inputs_matter=None if other is None else _matters(first, second, other),
-        weights_matter=None if doubted is None else _matters(first, second, doubted),
+        repeatable=repeatable,
+        inputs_matter=inputs_matter,
+        weights_matter=weights_matter,
         seen=first.sketches,
         others=None if other is None else other.sketches,
         stepped=stepped,
     )
+
+
+def _matters_on_average(session: Session, case: Case, other: int | None) -> bool | None:
+    """Whether a change changes outputs that differ from run to run; None where none can tell.
+
+    Args:
+        session: the open model.
+        case: what was measured.
+        other: the seed of other inputs; None: the weights are changed.
+    """
+
+    def runs(inputs: Any) -> dict[str, Any]:
+        found = [_seen(session, case, inputs).outputs for _ in range(_RUNS)]
+        names = [n for n, values in found[0].items() if np.size(values) >= _FEW]
+        return {
+            name: np.stack([_wide(one[name]) for one in found])
+            for name in names
+            if len({np.shape(one[name]) for one in found}) == 1
+        }
+
+    same = runs(session.prepare(case))
+    if other is not None:
+        changed = runs(session.prepare(case, other))
+    else:
+        with cast(Doubtable, session).other_weights():
+            changed = runs(session.prepare(case))
+    halves = slice(None, _RUNS // 2), slice(_RUNS // 2, None)
+    times = []
+    for name in same.keys() & changed.keys():
+        chance = _distance(*(same[name][half].mean(0) for half in halves))
+        apart = _distance(same[name].mean(0), changed[name].mean(0))
+        if math.isfinite(chance) and chance > 0:
+            times.append(apart / chance)
+    if any(one > _MORE_THAN_CHANCE for one in times):
+        return True
+    return False if times and max(times) < _BY_CHANCE else None
+
+
+def _wide(values: Any) -> Any:
+    """As numbers that can be subtracted: truths cannot."""
+    array = np.asarray(values)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 @dataclass(frozen=True)
@@ -169,17 +228,14 @@ def _matters(first: _Seen, again: _Seen, changed: _Seen) -> bool | None:
 def _is_nan(values: Any) -> bool:
     """Whether every value is NaN: a real model's too, where its numbers overflow."""
     array = np.asarray(values)
-    return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array).all())
+    return is_number(array) and array.size > 0 and bool(np.isnan(array).all())
 
 
 def _distance(one: Any, other: Any) -> float:
     """How far two outputs are apart on average; infinite where one alone is a number."""
     if np.shape(one) != np.shape(other):
         return float("inf")
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(np.asarray(one, np.float64) - np.asarray(other, np.float64))
-    same = np.equal(one, other) | (np.isnan(one) & np.isnan(other))
-    apart = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+    apart = far_apart(_wide(one), _wide(other))
     return float(apart.mean()) if apart.size else 0.0
 
 
@@ -189,9 +245,7 @@ def _differ(first: _Seen, second: _Seen) -> bool:
         return first.digest != second.digest
     one, other = first.outputs, second.outputs
     return any(
-        not np.array_equal(
-            one[name], other[name], equal_nan=np.asarray(one[name]).dtype.kind == "f"
-        )
+        not np.array_equal(one[name], other[name], equal_nan=is_number(np.asarray(one[name])))
         for name in one
     )
 

@@ -34,7 +34,7 @@ from accelbench.core.words import Timing
 from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.agreement import agree, tolerance_of
-from accelbench.run.kept import Kept
+from accelbench.run.kept import Kept, is_number
 from accelbench.runtimes.sketches import KEPT_LOGITS, MOST_VALUES, Sketch, sketch
 
 Sketches = Mapping[str, Sketch]
@@ -72,10 +72,10 @@ def right_of(case: Case, outputs: Mapping[str, Any]) -> dict[str, Sketch]:
 def tells(right: Sketches) -> bool:
     """Whether there is a number to be held against: where all are NaN, so is what nobody computed.
 
-    Of outputs with floats these alone are judged.
+    Of outputs with numbers these alone are judged.
     """
-    floats = [one.values for one in right.values() if one.values.dtype.kind == "f"]
-    return not floats or any(bool(np.isfinite(values).any()) for values in floats)
+    numbers = [one.values for one in right.values() if is_number(one.values)]
+    return not numbers or any(bool(np.isfinite(values).any()) for values in numbers)
 
 
 def looked_at(session: Session, case: Case, inputs: Any) -> Sketches:

@@ -42,7 +42,7 @@ def judged(answer: Mapping[str, Any]) -> Verdict:
         return Verdict(FAILED, answer["wrong"], tolerance=tolerance)
     if error is None or error > tolerance:
         far = "no number" if error is None else f"{error:.2g}"
-        worst = max(errors, key=lambda name: _large(errors[name]))
+        worst = max(errors, key=lambda name: large(errors[name]))
         why = f"the output {worst} is {far} off where {tolerance:.2g} is allowed"
         return Verdict(FAILED, why, error, tolerance, errors)
     if not answer["telling"]:
@@ -51,5 +51,6 @@ def judged(answer: Mapping[str, Any]) -> Verdict:
     return Verdict(OK, "", error, tolerance, errors)
 
 
-def _large(error: float | None) -> float:
+def large(error: float | None) -> float:
+    """One that is no number is larger than any."""
     return float("inf") if error is None else error

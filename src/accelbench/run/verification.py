@@ -15,7 +15,7 @@ from accelbench.core.case import Case
 from accelbench.core.words import Mode, Provenance
 from accelbench.run.plan import Planned
 from accelbench.run.reference import is_own
-from accelbench.run.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict, judged
+from accelbench.run.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict, judged, large
 from accelbench.run.yardsticks import Yardsticks, batchless
 
 if TYPE_CHECKING:
@@ -88,22 +88,46 @@ class Verifications:
         return self._keep(planned, Verdict(NOT_DONE, f"running it to compare failed: {why}"))
 
     def reconsider(self, context: Context, planned: Planned, verdict: Verdict) -> Verdict:
-        """A verdict in fp32 that the reference's own rounding may explain.
+        """A verdict that the reference's own rounding may explain, or numbers that it draws.
 
-        How far the reference is from itself in fp64 is asked only where it would matter.
+        The reference is asked only where it would matter.
         """
-        error, tolerance = verdict.error, verdict.tolerance
-        if verdict.word != FAILED or error is None or tolerance is None:
+        if verdict.word != FAILED or not verdict.errors:
             return verdict
-        most = _WORTH_ASKING * tolerance
-        if planned.case.precision != "fp32" or error > most:
-            return verdict
-        own = _OWN_ROUNDINGS * self.yardsticks.fp64(context, planned.case)
-        allowed = min(own, most)
-        if error > allowed:
+        found = self._rounded(context, planned, verdict) or self._drawn(context, planned, verdict)
+        if found is None:
             return verdict
         self.forget(planned)
-        return self._keep(planned, Verdict(OK, "", error, allowed, verdict.errors))
+        return self._keep(planned, found)
+
+    def _rounded(self, context: Context, planned: Planned, verdict: Verdict) -> Verdict | None:
+        """In fp32: how far the reference is from itself in fp64."""
+        error, tolerance = verdict.error, verdict.tolerance
+        if error is None or tolerance is None or planned.case.precision != "fp32":
+            return None
+        most = _WORTH_ASKING * tolerance
+        if error > most:
+            return None
+        allowed = min(_OWN_ROUNDINGS * self.yardsticks.fp64(context, planned.case), most)
+        if error > allowed:
+            return None
+        return Verdict(OK, "", error, allowed, verdict.errors)
+
+    def _drawn(self, context: Context, planned: Planned, verdict: Verdict) -> Verdict | None:
+        """Of a model that draws numbers as it runs, such as dropout that is left on.
+
+        What the reference itself gives otherwise each time says nothing; the rest has to be right.
+        """
+        drawn = self.yardsticks.drawn(context, planned.case)
+        rest = {name: error for name, error in verdict.errors.items() if name not in drawn}
+        if len(rest) == len(verdict.errors):
+            return None
+        if not rest:
+            return Verdict(NOT_DONE, "the reference's own outputs differ from run to run")
+        worst = max(rest.values(), key=large)
+        if verdict.tolerance is None or large(worst) > verdict.tolerance:
+            return None
+        return Verdict(OK, "", worst, verdict.tolerance, rest)
 
     def forget(self, planned: Planned) -> None:
         """A cell is tried in another way: what was found of it holds no more."""

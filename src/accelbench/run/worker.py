@@ -34,7 +34,7 @@ from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
 from accelbench.run.checks import Checks
-from accelbench.run.comparing import compared, from_fp64, left
+from accelbench.run.comparing import compared, drawn, from_fp64, left
 from accelbench.run.meter import WorkerMeter, cpu_seconds
 from accelbench.run.profiled import profile
 from accelbench.run.rules import rules_from_json
@@ -195,6 +195,7 @@ class Bench:
             "losses": self._losses,
             "outputs": self._outputs,
             "fp64": self._fp64,
+            "drawn": self._drawn,
             "verify": self._verify,
             "profile": self._profile,
             "export": _exported,
@@ -293,6 +294,9 @@ class Bench:
 
     def _fp64(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return from_fp64(self._opened(), self._seed, request)
+
+    def _drawn(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return drawn(self._opened(), self._seed, request)
 
     def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return compared(self._opened(), self._seed, request)

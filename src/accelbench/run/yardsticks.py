@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: What the reference runs: its inputs, and others; rounded, once more.
+#: What the reference runs: its inputs, and others; rounded, once more. In fp64 a pass takes twice
+#: as long.
 _STEPS = 2
-#: In fp64 a pass takes twice as long.
-_FP64_STEPS = 2
 
 #: Items of a reference that larger batches repeat. Two would be an even part of most batches: what
 #: computes half of a batch and repeats it would have them right.
@@ -55,6 +54,7 @@ class Yardsticks:
         self._asked: dict[str, Case] = {}  # of a cell, whatever its batch: that question
         self._rounded: dict[tuple[str, str], float | None] = {}
         self._fp64: dict[str, float] = {}
+        self._drawn: dict[str, frozenset[str]] = {}
         self.draw = int.from_bytes(os.urandom(4), "little")
 
     def gather(self, context: Context, case: Case, batches: Sequence[int]) -> None:
@@ -97,17 +97,31 @@ class Yardsticks:
         """How far the reference is from itself in fp64; 0 where nobody can say."""
         asked = self._asked[batchless(case)]
         if asked.case_id not in self._fp64:
-            folder = self._kept[asked.case_id].folder
-            assert folder is not None
-            request = {**self._request(asked, folder), "do": "fp64"}
-            context.observer.progress(Progress("reference"))
-            try:
-                (answer,) = ask(context, asked, _FP64_STEPS, [request], wide=True)
-                self._fp64[asked.case_id] = answer["error"] or 0.0
-            except NoReferenceError as error:
-                _log.debug("%s: what fp64 would change is not known: %s", case, error)
-                self._fp64[asked.case_id] = 0.0
+            answer = self._again(context, asked, "fp64", wide=True)
+            self._fp64[asked.case_id] = answer.get("error") or 0.0
         return self._fp64[asked.case_id]
+
+    def drawn(self, context: Context, case: Case) -> frozenset[str]:
+        """Outputs of which the reference's own differ from run to run, by more than rounding."""
+        asked = self._asked[batchless(case)]
+        if asked.case_id not in self._drawn:
+            answer = self._again(context, asked, "drawn")
+            self._drawn[asked.case_id] = frozenset(answer.get("drawn", ()))
+        return self._drawn[asked.case_id]
+
+    def _again(
+        self, context: Context, asked: Case, what: str, wide: bool = False
+    ) -> Mapping[str, Any]:
+        """Ask a reference that has left its outputs something more; nothing where it cannot say."""
+        folder = self._kept[asked.case_id].folder
+        assert folder is not None
+        context.observer.progress(Progress("reference"))
+        try:
+            request = {**self._request(asked, folder), "do": what}
+            return ask(context, asked, _STEPS, [request], wide=wide)[0]
+        except NoReferenceError as error:
+            _log.debug("%s: the reference cannot say %s: %s", asked, what, error)
+            return {}
 
     def _request(self, asked: Case, folder: Path) -> dict[str, Any]:
         return {

@@ -140,6 +140,7 @@ class JaxSession:
         return sampler.sample(inputs, n, timing)
 
     def _step(self, procedure: Procedure, inputs: Any) -> None:
+        self._last = None  # or the outputs of two steps would be alive at once
         self._last = procedure.step(inputs)
 
     def _synchronize(self) -> None:

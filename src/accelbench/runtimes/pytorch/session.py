@@ -256,7 +256,7 @@ class PytorchSession:
                 # Picked where it lies: on a device the whole of it would be copied.
                 where = torch.from_numpy(places(tensor.numel(), most)).to(tensor.device)
                 some = tensor.reshape(-1)[where]
-                some = some.float() if some.is_floating_point() else some
+                some = some.float() if some.is_floating_point() else some.resolve_conj()
                 found[name] = Sketch(tuple(tensor.shape), some.cpu().numpy())
         return found
 
@@ -282,7 +282,7 @@ class PytorchSession:
             found = self._procedure.outputs(inputs)
             self._look(found)
             return {
-                name: (t.float() if t.is_floating_point() else t).cpu().numpy()
+                name: (t.float() if t.is_floating_point() else t.resolve_conj()).cpu().numpy()
                 for name, t in found.items()
             }
 
@@ -370,6 +370,8 @@ class PytorchSession:
 
 def _finite(tensor: torch.Tensor) -> bool:
     """Without a temporary of the tensor's size: its extremes tell, and NaN passes through them."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return True
     low, high = torch.aminmax(tensor)
