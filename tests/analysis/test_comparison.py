@@ -221,7 +221,7 @@ def test_the_knee_is_by_throughput_as_the_table_shows_it() -> None:
 def test_an_unusable_figure_is_held_against_nothing() -> None:
     wild = {**GPU, "latency_p50_ms": 2.0, "quality": "unusable"}
     _, gpu = only([row(), row(**wild)])
-    assert (gpu.speedup, gpu.refused) == (None, "unusable: its interval is wider than ±25 %")
+    assert (gpu.speedup, gpu.refused) == (None, "unusable: interval wider than ±25 %")
     _, gpu = only([row(quality="unusable"), row(**GPU)])
     assert gpu.refused.startswith("unusable")
     launches = [row(**{**wild, "quality": word}) for word in ("fixed", "unusable", "converged")]

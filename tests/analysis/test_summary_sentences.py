@@ -70,6 +70,6 @@ def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert "pytorch on cpu in fp32, 8 ms, all that was measured" in line
     assert (
-        "1 of 2 launches unusable: its interval is wider than ±25 %."
+        "1 of 2 launches unusable: interval wider than ±25 %."
         " Nothing is judged or chosen by them." in said
     )

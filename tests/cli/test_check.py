@@ -111,6 +111,7 @@ def test_too_few_launches_end_with_4(tmp_path: Path, shell: Command) -> None:
     assert code == 4
     said = " ".join(out.split())
     assert "3 launches before and 3 now are too few: five a side are the least" in said
+    assert said.endswith("Can't tell whether it became worse.")
 
 
 def test_older_runs_of_the_series_tell_its_noise(tmp_path: Path, shell: Command) -> None:
@@ -150,7 +151,7 @@ def test_a_single_figure_is_judged_by_the_threshold_with_a_warning(
     store(tmp_path / DB, *launches(1.2, 3), run="r2")
     code, out, _ = shell("--baseline", "baseline.csv", "--hardware", "cpu")
     assert code == 4
-    assert "five would do" in " ".join(out.split())
+    assert "measure five a side" in " ".join(out.split())
     store(tmp_path / DB, *launches(2.2, 4), run="r3")
     code, out, _ = shell("--baseline", "baseline.csv")
     assert code == 1
@@ -362,4 +363,4 @@ def test_forty_launches_are_not_said_to_do_where_they_would_not(
     store(tmp_path / DB, *[{**one, "started_at": "2026-01-03"} for one in loud], run="r2")
     code, out, _ = shell("--baseline", "main")
     assert code == 4
-    assert "not even 40 a side would do, which find" in " ".join(out.split())
+    assert "40 a side would show only a change of" in " ".join(out.split())

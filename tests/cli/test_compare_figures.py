@@ -98,7 +98,7 @@ def test_an_import_is_not_advised_to_be_launched_again(tmp_path: Path, shell: Co
     store(tmp_path / DB, theirs, GPU | theirs)
     _, out, _ = shell()
     assert "--launches" not in out
-    assert "stands alone in an import" in out
+    assert "Single imported results have no interval" in out
 
 
 def test_differences_are_gathered_by_name() -> None:

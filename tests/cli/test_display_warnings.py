@@ -45,6 +45,33 @@ def test_a_version_is_no_figure_that_could_not_be_read() -> None:
     assert one.text == "torch 2.13.0 of 2026-01-02, 1,2 and 3."
 
 
+def test_a_sentence_that_has_a_range_already_gets_one_of_all_its_ends() -> None:
+    said = "Its ends are 1.41 to 32.3 ms."
+    others = ("Its ends are 1.44 to 9.67 ms.", "Its ends are 2 ms.")
+    assert [one.text for one in warned([row(1, said, *others)])] == [said]
+
+
+def test_numbers_of_names_and_versions_are_no_figures() -> None:
+    rows = [row(1, "No fp16 in torch 2.13.0."), row(8, "No fp32 in torch 2.14.0.")]
+    assert len(warned(rows)) == 2
+
+
+def test_what_begins_alike_is_one_warning_with_every_sentence_of_any() -> None:
+    busy = "Others used {} % of the CPUs.{} Close them."
+    rows = [
+        row(1, busy.format(12, "")),
+        row(2, busy.format(84, " The median took 3 times as long.")),
+        row(4, busy.format(40, " The median took 1.2 times as long.") + " Use --threads 1."),
+        row(8, "Others used memory."),
+    ]
+    one, other = warned(rows)
+    assert one.text == (
+        "Others used 12 to 84 % of the CPUs. The median took 1.2 to 3 times as long. Close them."
+        " Use --threads 1."
+    )
+    assert (len(one.rows), other.text) == (3, "Others used memory.")
+
+
 def test_a_result_that_says_it_twice_is_one() -> None:
     (one,) = warned([row(1, "It was 3.", "It was 4.", "It was 3.")])
     assert (one.text, len(one.rows)) == ("It was 3 to 4.", 1)

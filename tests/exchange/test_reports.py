@@ -214,6 +214,19 @@ def test_github_action_benchmark(tmp_path: Path, rows: list[dict[str, Any]]) -> 
     }
 
 
+def test_one_launch_has_no_range(tmp_path: Path) -> None:
+    """Of how launches differ it says nothing; a range of no width would say that they do not."""
+    export(tmp_path / "a.json", [row()], "github-action-benchmark")
+    (entry,) = json.loads((tmp_path / "a.json").read_text())
+    assert "range" not in entry
+    export(tmp_path / "b.json", [row()], "bencher")
+    assert json.loads((tmp_path / "b.json").read_text())[NAME] == {
+        "latency (ms)": {"value": 4.0},
+        "throughput (items/s)": {"value": 2000.0},
+        "memory (MB)": {"value": 100.0},
+    }
+
+
 def test_bencher(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     export(tmp_path / "b.json", rows, "bencher")
     assert json.loads((tmp_path / "b.json").read_text()) == {
@@ -270,6 +283,13 @@ def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None
     assert lines[2] == f"| {NAME} | 4 | 2000 | 100 | 0 | ok | measured |"
     assert "| n/a | n/a | n/a | 0 | failed: wrong_outputs | measured |" in lines[4]
     assert lines[-1].endswith("| 4.5 (mean) | 2000 | 100 | 2 | ok | measured, emulated |")
+
+
+def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:
+    export(tmp_path / "d.md", [row(quality="unusable"), row(quality="fixed")], "markdown")
+    lines = (tmp_path / "d.md").read_text().splitlines()
+    assert "| ok, unusable | measured |" in lines[2]
+    assert "| ok | measured |" in lines[3]
 
 
 @pytest.mark.parametrize("word", NASTY)

@@ -19,9 +19,11 @@ from accelbench.analysis.interleaved import judged_pairs
 from accelbench.analysis.judging import METRICS, Judged, Metric, Row
 from accelbench.analysis.questions import Key, values
 from accelbench.core.columns import ASKED
+from accelbench.core.nouns import counted
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.words import Status
 from accelbench.core.worth import WHY_UNUSABLE, usable
+from accelbench.measure.launches import FEWEST_LAUNCHES, MOST_LAUNCHES
 
 #: What arms may differ in on purpose: everything else that was asked is alike.
 _ON_PURPOSE = frozenset({"options", "threads", "compiled", "device_name"})
@@ -126,8 +128,10 @@ def _known(metric: Metric, rows: Iterable[Row]) -> bool:
 def _too_few(figures: Sequence[Judged]) -> str:
     pairs = min(figure.launches[0] for figure in figures)
     wanted = max(figure.required or 0 for figure in figures)
-    few = f"{pairs} {'pair is' if pairs == 1 else 'pairs are'} too few at this noise"
+    had = counted(pairs, "pair of launches", "pairs of launches")
+    if pairs < FEWEST_LAUNCHES:
+        return f"only {had}, and {FEWEST_LAUNCHES} are the least: use --launches {wanted}"
     if pairs < wanted:
-        return f"{few}: --launches {wanted} would do"
+        return f"{had} are too few at this noise: use --launches {wanted}"
     most = max(figure.most_shown or 0.0 for figure in figures)
-    return f"{few}; forty find {most:.1%}"
+    return f"{had} leave it open at this noise; {MOST_LAUNCHES} would show a change of {most:.1%}"

@@ -257,7 +257,9 @@ def outcome_of(
 def _too_few(figures: Sequence[Judged]) -> str:
     """Which launches would do for all of them."""
     if all(figure.plain for figure in figures):
-        return "one launch a side does not tell a slow launch from a slow program: five would do"
+        return (
+            "one launch a side cannot tell a slow launch from a slow program: measure five a side"
+        )
     before, now = figures[0].launches
     few = f"{before} launches before and {now} now are too few"
     by_runs = all(_of_runs(figure) for figure in figures)
@@ -266,17 +268,17 @@ def _too_few(figures: Sequence[Judged]) -> str:
     few += " at this noise"
     wanted = [figure.required for figure in figures]
     if None not in wanted:
-        return f"{few}: {max(one or 0 for one in wanted)} now would do"
+        return f"{few}: {max(one or 0 for one in wanted)} now would be enough"
     both = [figure.required_both for figure in figures]
     if None not in both:
-        return f"{few}: {max(one or 0 for one in both)} a side would do"
+        return f"{few}: {max(one or 0 for one in both)} a side would be enough"
     most = max(figure.most_shown or 0.0 for figure in figures)
     if by_runs:
         return (
             f"two runs of this differ by so much where nothing changed that only {most:.1%} and"
             " more would show: measure both in one run, with `accelbench run … --against`"
         )
-    return f"{few}: not even {MOST_LAUNCHES} a side would do, which find {most:.1%}"
+    return f"{few}: {MOST_LAUNCHES} a side would show only a change of {most:.1%} or more"
 
 
 def _of_runs(figure: Judged) -> bool:

@@ -193,7 +193,7 @@ def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
 
 def _untimed(many: Sequence[Attempt]) -> str:
     wide = any(one.unusable for one in many)
-    return f"no time of it is usable, as {WHY_UNUSABLE}" if wide else "nothing was timed"
+    return f"no time of it is usable: {WHY_UNUSABLE}" if wide else "nothing was timed"
 
 
 def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> Cell:

@@ -1,7 +1,9 @@
 """What the results of a run are warned of, each warning once, with the results it concerns. Pure.
 
 Most cases of a run are warned of the same, and often only a figure differs: then they are one
-warning, which says from where to where the figure goes.
+warning, which says from where to where the figure goes. The first sentence of a warning says what
+it is about, and those after it what that did to one case or what would help there: results that
+have the first one in common are one warning, with every sentence that any of them has.
 """
 
 from __future__ import annotations
@@ -11,8 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: A number as our sentences have it: 12, 0.5, 1,024.
-_FIGURE = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+#: A number as our sentences have it: 12, 0.5, 1,024; none within a name or a version: fp16, 2.13.0.
+_NUMBER = r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-]|\.\d)"
+#: One number, or a range that a sentence has already.
+_FIGURE = re.compile(f"{_NUMBER}(?: to {_NUMBER})?")
+#: Between two sentences.
+_BETWEEN = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 Row = Mapping[str, Any]
 
 
@@ -26,30 +32,50 @@ class Warned:
 
 def warned(rows: Sequence[Row]) -> list[Warned]:
     """Every warning of some results, that of most of them first."""
-    found: dict[str, list[tuple[Row, str]]] = {}
+    found: dict[str, list[tuple[Row, list[str]]]] = {}
     for row in rows:
         # Once a result, whatever it says of it twice.
         for text in dict.fromkeys(map(str, row.get("warnings") or ())):
-            found.setdefault(_FIGURE.sub("#", text), []).append((row, text))
+            sentences = _BETWEEN.split(text)
+            found.setdefault(_form(sentences[0]), []).append((row, sentences))
     made = [
-        Warned(_joined([text for _, text in said]), _each_once([row for row, _ in said]))
+        Warned(
+            _together([sentences for _, sentences in said]), _each_once([row for row, _ in said])
+        )
         for said in found.values()
     ]
     return sorted(made, key=lambda one: -len(one.rows))
+
+
+def _form(sentence: str) -> str:
+    """A sentence without its figures."""
+    return _FIGURE.sub("#", sentence)
 
 
 def _each_once(rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple({id(row): row for row in rows}.values())
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _together(texts: Sequence[Sequence[str]]) -> str:
+    """Every sentence of some texts, those that differ in their figures alone as one."""
+    alike: dict[str, list[str]] = {}
+    # Those that say most have the order in which sentences follow each other.
+    for sentences in sorted(texts, key=len, reverse=True):
+        for sentence in sentences:
+            alike.setdefault(_form(sentence), []).append(sentence)
+    return " ".join(map(_joined, alike.values()))
+
+
+def _joined(sentences: Sequence[str]) -> str:
     """Sentences that differ in their figures alone as one."""
-    figures = [_FIGURE.findall(text) for text in texts]
+    figures = [_FIGURE.findall(sentence) for sentence in sentences]
     ranges = [_range(several) for several in zip(*figures, strict=True)]
-    words = _FIGURE.split(texts[0])
+    words = _FIGURE.split(sentences[0])
     return "".join(a + b for a, b in zip(words, [*ranges, ""], strict=True))
 
 
 def _range(figures: Sequence[str]) -> str:
-    ordered = sorted(set(figures), key=lambda one: float(one.replace(",", "")))
+    """From the least to the most of some figures, of which each may be a range."""
+    ends = {end for figure in figures for end in figure.split(" to ")}
+    ordered = sorted(ends, key=lambda one: float(one.replace(",", "")))
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

@@ -14,8 +14,8 @@ from accelbench.core.words import Quality
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
-#: Why an unusable figure is not judged, as the end of a sentence.
-WHY_UNUSABLE = "its interval is wider than ±25 %"
+#: Why figures are unusable, as the end of a sentence, of one or of many.
+WHY_UNUSABLE = "interval wider than ±25 %"
 #: The same of a row of benchmark_results.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 

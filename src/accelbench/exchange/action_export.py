@@ -20,14 +20,15 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
         if found is None:
             continue
         launched = counted(found.launches, "launch", "launches")
-        entries.append(
-            {
-                "name": name,
-                "unit": LATENCY.unit,
-                "value": found.median,
-                "range": f"{found.low:.6g} - {found.high:.6g}",
-                "extra": visible(f"{launched} of run {launches[0].get('run_id')}"),
-            }
-        )
+        entry = {
+            "name": name,
+            "unit": LATENCY.unit,
+            "value": found.median,
+            "extra": visible(f"{launched} of run {launches[0].get('run_id')}"),
+        }
+        # Optional there; it stands behind the value in charts and comments.
+        if found.low is not None:
+            entry["range"] = f"{found.low:.6g} - {found.high:.6g}"
+        entries.append(entry)
     path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return len(entries)

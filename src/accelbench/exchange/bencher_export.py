@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.exchange.series import MEASURES, newest, value
+from accelbench.exchange.series import MEASURES, Value, newest, value
 
 
 def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -15,11 +15,7 @@ def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
     found = {}
     for name, launches in newest(rows):
         measures = {
-            f"{one.name} ({one.unit})": {
-                "value": known.median,
-                "lower_value": known.low,
-                "upper_value": known.high,
-            }
+            f"{one.name} ({one.unit})": _metric(known)
             for one in MEASURES
             if (known := value(launches, one)) is not None
         }
@@ -27,3 +23,9 @@ def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
             found[name] = measures
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return len(found)
+
+
+def _metric(known: Value) -> dict[str, float]:
+    """The value, and around it the ends of its range: both are optional there."""
+    ends = {"lower_value": known.low, "upper_value": known.high}
+    return {"value": known.median, **{name: end for name, end in ends.items() if end is not None}}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.visible import markdown
-from accelbench.core.words import Status
+from accelbench.core.words import Quality, Status
+from accelbench.core.worth import usable
 from accelbench.exchange.titles import title
 
 _HEADINGS = ("what", "p50 ms", "items/s", "peak MB", "launch", "status", "from")
@@ -26,6 +27,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     status = str(row.get("status") or "unknown")
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
+    elif not usable(row):
+        status = f"{status}, {Quality.UNUSABLE.value}"
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
         title(row),

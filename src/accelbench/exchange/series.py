@@ -1,6 +1,7 @@
 """One value a question and place, of the newest run that has it: what is watched over time.
 
-Launches are the unit of replication: the value is their median, its range the lowest and highest.
+Launches are the unit of replication: the value is their median, its range the lowest and highest
+of two or more.
 What differs in device, threads or compilation is another series. Rows that do not say that they
 are launches of one run are none: of an import, each version of the software is an entry.
 """
@@ -43,11 +44,14 @@ MEASURES = (LATENCY, THROUGHPUT, MEMORY)
 
 @dataclass(frozen=True)
 class Value:
-    """What launches came to."""
+    """What launches came to.
+
+    One launch says nothing of how launches differ: its range is not known, and none is written.
+    """
 
     median: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     launches: int
 
 
@@ -74,7 +78,8 @@ def value(rows: Sequence[Row], measure: Measure) -> Value | None:
     known = [one for one in found if one is not None]
     if not known:
         return None
-    return Value(median(known), min(known), max(known), len(known))
+    low, high = (min(known), max(known)) if len(known) > 1 else (None, None)
+    return Value(median(known), low, high, len(known))
 
 
 def _series(rows: Iterable[Row]) -> Iterable[list[Row]]:

@@ -222,18 +222,14 @@ def _crowded(
 
     Threads of one step wait for each other, so it is as slow as the one that gets no CPU.
     """
-    did = "how much longer steps took does not show"
+    said = [f"Other processes used {_percent(foreign)} of the CPUs while this was measured."]
     if slowed is not None:
-        did = f"the median step took {slowed:.3g} times as long as the fastest"
+        said.append(f"The median step took {slowed:.3g} times as long as the fastest.")
+    said.append("Close them or use --launches.")
     free = max(1, int(before.limits.effective_cpus(before.cpus) * (1 - foreign)))
-    fewer = ""
     if threads is None or threads > free:
-        used = "" if threads is None else f" instead of {threads}"
-        fewer = f", use --threads {free}{used}"
-    return (
-        f"Other processes used {_percent(foreign)} of the CPUs while this was measured; {did}."
-        f" Close them{fewer} or use --launches."
-    )
+        said.append(f"With --threads {free} each thread has a CPU of its own.")
+    return " ".join(said)
 
 
 def _percent(share: float | None) -> str:

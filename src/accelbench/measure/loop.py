@@ -8,6 +8,7 @@ a listener that draws or writes does so while no sample is being taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -335,18 +336,19 @@ def token_times(requests: Sequence[Sequence[int]]) -> dict[str, float | None]:
 
 
 def _too_wide(steady: _Steady) -> str:
+    """One figure, so that a run that warns of many results can give its range; ends are columns."""
     interval = steady.decision.interval
     assert interval is not None  # else nothing was too wide
-    steps = steady.resolution.steps_per_sample
-    low, high = (_told(end / steps / 1e6) for end in (interval.low, interval.high))
+    wide = interval.relative_half_width(median(steady.samples))
     return (
-        f"The 95 % interval of the median is {low} to {high} ms, wider than "
-        f"±{UNUSABLE_WIDTH:.0%}: the figure is given no verdict."
+        f"Half of the 95 % interval is {_percent(wide)} % of the median, where"
+        f" {_percent(UNUSABLE_WIDTH)} % is the most: the figure is shown and counts nowhere."
     )
 
 
-def _told(ms: float) -> str:
-    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
+def _percent(share: float) -> str:
+    """Rounded up: what is more than a limit does not look like it."""
+    return f"{math.ceil(100 * share):,}" if math.isfinite(share) else "more than 1,000"
 
 
 def _judge(

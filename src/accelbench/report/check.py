@@ -10,6 +10,7 @@ from typing import Any
 from accelbench.analysis.checking import BAD, Check, Checked, Outcome
 from accelbench.analysis.judging import Answer, Judged
 from accelbench.core.columns import ASKED
+from accelbench.core.nouns import counted
 from accelbench.exchange.titles import title
 from accelbench.measure.runs import PRIOR
 
@@ -46,15 +47,27 @@ def sides(about: Mapping[str, Any]) -> str:
 def headline(check: Check) -> str:
     """The answer in a line."""
     counts = Counter(one.outcome for one in check.questions)
-    said = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in _ORDER if counts[outcome])
+    parts = [f"{counts[outcome]} {outcome.value}" for outcome in _ORDER if counts[outcome]]
+    said = ", ".join(parts)
     if not check.questions:
         return "Can't tell: nothing was measured now that the baseline has"
     if check.outcome is Outcome.WORSE:
         return f"Worse than the baseline: {said}"
     if check.outcome is Outcome.CANNOT_TELL:
-        missing = f", {len(check.not_measured)} not measured" if check.not_measured else ""
-        return f"Can't tell: {said}{missing}"
+        return _open(check, counts)
     return f"Nothing became worse: {said}"
+
+
+def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
+    """What was answered of a check that has no answer as a whole."""
+    many, left = len(check.questions), counts[Outcome.CANNOT_TELL]
+    other = [one for one in _ORDER if counts[one] and one is not Outcome.CANNOT_TELL]
+    parts = [f"{left} of {counted(many, 'question')} not answered"] if left and many > 1 else []
+    parts += [f"{counts[one]} {one.value}" for one in other]
+    parts += [f"{len(check.not_measured)} not measured"] if check.not_measured else []
+    which = "anything" if many > 1 or check.not_measured else "it"
+    said = f"Can't tell whether {which} became worse"
+    return f"{said}: {', '.join(parts)}" if parts else said
 
 
 def shown(one: Checked) -> list[Judged]:
@@ -92,18 +105,16 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
         )
     if pairs := [figure for figure in figures if figure.paired]:
         yield (
-            "Judged by pairs of launches that were measured in turns, Student's t at 1 %: a change"
-            f" counts from {_span(figure.limit for figure in pairs)} on, and so many pairs find one"
-            f" of {_span(figure.least_shown for figure in pairs)}."
+            "Judged by pairs of launches that were measured in turns (Student's t at 1 %): a change"
+            f" counts from {_span(figure.limit for figure in pairs)} on{_found(pairs, 'pairs')}."
         )
-    counted = [figure for figure in figures if not figure.plain and not figure.paired]
-    if counted:
+    launched = [figure for figure in figures if not figure.plain and not figure.paired]
+    if launched:
         yield (
-            "Judged by launches, Welch's t at 1 %: a change counts from"
-            f" {_span(figure.limit for figure in counted)} on, and so many launches find one of"
-            f" {_span(figure.least_shown for figure in counted)}."
+            "Judged by launches (Welch's t at 1 %): a change counts from"
+            f" {_span(figure.limit for figure in launched)} on{_found(launched, 'launches')}."
         )
-        runs = [figure.runs for figure in counted if figure.runs and figure.metric.timed]
+        runs = [figure.runs for figure in launched if figure.runs and figure.metric.timed]
         if runs:
             known = max(one.freedom for one in runs) > PRIOR.freedom
             yield (
@@ -155,10 +166,14 @@ def _share(value: float) -> str:
     return f"{value:+.1%}" if value < _MUCH else f"> +{_MUCH:.0%}"
 
 
-def _span(values: Iterable[float | None]) -> str:
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return "nobody knows what"
+def _found(figures: Iterable[Judged], what: str) -> str:
+    """Which change so many find, where there are enough of them to know their noise."""
+    known = [figure.least_shown for figure in figures if figure.least_shown is not None]
+    return f", and this many {what} find one of {_span(known)}" if known else ""
+
+
+def _span(values: Iterable[float]) -> str:
+    known = sorted(values)
     low, high = (
         f"{v:.1%}" if v < _MUCH else f"more than {_MUCH:.0%}" for v in (known[0], known[-1])
     )

@@ -170,7 +170,7 @@ def test_an_engine_has_its_own_dashes_in_every_chart() -> None:
             str(one["encoding"]["strokeDash"]["scale"])
             for panel in panels
             for one in panel["layer"]
-            if "strokeDash" in one.get("encoding", {})
+            if "scale" in one.get("encoding", {}).get("strokeDash", {})
         }
         for one in values(panels):
             if "line" in one:

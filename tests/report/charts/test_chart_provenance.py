@@ -116,8 +116,38 @@ def test_what_is_unusable_is_on_no_front_and_the_subtitle_says_it() -> None:
     rows.append(result(ms=1.0, batch_size=8, quality="unusable"))
     found = drawn("pareto", Subject(points(rows)))
     assert [one["batch"] for one in found.records if one["front"]] == [4]
-    assert "1 cell unusable: its interval is wider than ±25 %" in " ".join(found.about)
+    assert "1 figure unusable (dashed outline): interval wider than ±25 %" in " ".join(found.about)
     assert "unusable" not in " ".join(drawn("pareto", Subject(points(rows[:3]))).about)
+
+
+@pytest.mark.parametrize(
+    ("name", "many"),
+    [
+        *(("hardware-latency", 1), ("latency-by-batch", 2), ("cold-warm", 2)),
+        *(("hardware-memory", 0), ("memory-by-batch", 0)),  # no times
+    ],
+)
+def test_what_is_unusable_is_marked_where_it_is_drawn(name: str, many: int) -> None:
+    rows = [
+        result(hardware=h, batch_size=n, memory_peak_mb=100.0, load_ms=9.0, quality=quality)
+        for h, quality in (("cpu", "unusable"), ("cuda", "converged"))
+        for n in (1, 2)
+    ]
+    found = drawn(name, Subject(points(rows)))
+    marked = [one for one in found.records if one.get("quality") == "unusable"]
+    assert [one["hardware"] for one in marked] == ["cpu"] * many
+    assert ("unusable (dashed outline)" in " ".join(found.about)) is bool(many)
+    if name == "hardware-latency":  # a bar may be too short for its outline to be seen
+        assert "(unusable)" in str(found.spec)
+
+
+def test_an_unusable_figure_stands_for_no_model_that_has_a_better() -> None:
+    rows = [
+        result(model=model, architecture=model, batch_size=batch, quality=quality, ms=1.0)
+        for model in ("a", "b")
+        for batch, quality in ((1, "converged"), (64, "unusable"))
+    ]
+    assert {one["batch"] for one in drawn("architecture", Subject(points(rows))).records} == {1}
 
 
 def test_a_front_is_of_one_work() -> None:

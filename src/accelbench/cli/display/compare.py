@@ -22,7 +22,9 @@ _ONE_LAUNCH = (
     "One launch says nothing of how far another would differ: for intervals measure with"
     " --launches 5 or more."
 )
-_ONE_FIGURE = "Of what stands alone in an import, nobody knows how far another would differ."
+_ONE_FIGURE = (
+    "Single imported results have no interval: small differences between them cannot be judged."
+)
 #: Between two columns, and at both edges together; and what a name gets however little room it has.
 _BETWEEN, _NARROWEST = 3, 8
 #: Longer units take the room that devices need.

@@ -33,9 +33,14 @@ def _best(points: Sequence[Point]) -> list[Point]:
     for one in points:
         row = one.row
         key = (one.machine, one.kind, *(row.get(n) for n in ("model", "hardware", "mode")))
-        if key not in found or _item_ms(one) < _item_ms(found[key]):
+        if key not in found or _rank(one) < _rank(found[key]):
             found[key] = one
     return list(found.values())
+
+
+def _rank(point: Point) -> tuple[bool, float]:
+    """What is of no use stands for a model only where there is nothing else."""
+    return not point.usable, _item_ms(point)
 
 
 def _item_ms(point: Point) -> float:
@@ -96,10 +101,11 @@ def _layers(records: Sequence[Record], x: Spec) -> list[Spec]:
     marks = dots({"x": x, "y": y, "tooltip": tooltip(_TITLE, records)}, 70)
     if all(one["line"] != one["architecture"] for one in records):
         return [marks]
-    middles = [
-        {"line": name, "middle": median(one["value"] for one in records if one["line"] == name)}
+    known = {
+        name: [one["value"] for one in records if one["line"] == name and "quality" not in one]
         for name in names
-    ]
+    }
+    middles = [{"line": name, "middle": median(of)} for name, of in known.items() if of]
     tick: Spec = {
         "data": {"values": middles},
         "mark": {"type": "tick", "thickness": 2.5, "size": 20, "color": INK},

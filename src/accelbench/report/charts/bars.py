@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from accelbench.analysis.points import Point, Span, fastest_of_each
 from accelbench.analysis.questions import Axis
+from accelbench.core.words import Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Drawn, Subject
 from accelbench.report.charts.look import INK, PAPER
 from accelbench.report.charts.marks import (
     COLOUR,
+    DASHED,
     PAINT,
     Record,
     beyond,
@@ -34,6 +36,8 @@ from accelbench.report.charts.words import EVERYTHING, PLACE, told, unique
 _MOST_BARS = 10
 #: A panel's model is its title.
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
+#: A bar's name, and what an unusable one says in it: a bar may be too short for its outline.
+_LONGEST_NAME, _USELESS = 40, f" ({Quality.UNUSABLE.value})"
 #: Beside the longest bar there has to be room for its figure.
 _ROOM = 1.22
 #: An interval that is longer than this many of the longest bar is cut off: bars would be slivers.
@@ -160,12 +164,16 @@ def _always(axis: Axis) -> tuple[str, ...]:
 
 
 def _bars(points: Sequence[Point], asked: Comparison, drawn: Sequence[Point]) -> list[Record]:
-    names = unique(told(points, _TOLD, _always(asked.axis), 40, drawn).apart)
+    bad = [not one.usable and not asked.of_memory for one in points]
+    longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
+    names = unique(told(points, _TOLD, _always(asked.axis), longest, drawn).apart)
     found = []
-    for one, name in zip(points, names, strict=True):
+    for one, name, useless in zip(points, names, bad, strict=True):
         span = asked.figure(one)
         assert span is not None
-        found.append(record(one, span, bar=name, said=figure(span.value)))
+        said = f"{name}{_USELESS}".strip() if useless else name
+        timed = not asked.of_memory
+        found.append(record(one, span, timed=timed, bar=said, said=figure(span.value)))
     return found
 
 
@@ -199,6 +207,7 @@ def _layers(records: Sequence[Record], scale: axes.Axis, title: str) -> list[Spe
             **place,
             "fill": PAINT,
             "stroke": COLOUR,
+            "strokeDash": DASHED,
             "tooltip": tooltip(title, records),
         },
     }

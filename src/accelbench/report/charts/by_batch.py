@@ -50,7 +50,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> Drawn | None:
         panels.setdefault(line.panel, []).append(line)
     shown = sorted(panels.values(), key=lambda one: -sum(len(line.points) for line in one))
     shown = shown[:MOST_PANELS]
-    records = [_records(one, figure) for one in shown]
+    records = [_records(one, figure, "memory" not in title) for one in shown]
     axes = shared(title, [_reach(several) for several in records])
     notes = [
         *own_axes(axes),
@@ -72,13 +72,13 @@ def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: st
     return emulated(number, OF_A_STAND_IN) if "memory" in title else emulated(number)
 
 
-def _records(lines: Sequence[Line], figure: Figure) -> list[Record]:
+def _records(lines: Sequence[Line], figure: Figure, timed: bool) -> list[Record]:
     found = []
     for line in lines:
         for point in line.points:
             span = figure(point)
             assert span is not None
-            found.append(record(point, span, line=line.way))
+            found.append(record(point, span, timed=timed, line=line.way))
     return found
 
 

@@ -99,7 +99,7 @@ def picture(chart: Chart, subject: Subject) -> Picture | None:
     drawn = chart.draw(subject)
     if drawn is None:
         return None
-    about = [*_about(drawn.points, subject.machine), *drawn.notes]
+    about = [*_about(drawn, subject.machine), *drawn.notes]
     lines = [line for one in about for line in wrapped(one)]
     title = {"text": chart.title, "subtitle": lines}
     spec = {
@@ -122,8 +122,9 @@ _OF_DRAWING = frozenset(
 )
 
 
-def _about(points: Sequence[Point], machine: str) -> list[str]:
+def _about(drawn: Drawn, machine: str) -> list[str]:
     """How much it rests on, where and when it was measured, and what of it was not."""
+    points = drawn.points
     if not points:
         return [safe(machine, 90)] if machine else []
     launches = sum(len(one.rows) for one in points)
@@ -138,9 +139,8 @@ def _about(points: Sequence[Point], machine: str) -> list[str]:
     told += [safe(listed(places, 2), 90), *days([one.row for one in points])]
     foreign = {one.kind for one in points} - {"measured"}
     marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
-    useless = sum(not one.usable for one in points)
-    if useless:
-        marked.append(f"{counted(useless, 'cell')} unusable: {WHY_UNUSABLE}")
+    if useless := sum("quality" in one for one in drawn.records):
+        marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {WHY_UNUSABLE}")
     return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
 
 

@@ -9,6 +9,7 @@ from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import DIM, INK, PAPER
 from accelbench.report.charts.marks import (
     COLOUR,
+    DASHED,
     PAINT,
     Record,
     hardware_legend,
@@ -49,14 +50,19 @@ def _drawn(subject: Subject) -> Drawn | None:
             if span is not None:
                 warm = label == _WARM[0]
                 about = record(one, span, cell=name, phase=label)
-                records.append(about if warm else {**about, "paint": PAPER})
+                # Only the steady step is of no use where its interval is too wide.
+                records.append(about if warm else _without_quality(about) | {"paint": PAPER})
     notes = [
-        "Filled, in its platform's colour: a step in the steady state.",
+        "In its platform's colour: a step in the steady state.",
         *([f"All: {named.together}."] if named.together else []),
         *left_out(len(known) - len(shown), "cell"),
         *emulated(len(first) - len(known)),
     ]
     return Drawn(_body(records), shown, notes, records)
+
+
+def _without_quality(about: Record) -> Record:
+    return {name: value for name, value in about.items() if name != "quality"}
 
 
 def _body(records: Sequence[Record]) -> Spec:
@@ -93,6 +99,7 @@ def _body(records: Sequence[Record]) -> Spec:
             "x": x,
             "y": y,
             "stroke": COLOUR,
+            "strokeDash": DASHED,
             "fill": PAINT,
             "tooltip": _TOLD,
         },
@@ -117,7 +124,7 @@ def _body(records: Sequence[Record]) -> Spec:
 
 
 _TOLD = [
-    *({"field": name, "type": "nominal"} for name in ("cell", "phase", "kind")),
+    *({"field": name, "type": "nominal"} for name in ("cell", "phase", "kind", "quality")),
     {"field": "value", "type": "quantitative", "title": "ms", "format": ",.4~r"},
 ]
 

@@ -11,7 +11,14 @@ from accelbench.core.words import Provenance
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import ALERT, INK
-from accelbench.report.charts.marks import COLOUR, Record, hardware_legend, record
+from accelbench.report.charts.marks import (
+    COLOUR,
+    DASHED,
+    UNUSABLE,
+    Record,
+    hardware_legend,
+    record,
+)
 from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.words import EVERYTHING, told, unique
 
@@ -90,7 +97,7 @@ def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
     if len(samples) > 3:
         low, _, high = quantiles(samples, n=4)
     fences = (low - _FENCE * (high - low), high + _FENCE * (high - low))
-    about = record(point, point.latency, launch=name) | {
+    about = record(Point([row], point.machine), point.latency, launch=name) | {
         "value": median(samples),
         "low": row.get("latency_ci_low_ms"),
         "high": row.get("latency_ci_high_ms"),
@@ -147,14 +154,18 @@ def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
         },
     }
     box: Spec = {
-        "mark": {"type": "bar", "height": 12, "opacity": 0.55},
+        "mark": {"type": "bar", "height": 12},
         "encoding": {
             "x": {**x, "field": "q1"},
             "x2": {"field": "q3"},
             "y": y,
             "fill": COLOUR,
+            "fillOpacity": {"condition": {"test": UNUSABLE, "value": 0}, "value": 0.55},
+            "stroke": COLOUR,
+            "strokeWidth": {"condition": {"test": UNUSABLE, "value": 1.5}, "value": 0},
+            "strokeDash": DASHED,
             "tooltip": [
-                {"field": "launch", "type": "nominal"},
+                *({"field": name, "type": "nominal"} for name in ("launch", "quality")),
                 *(
                     {"field": name, "title": said, "type": "quantitative", "format": ",.4~r"}
                     for name, said in _SAID.items()

@@ -6,9 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.points import Point, Span
+from accelbench.core.words import Quality
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Axis, Spec
-from accelbench.report.charts.look import INK, SHAPES, hardware_scale, kind_paint, kind_scale, paint
+from accelbench.report.charts.look import (
+    INK,
+    PAPER,
+    SHAPES,
+    hardware_scale,
+    kind_paint,
+    kind_scale,
+    paint,
+)
 from accelbench.report.charts.phrases import safe
 
 Record = dict[str, Any]
@@ -17,9 +26,23 @@ Record = dict[str, Any]
 _FIGURE = ",.4~r"
 
 
-def record(point: Point, figure: Span, **more: Any) -> Record:
-    """What a mark shows, as plain values."""
+#: A mark of an unusable figure is hollow, and its outline is dashed.
+UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
+DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
+
+
+def record(point: Point, figure: Span, *, timed: bool = True, **more: Any) -> Record:
+    """What a mark shows, as plain values.
+
+    Args:
+        point: the cell.
+        figure: of it.
+        timed: whether the figure is a time, or made of one: no other can be unusable.
+        more: what else there is to show.
+    """
     row = point.row
+    bad = timed and not point.usable
+    quality = {"quality": Quality.UNUSABLE.value, "paint": PAPER} if bad else {}
     return {
         "model": safe(row.get("model")),
         "hardware": safe(row.get("hardware")),
@@ -37,6 +60,7 @@ def record(point: Point, figure: Span, **more: Any) -> Record:
         "colour": colour_of(str(row.get("hardware"))),
         "paint": paint(str(row.get("hardware")), point.kind),
         "form": SHAPES[point.kind],
+        **quality,
         **more,
     }
 
@@ -91,7 +115,7 @@ def hardware_legend(records: Sequence[Mapping[str, Any]]) -> list[Spec]:
     return [{"mark": mark, "encoding": {"color": {**form, "scale": hardware_scale(names)}}}]
 
 
-_TOLD = ("model", "device", "hardware", "runtime", "precision", "mode", "batch", "kind")
+_TOLD = ("model", "device", "hardware", "runtime", "precision", "mode", "batch", "kind", "quality")
 
 
 def tooltip(title: str, records: Sequence[Mapping[str, Any]], field: str = "value") -> list[Spec]:
@@ -116,6 +140,7 @@ def dots(encoding: Spec, size: int = 70) -> Spec:
         "encoding": {
             **encoding,
             "stroke": COLOUR,
+            "strokeDash": DASHED,
             "fill": PAINT,
             "shape": {"field": "form", "type": "nominal", "scale": None},
         },

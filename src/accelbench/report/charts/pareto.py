@@ -12,6 +12,7 @@ from accelbench.report.charts.axes import Axis, Spec, own_axes, shared
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.marks import (
+    UNUSABLE,
     Record,
     dots,
     hardware_legend,
@@ -30,8 +31,8 @@ _MOST_NAMED = 6
 _NEAR = 11
 #: What is said of each number, where not all marks of its panel have it in common.
 _WAYS = (PLACE, "runtime", "precision", "batch_size")
-#: A hatching that is pale is none, and what was predicted is pale already.
-_CLEAR = "datum.front || datum.kind === 'simulated' || datum.kind === 'predicted'"
+#: A hatching or a hollow mark that is pale is none, and what was predicted is pale already.
+_CLEAR = f"datum.front || datum.kind === 'simulated' || datum.kind === 'predicted' || {UNUSABLE}"
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
