@@ -14,8 +14,11 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 import pytest
+from rich.table import Table
+from rich.text import Text
 
 from accelbench.catalog.find import choose
+from accelbench.cli.display.console import console
 from accelbench.cli.display.frameworks import compared
 from accelbench.cli.display.summary import print_summary
 from accelbench.cli.display.watch import (
@@ -304,3 +307,32 @@ def test_an_emulation_is_not_compared_by_time() -> None:
     assert not list(compared([rows[0], {**rows[1], **same}], pair))
     assert list(compared([rows[0], {**rows[1], **same, "emulated": False}], pair))
     assert not list(compared([rows[0], {**rows[1], **same, "quality": "unusable"}], pair))
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (60, ["a sentence_transformers/all-MiniLM-L6-v2 fp32"]),
+        (24, ["a sentence_transformers/", "all-MiniLM-L6-v2 fp32"]),
+        (16, ["a sentence_", "transformers/", "all-MiniLM-L6-v2", "fp32"]),
+        (8, ["a", "sentence", "_", "transfor", "mers/", "all-Mini", "LM-L6-v2", "fp32"]),
+    ],
+)
+def test_a_long_name_is_broken_where_it_has_a_separator(width: int, lines: list[str]) -> None:
+    drawn = io.StringIO()
+    console(drawn, width=width).print("a sentence_transformers/all-MiniLM-L6-v2 fp32")
+    assert [line.rstrip() for line in drawn.getvalue().splitlines()] == lines
+
+
+def test_what_is_broken_keeps_its_style_and_figures_stay_whole() -> None:
+    drawn = io.StringIO()
+    name = Text("bert-base")
+    name.append("-uncased", "red")
+    console(drawn, width=12, force_terminal=True, color_system="standard").print(name)
+    assert drawn.getvalue().splitlines() == ["bert-base\x1b[31m-\x1b[0m", "\x1b[31muncased\x1b[0m"]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figures", no_wrap=True)
+    table.add_row("1,234.5-6,789.0")
+    plain = io.StringIO()
+    console(plain, width=40).print(table)
+    assert "1,234.5-6,789.0" in plain.getvalue()

@@ -84,6 +84,17 @@ def test_three_formats_in_a_folder_of_ones_own(plot: Command, db: Path, tmp_path
     assert "vegaEmbed" in (tmp_path / "a" / "b" / "pareto.html").read_text(encoding="utf-8")
 
 
+def test_one_chart_goes_into_a_file_that_is_named(plot: Command, db: Path, tmp_path: Path) -> None:
+    one = ("--db", db, "--chart", "pareto")
+    assert plot(*one, "--output", "new/mine.svg")[:2] == (0, "new/mine.svg\n")
+    ElementTree.parse(tmp_path / "new" / "mine.svg")
+    assert plot(*one, "--format", "svg", "-o", "folder")[1] == "folder/pareto.svg\n"
+    assert "exists already" in refused(plot, 2, *one, "-o", "new/mine.svg")
+    assert "is no png" in refused(plot, 2, *one, "-o", "b.svg", "--format", "png")
+    assert "one file, and 2 charts" in refused(plot, 2, *one, "--chart", "trend", "-o", "b.svg")
+    assert "Leave out one" in refused(plot, 2, *one, "-o", "b.svg", "--output-dir", "c")
+
+
 def test_a_second_drawing_replaces_the_first(plot: Command, db: Path, tmp_path: Path) -> None:
     for _ in range(2):
         assert plot("--db", db, "--chart", "pareto", "--format", "svg")[0] == 0

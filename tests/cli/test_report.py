@@ -51,6 +51,25 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, report: Command) -> N
     assert (tmp_path / "mine.html").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("command_of", "words"),
+    [
+        ("report", ("--output", "taken.html")),
+        ("matrix", ("-o", "taken.html")),
+        ("compare", ("-o", "taken.html")),
+        ("recommend", ("bert-tiny", "-o", "taken.html")),
+        ("plot", ("--chart", "pareto", "-o", "taken.html")),
+    ],
+)
+def test_a_name_that_is_taken_is_refused_before_any_work(
+    tmp_path: Path, command: Callable[..., Command], command_of: str, words: tuple[str, ...]
+) -> None:
+    """There is no database here: whoever looks for one first says that."""
+    (tmp_path / "taken.html").touch()
+    code, _, err = command(command_of)(*words)
+    assert (code, "taken.html exists already" in err) == (2, True), err
+
+
 def test_markdown_has_its_pictures_beside_it(tmp_path: Path, report: Command) -> None:
     some(tmp_path)
     code, out, _ = report("--output", "there/mine.md")

@@ -15,7 +15,7 @@ from accelbench.core.worth import (
     usable_launches,
 )
 
-ENDS = {"latency_p50_ms": 100.0, "latency_ci_low_ms": 99.0}
+ENDS = {"latency_p50_ms": 100.0, "latency_ci_low_ms": 99.0, "effective_sample_count": 20.0}
 GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
 
 
@@ -46,6 +46,13 @@ def test_launches_count_as_long_as_most_of_them_are_of_use() -> None:
         ({"quality": "fixed"}, False),
         ({"quality": "fixed", **ENDS, "latency_ci_high_ms": 100.9}, True),
         ({"quality": "fixed", **ENDS, "latency_ci_high_ms": 101.1}, False),
+        *(
+            (
+                {"quality": q, **ENDS, "latency_ci_high_ms": 100.9, "effective_sample_count": n},
+                False,
+            )
+            for q, n in (("fixed", 19.0), ("fixed", None), ("unsteady", 30.0), ("throttled", 30.0))
+        ),
     ],
 )
 def test_a_fixed_number_of_samples_is_judged_by_its_interval(

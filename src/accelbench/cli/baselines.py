@@ -47,7 +47,7 @@ COLUMNS = (
     *("provenance", "quality", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
     *("latency_ci_low_ms", "latency_ci_high_ms"),
     *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
-    *("conditions", "quality", "device_fingerprint"),
+    *("conditions", "effective_sample_count", "device_fingerprint"),
 )
 #: What helps where the baseline has nothing to say.
 _ANOTHER = "Name another --baseline."

@@ -22,6 +22,7 @@ from accelbench.cli.stored import filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.writing import refuse_taken, write_exactly
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
@@ -62,7 +63,7 @@ def compare(
         [], "--allow", help=f"Compare although not alike: {', '.join(REFUSED)}."
     ),
     output: Path | None = typer.Option(
-        None, "--output", help="Write it as CSV to this file; one that exists is refused."
+        None, "--output", "-o", help="Write it as CSV to this file; one that exists is refused."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     db: Path | None = typer.Option(
@@ -77,6 +78,7 @@ def compare(
     from accelbench.analysis.comparison import axes_with_answers, compared
     from accelbench.analysis.costs import with_costs
 
+    refuse_taken(output)
     axis, given = _axis(by), prices_at(prices)
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
@@ -151,8 +153,6 @@ def _say(
     from accelbench.report.comparison import document, write_csv
 
     if output is not None:
-        from accelbench.exchange.writing import write_exactly
-
         path = output.expanduser()
         write_exactly(path, lambda place: write_csv(place, found, axis, prices))
         print_line(f"Wrote {path}", sys.stderr)

@@ -34,6 +34,7 @@ from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.run_facts import told as run_told
 from accelbench.exchange.table_export import ENTRIES, FORMATS, format_for, wrote
 from accelbench.exchange.table_export import export as export_table
+from accelbench.exchange.writing import refuse_taken
 from accelbench.store.conflicts import ConflictError
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
@@ -133,6 +134,7 @@ def export(
 ) -> None:
     """Write all results into a file."""
     form = format_for(path, form)
+    refuse_taken(path)
     database = _database(db, db_path)
     _fill(database)
     rows = database.results(samples=samples)

@@ -16,6 +16,7 @@ from accelbench.cli.missing import refuse_unknown
 from accelbench.cli.stored import filled, of_machine, runs_to_judge, where_of
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
+from accelbench.exchange.writing import refuse_taken
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
@@ -45,7 +46,7 @@ def matrix(
         None, "--format", help="table, json, markdown or html; else what the suffix says."
     ),
     output: Path | None = typer.Option(
-        None, "--output", help="Write it to this file; one that exists is refused."
+        None, "--output", "-o", help="Write it to this file; one that exists is refused."
     ),
     db: Path | None = typer.Option(
         None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
@@ -57,6 +58,7 @@ def matrix(
     Ratings come from stored results: verification, and speed against that machine's CPU.
     """
     form = _form(form, output, as_json)
+    refuse_taken(output)
     filters = _filters(models, words(family), precision, mode)
     only = tuple(name.lower() for name in words(hardware))
     made, about = _made(filled(db or db_path), filters, machine, only)

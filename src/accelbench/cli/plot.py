@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
@@ -38,9 +40,14 @@ def plot(
         False, "--architecture-comparison", help="The chart of architectures."
     ),
     form: list[str] = typer.Option(
-        ["png"], "--format", help="png, svg, html (shows what a mark is of)."
+        [], "--format", help="png, svg, html (shows what a mark is of); png unless given."
     ),
-    output_dir: Path = typer.Option(_FOLDER, "--output-dir", help="The folder for the files."),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="The file of one --chart (one there is refused), or a folder."
+    ),
+    output_dir: Path | None = typer.Option(
+        None, "--output-dir", help=f"The folder for the files; else {_FOLDER}."
+    ),
     json_path: list[Path] = typer.Option(
         [], "--json-path", help="Of this result file, instead of a database."
     ),
@@ -71,7 +78,7 @@ def plot(
         _list()
         return
     chosen = _charts([*asked, *(["architecture"] if architecture_comparison else [])])
-    forms = _forms(words(form))
+    wanted = _wanted(output, output_dir, _forms(words(form)), chosen)
     filters = filters_of(
         [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
     )
@@ -81,7 +88,7 @@ def plot(
     subject = _subject(files, filters, machine, prices_at(prices), db or db_path)
     for sentence in nothing_priced(subject.rows, subject.prices):
         complain(sentence)
-    written, empty = drawn_into(output_dir.expanduser(), subject, chosen, forms)
+    written, empty = drawn_into(wanted.folder, subject, chosen, wanted.forms, wanted.name)
     if as_json:
         print_document({"files": [str(one) for one in written], "nothing_to_show": empty})
         return
@@ -91,6 +98,36 @@ def plot(
     if empty:
         few = _needs(empty, chosen) if len(empty) <= _MOST_NEEDS else f"{', '.join(empty)}."
         print_line(f"Nothing to show: {few}", sys.stderr)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Where files go and in which forms; of a single file its name."""
+
+    folder: Path
+    forms: Sequence[str]
+    name: str | None = None
+
+
+def _wanted(
+    output: Path | None, folder: Path | None, forms: Sequence[str], charts: Mapping[str, Chart]
+) -> _Wanted:
+    """What is asked for: the suffix of --output says its format, and without one it is a folder."""
+    if output is not None and folder is not None:
+        raise UsageError("--output and --output-dir both say where.", "Leave out one of them.")
+    place = (output or folder or _FOLDER).expanduser()
+    form = place.suffix.lower().removeprefix(".")
+    if output is None or form not in _FORMATS or place.is_dir():
+        return _Wanted(place, forms or _FORMATS[:1])
+    if len(charts) != 1:
+        raise UsageError(
+            f"{output} is one file, and {len(charts)} charts are asked for.",
+            "Name one with --chart, or a folder.",
+        )
+    if set(forms) - {form}:
+        raise UsageError(f"{output} is no {forms[0]}.", "Leave out --format.")
+    refuse_taken(place)
+    return _Wanted(place.parent, (form,), place.name)
 
 
 def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
@@ -106,14 +143,24 @@ def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]
 
 
 def drawn_into(
-    folder: Path, subject: Subject, charts: Mapping[str, Chart], forms: Sequence[str] = ("png",)
+    folder: Path,
+    subject: Subject,
+    charts: Mapping[str, Chart],
+    forms: Sequence[str] = ("png",),
+    name_of_file: str | None = None,
 ) -> tuple[list[Path], list[str]]:
     """Draw each chart that has anything to show.
+
+    Args:
+        folder: where.
+        subject: of what.
+        charts: which, by name.
+        forms: in which formats.
+        name_of_file: of the only one; it is new. Others are made anew each time.
 
     Returns:
         The files, and the names of charts that have nothing to show.
     """
-    from accelbench.exchange.writing import write_over
     from accelbench.report.charts.chart import picture
 
     written, empty = [], []
@@ -123,10 +170,17 @@ def drawn_into(
             empty.append(name)
             continue
         for form in forms:
-            path = folder / f"{name}.{form}"
-            write_over(path, _drawn(found, form))
+            path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(found, form)
+            if name_of_file is None:
+                write_over(path, data)
+            else:
+                write_exactly(path, lambda place, data=data: _put(place, data))
             written.append(path)
     return written, empty
+
+
+def _put(place: Path, data: bytes) -> None:
+    place.write_bytes(data)
 
 
 def _drawn(picture: Picture, form: str) -> bytes:

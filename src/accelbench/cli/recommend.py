@@ -12,6 +12,7 @@ from accelbench.cli.delivered import deliver
 from accelbench.cli.lists import SpacedLists, numbers, words
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.writing import refuse_taken
 
 if TYPE_CHECKING:
     from accelbench.cli.recommending import Found, Recommender
@@ -115,7 +116,10 @@ def recommend(
         False, "--explain", help="Weights, preferences, and what each figure rests on."
     ),
     output: Path | None = typer.Option(
-        None, "--output", help="Write the JSON document to this file; one that exists is refused."
+        None,
+        "--output",
+        "-o",
+        help="Write the JSON document to this file; one that exists is refused.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     # -- the documents' spellings
@@ -129,6 +133,7 @@ def recommend(
     """
     from accelbench.cli.recommending import Recommender
 
+    refuse_taken(output)
     named = [*words(models), *words(model_name)]
     limits = _limits(memory_mb, max_latency_ms, min_throughput, max_error, max_cost, max_power)
     sizes = {"sequence_length": sequence_length, "image_size": image_size}

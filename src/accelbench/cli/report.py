@@ -27,7 +27,7 @@ _SUFFIXES = {"html": ".html", "markdown": ".md"}
 def report(
     models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
     output: Path | None = typer.Option(
-        None, "--output", help="The file; else report.html or report.md. One there is refused."
+        None, "--output", "-o", help="The file; else report.html, report.md. One there is refused."
     ),
     form: str | None = typer.Option(
         None, "--format", help="html or markdown; else as the file's name says."
@@ -61,12 +61,14 @@ def report(
     from accelbench.cli.reported import known_in, known_of
     from accelbench.cli.run_names import runs_meant
     from accelbench.cli.stored import filled
+    from accelbench.exchange.writing import refuse_taken
     from accelbench.report.whole.parts import report as made
 
     if (json_path or input_dir) and (db or db_path):
         raise UsageError("A report is of files or of a database.", "Leave out one of them.")
     form = _form(form, output)
     path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
+    refuse_taken(path)
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     files = [*json_path, *files_in(input_dir)]
     given = prices_at(prices)

@@ -19,8 +19,10 @@ WHY_UNUSABLE = "interval wider than ±25 %"
 #: The same of a row of benchmark_results.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
-#: Half of an interval that sampling ends at, as a part of the figure.
-_NARROW = 0.01
+#: What sampling ends at: half of an interval, as a part of the figure, and how many independent
+#: samples have to carry one that is believed to be so narrow. Of five it is from the fastest
+#: to the slowest, and five that happen to be alike say nothing of the sixth.
+_NARROW, _KNOWN = 0.01, 20.0
 #: An interval is lopsided where one end is so many times as far from the figure as the other, and
 #: further by so large a part of it: ± would put both ends at the wrong place by half of that.
 _LOPSIDED = ((1.5, 0.02), (3.0, 0.005))
@@ -34,9 +36,10 @@ def usable(row: Mapping[str, Any]) -> bool:
 
 
 def settled(row: Mapping[str, Any]) -> bool:
-    """Whether its samples bear a result's time out: it converged, or has as narrow an interval.
+    """Whether its samples bear a result's time out: it converged, or would have been said to.
 
-    Nothing judged whether a fixed number of samples suffices; its interval says it.
+    Nothing judged whether a fixed number of samples suffices; its interval says it, where enough
+    independent ones carry that. Fewer than twenty never do, whatever quality they have.
     """
     quality = row.get("quality")
     if quality != Quality.FIXED:
@@ -44,7 +47,8 @@ def settled(row: Mapping[str, Any]) -> bool:
     low, middle, high = (row.get("latency_ci_low_ms"), step_ms(row), row.get("latency_ci_high_ms"))
     if low is None or high is None or not middle:
         return False
-    return bool(high - low <= 2.0 * _NARROW * middle)
+    wide, independent = high - low, row.get("effective_sample_count") or 0.0
+    return bool(wide <= 2.0 * _NARROW * middle and independent >= _KNOWN)
 
 
 def usable_launches(rows: Iterable[Row]) -> list[Row]:

@@ -30,8 +30,7 @@ def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -
 
 def write_exactly(path: Path, write: Callable[[Path], None], files: Files = REAL_FILES) -> None:
     """Let `write` fill a temporary file, which then takes `path`; refuses a name that is taken."""
-    if path.exists():
-        raise _taken(path)
+    refuse_taken(path)
     with explained("Writing the file", path), _beside(path, files) as written:
         write(written)
         fd = files.open_append(written)
@@ -41,6 +40,12 @@ def write_exactly(path: Path, write: Callable[[Path], None], files: Files = REAL
             files.close(fd)
         if not place(files, written, path):
             raise _taken(path)
+
+
+def refuse_taken(path: Path | None) -> None:
+    """Say of a name that is taken that it is; before minutes of work rather than after them."""
+    if path is not None and path.expanduser().exists():
+        raise _taken(path.expanduser())
 
 
 def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:

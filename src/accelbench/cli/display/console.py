@@ -1,24 +1,61 @@
 """The console that all tables are drawn on: names in it are text, whatever they look like.
 
 Markup and emoji codes are off, so `[red]` and `:smile:` in a name are what they are; and each text
-is made visible where it is rendered, so no table has to think of it.
+is made visible where it is rendered, so no table has to think of it. A name that is longer than its
+column is broken where it has a separator.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from typing import IO, Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.containers import Lines
 from rich.segment import Segment
 from rich.text import Text
 
 from accelbench.cli.display.terminal import unguarded
 from accelbench.core.visible import visible
 
+#: Where a name may be broken: bert-|base, distilbert_|base, pytorch/|cpu, openvino:|cpu, hint=|1,
+#: LlavaFor|Generation. Not at a dot or a comma, which figures and versions have.
+_BREAK = re.compile(r"(?<=[-_/:=])(?=[^-_/:=])|(?<=[a-z])(?=[A-Z])")
+_WORD = re.compile(r"\S+")
 
-class Broken(Text):
+
+class Named(Text):
+    """Text whose long words are broken behind their separators; rich would break them anywhere."""
+
+    def wrap(self, console: Console, width: int, **how: Any) -> Lines:
+        """In lines of that width; a piece that is longer still is broken as rich does."""
+        if how.get("no_wrap") or self.no_wrap:
+            return super().wrap(console, width, **how)
+        places = [place for found in _WORD.finditer(self.plain) for place in _breaks(found, width)]
+        if not places:
+            return super().wrap(console, width, **how)
+        return Text("\n").join(self.divide(places)).wrap(console, width, **how)
+
+
+def _breaks(word: re.Match[str], width: int) -> Iterable[int]:
+    """Where a word that is too long is broken: each line has as many pieces as it holds."""
+    if cell_len(word[0]) <= width:
+        return
+    used, at = 0, word.start()
+    for piece in _BREAK.split(word[0]):
+        wide = cell_len(piece)
+        if used and used + wide > width:
+            yield at
+            used = 0
+        at += len(piece)
+        # Of a piece that fills several lines, what stands in the last one.
+        used = used + wide if used + wide <= width else (wide - 1) % width + 1
+
+
+class Broken(Named):
     """Text in several lines that the program broke itself."""
 
 
@@ -47,22 +84,30 @@ class TextConsole(Console):
 
 def _shown(renderable: RenderableType) -> RenderableType:
     if isinstance(renderable, str):
-        return Text(visible(renderable))
-    if isinstance(renderable, Text) and not isinstance(renderable, Broken):
-        shown = visible(renderable.plain)
-        if shown != renderable.plain:
-            made = renderable.blank_copy(shown)
-            if renderable.spans:  # of a name and its verdict: that of the verdict has to stay
-                made.spans = [
-                    type(one)(
-                        len(visible(renderable.plain[: one.start])),
-                        len(visible(renderable.plain[: one.end])),
-                        one.style,
-                    )
-                    for one in renderable.spans
-                ]
-            return made
-    return renderable
+        return Named(visible(renderable))
+    if not isinstance(renderable, Text) or isinstance(renderable, Named):
+        return renderable
+    shown, spans = visible(renderable.plain), renderable.spans
+    if shown != renderable.plain:  # of a name and its verdict: the verdict's span has to stay
+        spans = [
+            type(one)(
+                len(visible(renderable.plain[: one.start])),
+                len(visible(renderable.plain[: one.end])),
+                one.style,
+            )
+            for one in spans
+        ]
+    made = Named(
+        shown,
+        renderable.style,
+        justify=renderable.justify,
+        overflow=renderable.overflow,
+        no_wrap=renderable.no_wrap,
+        end=renderable.end,
+        tab_size=renderable.tab_size,
+    )
+    made.spans = spans
+    return made
 
 
 def console(stream: IO[str] | None = None, **options: Any) -> TextConsole:
