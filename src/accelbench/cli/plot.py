@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,12 +175,12 @@ def drawn_into(
             if name_of_file is None:
                 write_over(path, data)
             else:
-                write_exactly(path, lambda place, data=data: _put(place, data))
+                write_exactly(path, partial(_put, data))
             written.append(path)
     return written, empty
 
 
-def _put(place: Path, data: bytes) -> None:
+def _put(data: bytes, place: Path) -> None:
     place.write_bytes(data)
 
 
