@@ -18,7 +18,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.words import HARDWARE
 from accelbench.hardware import detect as module
-from accelbench.hardware.detect import ask, detect, detect_all, known
+from accelbench.hardware.detect import Detected, ask, detect, detect_all, known
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "new-hardware"
 
@@ -120,3 +120,20 @@ def test_the_example_installs_and_becomes_a_platform(tmp_path):
     if not list(Path("/dev").glob("hailo*")):
         assert said["hailo"]["reason"] == "there is no /dev/hailo*"
     assert said["hailo"]["runtimes"] == []
+
+
+def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def one(hardware: str, _: object) -> list[Device | Absent]:
+        asked.append(hardware)
+        return [Device(hardware, hardware)]
+
+    monkeypatch.setattr("accelbench.hardware.detect._detect", one)
+    found = Detected()
+    assert found["cpu"] == found["cpu"] == [Device("cpu", "cpu")]
+    assert asked == ["cpu"]
+    assert found.get("nothing of the kind", ()) == ()
+    assert list(found) == list(known())
+    dict(found)
+    assert sorted(asked) == sorted(known())

@@ -172,3 +172,6 @@ def test_complex_numbers_are_held_with_both_their_parts() -> None:
     assert held(right * (1 + 1e-6), "fp32", right, other).ok
     assert not held(right.conj(), "bf16", right, other).ok
     assert not held(right.real, "bf16", right, other).ok
+    pairs = np.stack([right.real, right.imag], -1)  # as ONNX has them
+    assert held(pairs, "fp32", right, other).ok
+    assert not held(pairs[..., ::-1], "bf16", right, other).ok

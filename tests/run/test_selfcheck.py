@@ -26,7 +26,7 @@ from accelbench.run.kept import pick
 from accelbench.run.repeats import Repeats
 from accelbench.run.selfcheck import self_check
 from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.sketches import outputs_digest
+from accelbench.runtimes.sketches import outputs_digest, sketch
 
 #: Those whose outputs other weights move least, in parts of what other inputs do, and two more.
 WEIGHED = ("llama-tiny", "mixtral-tiny", "unet-tiny", "llava-tiny", "bert-tiny", "vit-tiny")
@@ -205,6 +205,24 @@ def test_outputs_may_be_of_any_kind(kind: Any) -> None:
                     if kind is not bool else draw.standard_normal(100) > 0}  # fmt: skip
 
     assert checked(Other()).ok
+
+
+class Counting(Machine):
+    runs = 0
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        self.runs += 1
+        return super().outputs(inputs)
+
+
+def test_what_timed_steps_left_to_the_last_bit_is_a_second_run() -> None:
+    left = sketch({"y": np.full(3, 3.0)})
+    machine, again, off = Counting(), Counting(), Counting(drifts=True)
+    for one, kept in ((machine, left), (again, None), (off, left)):
+        found = self_check(one, CASE, left=kept)  # type: ignore[arg-type]
+        assert found.repeatable is (one is not off)
+    assert (machine.runs, again.runs) == (3, 4)
+    assert off.runs == 4  # it differs: the second run is one
 
 
 @pytest.mark.parametrize("seed", [0, 0x5EED, -1])

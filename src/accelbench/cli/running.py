@@ -25,7 +25,7 @@ from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device
 from accelbench.exchange.prices import Prices
-from accelbench.hardware.detect import detect_all
+from accelbench.hardware.detect import Detected, detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
@@ -156,7 +156,7 @@ def selector_of(places: Places) -> Callable[[], HardwareSelector]:
 
 def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[Device | Absent]]]:
     """Detect and plan: everything decided before the first case."""
-    found = detect_all()
+    found = Detected()  # all that is planned is asked here: later ones would ask beside a step
     runtimes = journey.installed_runtimes()
 
     def planned(request: Request) -> Plan:

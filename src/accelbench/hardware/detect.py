@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -30,6 +30,28 @@ def detect_all() -> dict[str, list[Device | Absent]]:
     """What every registered detector finds, platform by platform."""
     points = registered(GROUP)
     return {name: _detect(name, points[name]) for name in _ordered(points)}
+
+
+class Detected(Mapping[str, Sequence[Device | Absent]]):
+    """What every registered detector finds; each is asked when its platform is looked up.
+
+    Asking some takes a process of its own: OpenVINO's devices a third of a second.
+    """
+
+    def __init__(self) -> None:
+        self._points = registered(GROUP)
+        self._found: dict[str, list[Device | Absent]] = {}
+
+    def __getitem__(self, hardware: str) -> list[Device | Absent]:
+        if hardware not in self._found:
+            self._found[hardware] = _detect(hardware, self._points[hardware])
+        return self._found[hardware]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ordered(self._points))
+
+    def __len__(self) -> int:
+        return len(self._points)
 
 
 def detect(hardware: str) -> list[Device | Absent]:

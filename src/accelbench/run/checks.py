@@ -129,7 +129,7 @@ class Checks:
         if self._keeps(case):
             unseen = UnseenSteps(session, self._clock, self.wall, said_ns, CHANCE)
         steps = unseen.left if unseen is not None and whole else None
-        checked = self_check(session, case, self._seed, steps)
+        checked = self_check(session, case, self._seed, steps, self._left if whole else None)
         checked.refuse(case.model.id)
         self._repeatable = checked.repeatable
         if unseen is None or not checked.repeatable:

@@ -10,6 +10,17 @@ from accelbench.core.columns import COLUMNS, Column, Kind
 from accelbench.core.identity import canonical
 
 
+def ready() -> None:
+    """Import all that making tables and filling a database takes: half a second, pandas included.
+
+    The first array imports pandas, wherever it is installed.
+    """
+    import duckdb  # noqa: F401 - imported for those who need it next
+    import pyarrow as pa
+
+    pa.array([None])
+
+
 def arrow_type(kind: Kind) -> Any:
     """The Arrow type of a column; JSON travels as text."""
     import pyarrow as pa
