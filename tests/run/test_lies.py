@@ -194,23 +194,8 @@ def every_other() -> Lie:
     return lie
 
 
-def cached() -> Lie:
-    lie = Lie()
-
-    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
-        key = bytes(np.ascontiguousarray(next(iter(inputs.values()))))
-        if key not in lie.kept:
-            lie.kept[key] = honest(inputs)
-        else:
-            WORLD.clock.advance(10_000)
-        return lie.kept[key]
-
-    lie.step = step
-    return lie
-
-
 def remembered(lie: Lie) -> Step:
-    """Of steps and outputs alike: what was asked before is looked up."""
+    """What was asked before is looked up."""
 
     def look(honest: Step, inputs: Mapping[str, Any]) -> Any:
         key = bytes(np.ascontiguousarray(next(iter(inputs.values()))))
@@ -220,14 +205,20 @@ def remembered(lie: Lie) -> Step:
             WORLD.clock.advance(10_000)
         return lie.kept[key]
 
-    lie.step = lie.outputs = look
+    lie.step = look
     return look
+
+
+def cached() -> Lie:
+    lie = Lie()
+    remembered(lie)
+    return lie
 
 
 def computed_before() -> Lie:
     """Of inputs that are new everything is computed before the first step is timed."""
     lie = Lie()
-    remembered(lie)
+    lie.outputs = remembered(lie)
 
     def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
         honest(inputs, 1, timing)
@@ -240,7 +231,7 @@ def computed_before() -> Lie:
 def said_to_compile() -> Lie:
     """What a first step with new inputs takes is said to be compiling."""
     lie = Lie()
-    remembered(lie)
+    lie.outputs = remembered(lie)
 
     def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
         block = honest(inputs, n, timing)
@@ -477,5 +468,5 @@ def test_beyond_any_check(kind: str, name: str, tmp_path: Path) -> None:
 def test_work_done_where_inputs_are_prepared_is_beyond_any_check(tmp_path: Path) -> None:
     """Of an engine whose weights nobody can change: else what is looked up would be not_real."""
     lie = Lie()
-    lie.prepared = remembered(lie)
+    lie.prepared = lie.outputs = remembered(lie)
     assert became("remote", lie, tmp_path) == "ok"

@@ -80,12 +80,17 @@ class CheckedSession:
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         """As the session's own; raises CaseError where it cannot be so."""
+        block, took = self._sampled(inputs, n, timing)
+        self._held(inputs, [block], took, timing)
+        return block
+
+    def _sampled(self, inputs: Any, n: int, timing: Timing) -> tuple[Block, int]:
+        """A valid block, and what its question took by our clock."""
         start = self._now()
         block = self._session.sample(inputs, n, timing)
         took = self._now() - start
         self._refuse_bad(block, n, timing)
-        self._held(inputs, [block], took, timing)
-        return block
+        return block, took
 
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
         """As the session's own, if it has it."""
@@ -146,10 +151,7 @@ class CheckedSession:
             if number >= _LEAST_TRIES and again.wall_ns > _LONG_NS:
                 break
             steps = least + few.randint(*_MORE)
-            start = self._now()
-            block = self._session.sample(inputs, steps, timing)
-            took = self._now() - start
-            self._refuse_bad(block, steps, timing)
+            block, took = self._sampled(inputs, steps, timing)
             once = Explained(took, sum(samples_of(block)), 1)
             if not once.is_doubtful(self._allowed):
                 return

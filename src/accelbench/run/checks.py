@@ -25,9 +25,9 @@ from accelbench.run.steps import (
     Sketches,
     UnseenSteps,
     compared_whole,
-    looked_at,
     refuse_other,
     refuse_short,
+    seen,
     tells,
 )
 from accelbench.runtimes.sketches import MOST_VALUES
@@ -118,9 +118,9 @@ class Checks:
         session = self._session
         if not self._keeps(case) or not compared_whole(case) or said_ns > LONGEST_STEP_NS:
             return NOT_DONE
-        right = looked_at(session, case, session.prepare(case))
+        right = seen(session, case, session.prepare(case)).sketches
         unseen = session.prepare(case, other_seed(self._seed))
-        refuse_other(case, self._left, right, looked_at(session, case, unseen))
+        refuse_other(case, self._left, right, seen(session, case, unseen).sketches)
         return OK if tells(right) else NOT_DONE
 
     def _first(self, case: Case, said_ns: float) -> tuple[SelfCheck, str]:

@@ -14,24 +14,22 @@ verified shows `verification=not_done`, and then nobody has asked its weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
 from accelbench.catalog.inputs import tensors
-from accelbench.core.abilities import Doubtable, Glancing
+from accelbench.core.abilities import Doubtable
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.words import Mode
 from accelbench.run.agreement import far_apart
 from accelbench.run.kept import is_number
-from accelbench.run.steps import Sketches, right_of
-from accelbench.runtimes.sketches import MOST_VALUES, Glance, outputs_digest
-
-Outputs = Mapping[str, Any]
+from accelbench.run.steps import Seen, Sketches, seen
+from accelbench.runtimes.sketches import outputs_digest
 
 #: What turns a job's seed into others, whichever it is: inputs that were not timed, so that
 #: nobody has seen them before.
@@ -126,19 +124,19 @@ def self_check(
             second run has been.
     """
     inputs = session.prepare(case)
-    first = _seen(session, case, inputs)
+    first = seen(session, case, inputs)
     doubted = None
     if isinstance(session, Doubtable):
         with session.other_weights():
-            doubted = _seen(session, case, inputs)
+            doubted = seen(session, case, inputs)
     second = first
     if not _same_bits(left or {}, first.sketches):
-        second = _seen(session, case, session.prepare(case))
+        second = seen(session, case, session.prepare(case))
     other, stepped = None, None
     if _inputs_vary(case):
         unseen = session.prepare(case, seed=other_seed(seed))
         stepped = None if steps is None else steps(unseen)
-        other = _seen(session, case, unseen)
+        other = seen(session, case, unseen)
     repeatable = not _differ(first, second)
     inputs_matter = None if other is None else _matters(first, second, other)
     weights_matter = None if doubted is None else _matters(first, second, doubted)
@@ -169,7 +167,7 @@ def _matters_on_average(session: Session, case: Case, other: int | None) -> bool
     """
 
     def runs(inputs: Any) -> dict[str, Any]:
-        found = [_seen(session, case, inputs).outputs for _ in range(_RUNS)]
+        found = [seen(session, case, inputs).outputs for _ in range(_RUNS)]
         names = [n for n, values in found[0].items() if np.size(values) >= _FEW]
         return {
             name: np.stack([_wide(one[name]) for one in found])
@@ -201,15 +199,6 @@ def _wide(values: Any) -> Any:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Outputs of one run."""
-
-    outputs: Outputs  # whole; some values of each where they lie far away
-    sketches: Sketches
-    digest: str  # of all of them; empty where they are here
-
-
 def _same_bits(left: Sketches, right: Sketches) -> bool:
     return bool(left) and all(
         name in left
@@ -219,16 +208,7 @@ def _same_bits(left: Sketches, right: Sketches) -> bool:
     )
 
 
-def _seen(session: Session, case: Case, inputs: Any) -> _Seen:
-    if isinstance(session, Glancing):
-        found: Glance = session.glance(inputs, MOST_VALUES)
-        values = {name: one.values for name, one in found.outputs.items()}
-        return _Seen(values, found.outputs, found.digest)
-    outputs = session.outputs(inputs)
-    return _Seen(outputs, right_of(case, outputs), "")
-
-
-def _matters(first: _Seen, again: _Seen, changed: _Seen) -> bool | None:
+def _matters(first: Seen, again: Seen, changed: Seen) -> bool | None:
     """Whether a change changed the outputs; None where they are no numbers that could tell."""
     if not _differ(first, changed):
         return None if any(_is_nan(values) for values in first.outputs.values()) else False
@@ -256,7 +236,7 @@ def _distance(one: Any, other: Any) -> float:
     return float(apart.mean()) if apart.size else 0.0
 
 
-def _differ(first: _Seen, second: _Seen) -> bool:
+def _differ(first: Seen, second: Seen) -> bool:
     """Whether any value differs; a NaN is equal to a NaN, but for where bits are compared."""
     if first.digest:
         return first.digest != second.digest

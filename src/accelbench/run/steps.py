@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from random import SystemRandom
 from statistics import median
 from typing import Any, Protocol
@@ -35,7 +36,7 @@ from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.agreement import agree, tolerance_of
 from accelbench.run.kept import Kept, is_number
-from accelbench.runtimes.sketches import KEPT_LOGITS, MOST_VALUES, Sketch, sketch
+from accelbench.runtimes.sketches import KEPT_LOGITS, MOST_VALUES, Glance, Sketch, sketch
 
 Sketches = Mapping[str, Sketch]
 
@@ -78,12 +79,23 @@ def tells(right: Sketches) -> bool:
     return not numbers or any(bool(np.isfinite(values).any()) for values in numbers)
 
 
-def looked_at(session: Session, case: Case, inputs: Any) -> Sketches:
+@dataclass(frozen=True)
+class Seen:
+    """Outputs of one run."""
+
+    outputs: Mapping[str, Any]  # whole; some values of each where they lie far away
+    sketches: Sketches
+    digest: str  # of all of them; empty where they are here
+
+
+def seen(session: Session, case: Case, inputs: Any) -> Seen:
     """Outputs of a run, looked at where they lie if that is far away."""
     if isinstance(session, Glancing):
-        found: Sketches = session.glance(inputs, MOST_VALUES).outputs
-        return found
-    return right_of(case, session.outputs(inputs))
+        found: Glance = session.glance(inputs, MOST_VALUES)
+        values = {name: one.values for name, one in found.outputs.items()}
+        return Seen(values, found.outputs, found.digest)
+    outputs = session.outputs(inputs)
+    return Seen(outputs, right_of(case, outputs), "")
 
 
 def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | None) -> None:
@@ -182,10 +194,10 @@ def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -
         unseen: times the steps.
     """
     short = shortened(case)
-    other = looked_at(session, short, session.prepare(short, seed))
+    other = seen(session, short, session.prepare(short, seed)).sketches
     inputs = session.prepare(short, seed + 1)
     left = unseen.left(inputs)
-    right = looked_at(session, short, inputs)
+    right = seen(session, short, inputs).sketches
     refuse_other(short, left, right, other)
     unseen.refuse_recomputed(right)
 
