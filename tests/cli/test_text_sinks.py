@@ -131,8 +131,9 @@ def test_a_command(
     ended(monkeypatch, *(str(database) if word == "DB" else word for word in words))
     out, err = capsys.readouterr()
     assert out or err
-    if "DB" in words and words[0] != "report":  # else a name is quoted as Python spells it
+    if "DB" in words:
         assert "U+" in out + err
+    assert "\\u" not in err
     assert_only_text(out + err)
 
 
@@ -142,6 +143,26 @@ def test_an_option_that_does_not_exist(
 ) -> None:
     assert ended(monkeypatch, command, f"--no{NAMES[1]}") == 2
     assert_only_text("".join(capsys.readouterr()))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run\u202e",), "'run<U+202E>'"),
+        (("ru'\\n\n",), '"ru\'\\n<U+000A>"'),
+        (("run", "bert-tiny", "--precision", "fp\u202e32"), "'fp<U+202E>32'"),
+        (("run", "bert-tiny", "--batch-sizes", "1\x1b"), "'1<U+001B>'"),
+        (("plot", "--chart", "a\x1b"), "'a<U+001B>'"),
+    ],
+)
+def test_what_was_typed_is_quoted_in_one_way(
+    words: tuple[str, ...],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ended(monkeypatch, *words) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("debug", [(), ("--debug",)], ids=repr)

@@ -16,6 +16,7 @@ from accelbench.core.visible import (
     csv_cell,
     from_csv_cell,
     html,
+    in_quotes,
     markdown,
     visible,
     visible_lines,
@@ -129,3 +130,20 @@ def test_markdown_says_the_name(name: str) -> None:
 def test_nobody_is_mentioned() -> None:
     assert "@octocat" not in markdown("@octocat")
     assert "#12" not in markdown("owner/repo#12")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("fp\u202e32", "'fp<U+202E>32'"),
+        ("a\\b\n", "'a\\b<U+000A>'"),
+        ("it's", '"it\'s"'),
+        ("'\"", "''\"'"),
+        (["a\x1b", 3], "['a<U+001B>', 3]"),
+        ({"a": "\x1b"}, "{'a': '<U+001B>'}"),
+        (2.5, "2.5"),
+        (None, "None"),
+    ],
+)
+def test_an_error_quotes_text_visibly(value: object, said: str) -> None:
+    assert in_quotes(value) == said

@@ -25,6 +25,11 @@ DOORS = {
         "cli/display/console.py",
         "cli/display/watch.py",  # the live bar
     },
+    # Python's escapes of what was typed: `in_quotes` has our own.
+    r"![rsa]\}|(?<!_)\brepr\((?=field|name|word)": {
+        "__init__.py",  # an error of Python's own, of a name in a program
+        "api/enhanced.py",  # a call, as a program has it
+    },
     r"logging\.(StreamHandler|basicConfig)|traceback\.print": {
         "cli/display/terminal.py",
         "run/template.py",  # a worker's log; the end of it becomes a message

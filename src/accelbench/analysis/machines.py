@@ -13,6 +13,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.identity import digest
 from accelbench.core.protocols import installed_gib
+from accelbench.core.visible import in_quotes
 
 _SHORTEST_ID = 4
 _SOURCE = "source "
@@ -88,8 +89,10 @@ def chosen(newest: Mapping[Machine, str], asked: str | None) -> Machine:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError(f"There are no results of a machine {asked!r}.", _there_are(newest))
-    raise UsageError(f"{asked!r} names {len(found)} machines.", _there_are(found))
+        raise UsageError(
+            f"There are no results of a machine {in_quotes(asked)}.", _there_are(newest)
+        )
+    raise UsageError(f"{in_quotes(asked)} names {len(found)} machines.", _there_are(found))
 
 
 def _there_are(machines: Iterable[Machine]) -> str:

@@ -15,6 +15,7 @@ from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.precision import parse_precision
+from accelbench.core.visible import in_quotes
 from accelbench.hardware.detect import known
 from accelbench.run.plan import DEFAULT_BATCH_SIZES
 
@@ -73,14 +74,15 @@ class BenchmarkConfig:
         names = (*FRAMEWORKS, *(n for n in registered(RUNTIMES) if n not in FRAMEWORKS))
         if self.framework not in names:
             raise UsageError(
-                f"There is no framework named {self.framework!r}.", f"Known: {', '.join(names)}."
+                f"There is no framework named {in_quotes(self.framework)}.",
+                f"Known: {', '.join(names)}.",
             )
         spec = self.spec
         if self.device_prefer is not None:
             kind = str(self.device_prefer).lower().partition(":")[0]
             if kind not in known():
                 raise UsageError(
-                    f"There is no device named {self.device_prefer!r}.",
+                    f"There is no device named {in_quotes(self.device_prefer)}.",
                     f"Known: {', '.join(known())}; None takes the best one present.",
                 )
         check_counts("batch_sizes", self.batch_sizes, least=1)
@@ -123,20 +125,22 @@ class BenchmarkConfig:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)) or not str(value):
-        raise UsageError(f"{name} takes a name, not {value!r}.")
+        raise UsageError(f"{name} takes a name, not {in_quotes(value)}.")
     return str(value)
 
 
 def check_count(name: str, value: Any, least: int) -> None:
     """Refuse what is no whole number, or a smaller one."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UsageError(f"{name} takes a whole number of at least {least}, not {value!r}.")
+        raise UsageError(
+            f"{name} takes a whole number of at least {least}, not {in_quotes(value)}."
+        )
 
 
 def check_counts(name: str, values: Any, least: int) -> None:
     """Refuse what is no list of such numbers."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise UsageError(f"{name} takes a list of whole numbers, not {values!r}.")
+        raise UsageError(f"{name} takes a list of whole numbers, not {in_quotes(values)}.")
     if not list(values):
         raise UsageError(f"{name} is empty.", "Name at least one.")
     for value in values:

@@ -26,6 +26,7 @@ from accelbench.catalog.find import called, choose
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
 from accelbench.exchange import tree
 from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import detect_all
@@ -73,7 +74,7 @@ class EnhancedHardwareBenchmarkRunner:
             )
         if selector is not None and not callable(getattr(selector, "select_hardware", None)):
             raise UsageError(
-                f"selector takes a HardwareSelector, not {selector!r}.",
+                f"selector takes a HardwareSelector, not {in_quotes(selector)}.",
                 "Leave it out for the usual.",
             )
         self.database_path = checked.path("database_path", database_path)
@@ -284,4 +285,4 @@ def _unchosen(wanted: Wanted, tried: bool) -> str:
         return f"none of {', '.join(map(str, wanted.available_hardware))} is here"
     if wanted.chosen:
         return "nothing here could take it: each result says why"
-    return f"hardware={wanted.hardware!r} was asked for"
+    return f"hardware={in_quotes(wanted.hardware)} was asked for"

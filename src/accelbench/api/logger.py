@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import MissingExtraError, UsageError
-from accelbench.core.visible import from_csv_cell
+from accelbench.core.visible import from_csv_cell, in_quotes
 from accelbench.exchange import guide_csv
 from accelbench.exchange.writing import write_new
 from accelbench.store.files import REAL_FILES, explained
@@ -35,7 +35,8 @@ class BenchmarkLogger:
         self.output_dir = Path(output_dir)
         if filename is not None and Path(filename).name != filename:
             raise UsageError(
-                f"{filename!r} is not a plain file name.", "Put its folder into output_dir."
+                f"{in_quotes(filename)} is not a plain file name.",
+                "Put its folder into output_dir.",
             )
         self._filename = filename
 

@@ -23,6 +23,7 @@ from accelbench.core.case import Case, Target
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device, Runtime
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode, Status
 from accelbench.exchange.guide_csv import guide_result
 from accelbench.hardware.detect import detect_all
@@ -87,7 +88,7 @@ def run_benchmark_suite(
     """
     for what, names in (("models", models), ("frameworks", frameworks)):
         if isinstance(names, str) or not list(names):
-            raise UsageError(f"{what} takes a list of names, not {names!r}.")
+            raise UsageError(f"{what} takes a list of names, not {in_quotes(names)}.")
     if batch_sizes is not None:
         parameters["batch_sizes"] = batch_sizes
     configs = [

@@ -13,6 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.precision import PRECISIONS, parse_precision
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family, Mode
 from accelbench.hardware.detect import known
 from accelbench.run.context import Settings
@@ -79,26 +80,29 @@ class Wanted:
         for name in (*names, *(allowed or ())):
             if name.lower().partition(":")[0] not in known():
                 raise UsageError(
-                    f"There is no hardware named {name!r}.", f"Known: {', '.join(known())}."
+                    f"There is no hardware named {in_quotes(name)}.",
+                    f"Known: {', '.join(known())}.",
                 )
 
     def _check_words(self) -> None:
         if self.mode not in tuple(Mode):
-            raise UsageError(f"There is no mode {self.mode!r}.", f"Modes: {', '.join(Mode)}.")
+            raise UsageError(
+                f"There is no mode {in_quotes(self.mode)}.", f"Modes: {', '.join(Mode)}."
+            )
         parse_precision(checked.word("precision", self.precision, PRECISIONS))
         frameworks = registered(RUNTIMES)
         if self.framework is not None and str(self.framework) not in frameworks:
             raise UsageError(
-                f"There is no framework named {self.framework!r}.",
+                f"There is no framework named {in_quotes(self.framework)}.",
                 f"Known: {', '.join(sorted(set(frameworks) - {'scripted'}))}.",
             )
         if self.verify not in _VERIFY:
-            raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {self.verify!r}.")
+            raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {in_quotes(self.verify)}.")
         if self.label is not None:
             label = checked.word("label", self.label, advice="Use one line of text.")
             if not label.isprintable():
                 raise UsageError(
-                    f"The label {label!r} has characters that cannot be shown.",
+                    f"The label {in_quotes(label)} has characters that cannot be shown.",
                     "Use one line of text.",
                 )
 
@@ -160,7 +164,7 @@ def wanted(**parameters: Any) -> Wanted:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
-            raise UsageError(f"There is no parameter {name!r}.", hint)
+            raise UsageError(f"There is no parameter {in_quotes(name)}.", hint)
     return Wanted(**parameters)
 
 
@@ -175,7 +179,8 @@ def model_named(name: str, family: str | None) -> ModelSpec:
         return spec
     if checked.word("model_family", family, Family).replace("-", "_").lower() not in tuple(Family):
         raise UsageError(
-            f"There is no model family {family!r}.", f"Known families: {', '.join(Family)}."
+            f"There is no model family {in_quotes(family)}.",
+            f"Known families: {', '.join(Family)}.",
         )
     try:
         choose([name], categories=[family])

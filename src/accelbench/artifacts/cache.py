@@ -28,6 +28,7 @@ from accelbench.artifacts.recipe import all_versions
 from accelbench.artifacts.trouble import of_the_folder
 from accelbench.artifacts.workarounds import WORKAROUNDS
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.store.folders import default_folder
 
 SIZE_VARIABLE = "ACCELBENCH_CACHE_GB"
@@ -47,7 +48,7 @@ def size_cap() -> int:
         gigabytes = math.nan
     if not math.isfinite(gigabytes) or gigabytes < 0:
         raise UsageError(
-            f"{SIZE_VARIABLE} is {text!r}, which is no number of gigabytes.",
+            f"{SIZE_VARIABLE} is {in_quotes(text)}, which is no number of gigabytes.",
             "Give gigabytes, such as 20; 0 keeps nothing longer than an hour.",
         )
     return int(gigabytes * 2**30)

@@ -32,6 +32,7 @@ from accelbench.catalog.own import Own, describe, refusal
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family
 
 SIZES = ("tiny", "small", "base", "large")
@@ -52,8 +53,12 @@ class _Entry:
     def wrong(self, message: str, key: str | None = None, advice: str = "") -> UsageError:
         """An error that names file, line and key."""
         if key is None or key not in self.said.lines:
-            return UsageError(f"{self.file}, line {self.line}, {self.key!r}: {message}", advice)
-        where = f"{self.file}, line {self.said.lines[key]}, {key!r} of {self.key!r}"
+            return UsageError(
+                f"{self.file}, line {self.line}, {in_quotes(self.key)}: {message}", advice
+            )
+        where = (
+            f"{self.file}, line {self.said.lines[key]}, {in_quotes(key)} of {in_quotes(self.key)}"
+        )
         return UsageError(f"{where}: {message}", advice)
 
     def text(self, key: str) -> str | None:
@@ -69,7 +74,7 @@ class _Entry:
         words = list(known)
         if value is not None and value not in words:
             advice = _meant(value, words) or f"Known: {', '.join(words)}."
-            raise self.wrong(f"there is no {key} {value!r}.", key, advice)
+            raise self.wrong(f"there is no {key} {in_quotes(value)}.", key, advice)
         return value
 
 
@@ -118,7 +123,8 @@ def _read(path: Path) -> list[_Entry]:
     for key, said in whole.items():
         if not isinstance(said, Object):
             raise UsageError(
-                f"{path}, line {whole.lines[key]}, {key!r}: a model is an object with keys.",
+                f"{path}, line {whole.lines[key]}, {in_quotes(key)}: a model is an object with"
+                " keys.",
                 f"Keys: {', '.join(KEYS)}.",
             )
     return [_Entry(path, key, whole.lines[key], said) for key, said in whole.items()]
@@ -138,7 +144,7 @@ def _checked(entry: _Entry) -> _Entry:
     if _is_own(entry):
         for key in _OF_ITS_OWN:
             if key not in entry.said:
-                raise entry.wrong(f"a model of your own needs a {key!r}.")
+                raise entry.wrong(f"a model of your own needs a {in_quotes(key)}.")
     return entry
 
 

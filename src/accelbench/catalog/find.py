@@ -10,6 +10,7 @@ from pathlib import Path
 from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family
 
 #: The sets that the catalogue itself has; "custom" stands for a models file.
@@ -40,7 +41,7 @@ def find(name: str, own: Sequence[ModelSpec] = ()) -> ModelSpec:
         return spec
     ids = list(dict.fromkeys(names[match].id for match in _near(_key(name), names)))[:3]
     hint = f"Did you mean {' or '.join(ids)}? " if ids else ""
-    raise UsageError(f"There is no model named {name!r}.", f"{hint}{_LIST_THEM}")
+    raise UsageError(f"There is no model named {in_quotes(name)}.", f"{hint}{_LIST_THEM}")
 
 
 def choose(
@@ -106,7 +107,9 @@ def members(set_name: str) -> tuple[ModelSpec, ...]:
         UsageError: there is no such set.
     """
     if set_name not in SETS:
-        raise UsageError(f"There is no model set {set_name!r}.", f"Known sets: {', '.join(SETS)}.")
+        raise UsageError(
+            f"There is no model set {in_quotes(set_name)}.", f"Known sets: {', '.join(SETS)}."
+        )
     return tuple(spec for spec in MODELS if set_name in spec.sets)
 
 
@@ -117,7 +120,8 @@ def _in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:
         if _key(category) not in known:
             words = sorted({*map(str, Family), *(m for s in MODELS for m in s.modalities)})
             raise UsageError(
-                f"There is no category {category!r}.", f"Known categories: {', '.join(words)}."
+                f"There is no category {in_quotes(category)}.",
+                f"Known categories: {', '.join(words)}.",
             )
     return any(_key(category) in own for category in categories)
 

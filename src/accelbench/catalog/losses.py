@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError
+from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +44,9 @@ def named(name: str) -> Loss:
     """
     found = _LOSSES.get(name)
     if found is None:
-        raise UsageError(f"There is no loss named {name!r}.", f"Losses: {', '.join(_LOSSES)}.")
+        raise UsageError(
+            f"There is no loss named {in_quotes(name)}.", f"Losses: {', '.join(_LOSSES)}."
+        )
     return found
 
 

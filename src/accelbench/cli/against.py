@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from accelbench.cli.asked import runtime_options
 from accelbench.core.case import Option
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.run.against import Against, Kind, meant
 from accelbench.run.arms import Other, asked_otherwise
 
@@ -67,7 +68,9 @@ def _setting(against: Against) -> tuple[str, Option | Mapping[str, Option]]:
     name, value = against.setting
     if name == "threads":
         if not value.isdigit() or int(value) < 1:
-            raise UsageError(f"--against threads={value}: {value!r} is no number of threads.")
+            raise UsageError(
+                f"--against threads={value}: {in_quotes(value)} is no number of threads."
+            )
         return name, int(value)
     if name == "compile":
         if value.lower() not in _YES_OR_NO:

@@ -14,6 +14,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.options import meant, written
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.precision import parse_precision
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.detect import known
@@ -48,7 +49,9 @@ def use_browser(program: Path | None) -> None:
         return
     path = _inside(program.expanduser())
     if not path.is_file():
-        raise UsageError(f"There is no browser at {str(program)!r}.", "Give the program's path.")
+        raise UsageError(
+            f"There is no browser at {in_quotes(str(program))}.", "Give the program's path."
+        )
     os.environ[BROWSER_VARIABLE] = str(path.absolute())
 
 
@@ -75,7 +78,9 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
     valid = known()
     for name in names:
         if name.partition(":")[0] not in valid:
-            raise UsageError(f"There is no hardware named {name!r}.", f"Known: {', '.join(valid)}.")
+            raise UsageError(
+                f"There is no hardware named {in_quotes(name)}.", f"Known: {', '.join(valid)}."
+            )
     return tuple(names)
 
 
@@ -98,7 +103,7 @@ def runtimes(names: Sequence[str]) -> tuple[str, ...]:
         if name not in valid:
             shown = sorted(n for n in valid if n != _SCRIPTED or os.environ.get(_SCRIPT))
             advice = f"Runtimes installed here: {', '.join(shown)}."
-            raise UsageError(f"There is no runtime named {name!r}.", advice)
+            raise UsageError(f"There is no runtime named {in_quotes(name)}.", advice)
     return tuple(dict.fromkeys(meant))
 
 
@@ -118,7 +123,8 @@ def weights(asked: str) -> str:
     folder = Path(asked).expanduser().absolute()
     if not folder.is_dir():
         raise UsageError(
-            f"There is no folder {asked!r} with weights.", "Use random, hub or a folder's path."
+            f"There is no folder {in_quotes(asked)} with weights.",
+            "Use random, hub or a folder's path.",
         )
     return str(folder)
 
@@ -135,7 +141,8 @@ def label(asked: str | None) -> str | None:
     """A run's name, which stands in headings and lists: one line."""
     if asked is not None and not asked.isprintable():
         raise UsageError(
-            f"The label {asked!r} has characters that cannot be shown.", "Use one line of text."
+            f"The label {in_quotes(asked)} has characters that cannot be shown.",
+            "Use one line of text.",
         )
     return asked
 
@@ -152,7 +159,7 @@ def modes(names: Sequence[str], training: bool) -> tuple[Mode, ...]:
         except ValueError:
             known_modes = ", ".join(m.value for m in Mode)
             raise UsageError(
-                f"There is no mode {name!r}.", f"Modes: {known_modes}, or both."
+                f"There is no mode {in_quotes(name)}.", f"Modes: {known_modes}, or both."
             ) from None
     if training:
         chosen = {**chosen, Mode.TRAINING: None}
@@ -169,7 +176,7 @@ def training_options(optimizer: str | None, checkpointing: bool, pure: bool) -> 
     if optimizer is not None:
         if optimizer.lower() not in OPTIMIZERS:
             raise UsageError(
-                f"There is no optimizer {optimizer!r}.", f"Known: {', '.join(OPTIMIZERS)}."
+                f"There is no optimizer {in_quotes(optimizer)}.", f"Known: {', '.join(OPTIMIZERS)}."
             )
         if optimizer.lower() != OPTIMIZERS[0]:
             chosen["optimizer"] = optimizer.lower()
@@ -199,7 +206,7 @@ def verification(word: str, only: bool, never: bool) -> str:
     """auto, require, only or off; what contradicts itself is refused."""
     if word not in ("auto", "require"):
         raise UsageError(
-            f"There is no way to verify called {word!r}.",
+            f"There is no way to verify called {in_quotes(word)}.",
             "Use --verify auto or require, --verify-only, or --benchmark-only.",
         )
     given = [

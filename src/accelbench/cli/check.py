@@ -16,6 +16,7 @@ from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.stored import filled
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -158,6 +159,6 @@ def _allowed(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in ALLOWED:
             raise UsageError(
-                f"Nothing to allow is named {name!r}.", f"Known: {', '.join(ALLOWED)}."
+                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(ALLOWED)}."
             )
     return names

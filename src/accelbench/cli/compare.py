@@ -21,6 +21,7 @@ from accelbench.cli.missing import NothingMeasuredError
 from accelbench.cli.stored import filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly
 
@@ -113,7 +114,7 @@ def compare(
         known = sorted(" ".join(str(part) for part in place if part) for place in places)
         more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
         raise UsageError(
-            f"Nothing was measured at {baseline!r}.",
+            f"Nothing was measured at {in_quotes(baseline)}.",
             f"There is: {', '.join(known[:_NAMED])}{more}.",
         )
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
@@ -169,7 +170,7 @@ def _say(
 
 def _axis(name: str) -> Axis:
     if name not in AXES:
-        raise UsageError(f"There is no axis named {name!r}.", f"Axes: {', '.join(AXES)}.")
+        raise UsageError(f"There is no axis named {in_quotes(name)}.", f"Axes: {', '.join(AXES)}.")
     return AXES[name]
 
 
@@ -177,6 +178,6 @@ def _allowed(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in REFUSED:
             raise UsageError(
-                f"Nothing to allow is named {name!r}.", f"Known: {', '.join(REFUSED)}."
+                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(REFUSED)}."
             )
     return tuple(names)

@@ -7,6 +7,7 @@ from typing import Any
 
 from accelbench.cli.lists import words
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode
 
 Filters = dict[str, tuple[Any, ...]]
@@ -86,10 +87,10 @@ def _mode(word: str) -> str:
     except ValueError:
         known = ", ".join(mode.value for mode in Mode)
         advice = misplaced(word) or f"Known: {known}."
-        raise UsageError(f"There is no mode {word!r}.", advice) from None
+        raise UsageError(f"There is no mode {in_quotes(word)}.", advice) from None
 
 
 def _number(word: str) -> int:
     if not word.isdecimal():
-        raise UsageError(f"{word!r} is no batch size.", misplaced(word))
+        raise UsageError(f"{in_quotes(word)} is no batch size.", misplaced(word))
     return int(word)

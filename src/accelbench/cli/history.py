@@ -17,6 +17,7 @@ from accelbench.cli.lists import SpacedLists
 from accelbench.cli.missing import NothingMeasuredError
 from accelbench.cli.stored import filled, marks, on_one_machine, rows_of
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.core.worth import USABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
 
@@ -69,7 +70,9 @@ def history(
 ) -> None:
     """Show steps, spikes and drift in what was measured over time, and between which commits."""
     if metric not in _METRICS:
-        raise UsageError(f"No metric is called {metric!r}.", f"Known: {', '.join(_METRICS)}.")
+        raise UsageError(
+            f"No metric is called {in_quotes(metric)}.", f"Known: {', '.join(_METRICS)}."
+        )
     if not 0 < threshold < 10:
         raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)

@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 
 #: Beyond it no engine can count: tensors are indexed by signed 32 or 64 bits.
 LARGEST = 2**31 - 1
@@ -79,7 +80,7 @@ def numbers(values: Iterable[str] | None, option: str, least: int = 1) -> tuple[
             if _is_number(word):
                 raise UsageError(f"{option} takes whole numbers, not {word}.") from None
             raise UsageError(
-                f"{option} takes whole numbers, not {word!r}.",
+                f"{option} takes whole numbers, not {in_quotes(word)}.",
                 "Models come before the options: accelbench run MODEL … --batch-sizes 1,8",
             ) from None
         if not least <= number <= LARGEST:
@@ -107,5 +108,7 @@ def seconds(text: str | None, option: str) -> float | None:
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise UsageError(f"{option} takes a duration such as 90s, 10m or 1.5h, not {text!r}.")
+        raise UsageError(
+            f"{option} takes a duration such as 90s, 10m or 1.5h, not {in_quotes(text)}."
+        )
     return value

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
-from collections.abc import Sequence
+from ast import literal_eval
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -27,6 +30,7 @@ from accelbench.core.errors import (
     AccelbenchError,
     UsageError,
 )
+from accelbench.core.visible import in_quotes
 
 #: command → (module with an `app`, what it does); the order is that of the help page.
 COMMANDS = {
@@ -47,6 +51,27 @@ COMMANDS = {
 }
 
 
+#: What the parser of the command line refuses by; whose click it is depends on typer's version.
+_SLIP: Any = typer.BadParameter.__bases__[0]
+#: What it quotes of a command line, as Python spells it; without a backslash it is as typed.
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+
+
+@contextmanager
+def _visible_slips() -> Iterator[None]:
+    """What the parser refuses is quoted in the same way as by errors of our own."""
+    try:
+        yield
+    except _SLIP as error:
+        said = str(getattr(error, "message", ""))
+        error.message = _QUOTED.sub(_as_typed, said)
+        raise
+
+
+def _as_typed(found: re.Match[str]) -> str:
+    return in_quotes(literal_eval(found[0])) if "\\" in found[0] else found[0]
+
+
 class LazyGroup(TyperGroup):
     """Lists commands from the table and imports a command's module when it is run."""
 
@@ -58,6 +83,14 @@ class LazyGroup(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        with _visible_slips():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_slips():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

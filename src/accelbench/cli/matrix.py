@@ -16,6 +16,7 @@ from accelbench.cli.missing import refuse_unknown
 from accelbench.cli.stored import filled, of_machine, runs_to_judge, where_of
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.writing import refuse_taken
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ def _form(asked: str | None, output: Path | None, as_json: bool) -> str:
     by_suffix = None if output is None else _SUFFIXES.get(output.suffix.lower())
     form = "json" if as_json else (asked or by_suffix or "table").lower()
     if form not in _FORMATS:
-        raise UsageError(f"There is no format {asked!r}.", f"Formats: {', '.join(_FORMATS)}.")
+        raise UsageError(
+            f"There is no format {in_quotes(asked)}.", f"Formats: {', '.join(_FORMATS)}."
+        )
     return form
 
 

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 from accelbench.cli.filters import catalogued, in_catalogue, misplaced
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: Column → what is said of a word that nobody knows there.
 _UNKNOWN = {
-    "model": "No model is called {!r}.",
-    "family": "There is no family named {!r}.",
-    "hardware": "There is no hardware named {!r}.",
-    "runtime": "There is no runtime named {!r}.",
-    "precision": "There is no precision named {!r}.",
+    "model": "No model is called {}.",
+    "family": "There is no family named {}.",
+    "hardware": "There is no hardware named {}.",
+    "runtime": "There is no runtime named {}.",
+    "precision": "There is no precision named {}.",
 }
 #: Column → the option of `accelbench run` that asks for it.
 _ASKS = {
@@ -79,7 +80,8 @@ def none_found(database: Database, asked: Asked, but: str = "") -> NothingMeasur
     for name in absent:
         if alike := _spelt_alike(name, stored):
             raise UsageError(
-                f"{database.name} has no results of {name!r}.", f"Did you mean {_or(alike)}?"
+                f"{database.name} has no results of {in_quotes(name)}.",
+                f"Did you mean {_or(alike)}?",
             )
     what = " of what was asked for" if asked else ""
     found = nothing(f"{database.name} has no results{what}{but}", asked)
@@ -106,7 +108,7 @@ def refuse_unknown(database: Database, asked: Asked, *, found: bool = False) -> 
             continue
         for word in values:
             if not _is_known(column, word) and not _is_stored(database, column, word):
-                raise UsageError(said.format(word), _hint(database, column, word))
+                raise UsageError(said.format(in_quotes(word)), _hint(database, column, word))
 
 
 def _is_known(column: str, word: str) -> bool:

@@ -16,6 +16,7 @@ from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
 
@@ -232,14 +233,18 @@ def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
 
     for name in names:
         if name not in CHARTS:
-            raise UsageError(f"There is no chart {name!r}.", f"Charts: {', '.join(CHARTS)}.")
+            raise UsageError(
+                f"There is no chart {in_quotes(name)}.", f"Charts: {', '.join(CHARTS)}."
+            )
     return {name: CHARTS[name] for name in dict.fromkeys(names)} or CHARTS
 
 
 def _forms(names: Sequence[str]) -> Sequence[str]:
     for name in names:
         if name not in _FORMATS:
-            raise UsageError(f"There is no format {name!r}.", f"Formats: {', '.join(_FORMATS)}.")
+            raise UsageError(
+                f"There is no format {in_quotes(name)}.", f"Formats: {', '.join(_FORMATS)}."
+            )
     return list(dict.fromkeys(names))
 
 

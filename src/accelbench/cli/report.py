@@ -12,6 +12,7 @@ from accelbench.cli.display.terminal import complain, print_lines
 from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
@@ -125,5 +126,7 @@ def _form(asked: str | None, output: Path | None) -> str:
     form = (asked or by_suffix[suffix]).lower()
     form = {"md": "markdown"}.get(form, form)
     if form not in _SUFFIXES:
-        raise UsageError(f"There is no format {asked!r}.", f"Formats: {', '.join(_SUFFIXES)}.")
+        raise UsageError(
+            f"There is no format {in_quotes(asked)}.", f"Formats: {', '.join(_SUFFIXES)}."
+        )
     return form

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from accelbench.cli.filters import misplaced
 from accelbench.cli.stored import marks
 from accelbench.core.errors import UsageError
-from accelbench.core.visible import visible
+from accelbench.core.visible import in_quotes, visible
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -62,10 +62,12 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
     )
     if not begun:
         advice = misplaced(word) or _there_are(database)
-        raise UsageError(f"There is no {what} {word!r}.", advice)
+        raise UsageError(f"There is no {what} {in_quotes(word)}.", advice)
     if word not in begun and len(begun) > 1:
         said = _named(begun, labels_of(database, begun))
-        raise UsageError(f"{word!r} begins the ids of {len(begun)} runs.", f"There are: {said}.")
+        raise UsageError(
+            f"{in_quotes(word)} begins the ids of {len(begun)} runs.", f"There are: {said}."
+        )
     return [word] if word in begun else begun
 
 

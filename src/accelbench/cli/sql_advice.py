@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.store.schema import VIEWS
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def advised(error: UsageError, query: str, database: Database) -> UsageError:
     listing = [f"`accelbench db sql 'DESCRIBE {view}'`" for view in asked]
     if listing:
         advice += f" {' and '.join(listing)} {'lists' if len(listing) == 1 else 'list'} all."
-    return UsageError(f"There is no column {wrong[1]!r} in {where}.", advice.strip())
+    return UsageError(f"There is no column {in_quotes(wrong[1])} in {where}.", advice.strip())
 
 
 def _likely(wrong: str, columns: list[str], said: str) -> list[str]:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from accelbench.core.visible import in_quotes
+
 #: A string (kept), or a comment; what is neither is passed over a character at a time.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
 
@@ -167,7 +169,7 @@ class _Reader:
             raise JsonError(1, "there is nothing in it")
         value = self._value()
         if self._next():
-            raise self._wrong(f"nothing was expected after the end, not {self._next()!r}")
+            raise self._wrong(f"nothing was expected after the end, not {in_quotes(self._next())}")
         return value
 
     def _value(self) -> Any:
@@ -192,8 +194,8 @@ class _Reader:
             line = self._here()
             key = self._plain()
             if key in made:
-                raise JsonError(line, f"the key {key!r} is there twice")
-            self._take(":", f"a colon after {key!r}")
+                raise JsonError(line, f"the key {in_quotes(key)} is there twice")
+            self._take(":", f"a colon after {in_quotes(key)}")
             made.lines[key] = line
             made[key] = self._value()
         self._at += 1

@@ -12,6 +12,7 @@ from typing import Literal
 
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 
 _WRITTEN = re.compile(r"(?P<runtime>[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)", re.DOTALL)
 #: A comma within a value is the value's.
@@ -81,7 +82,7 @@ def written(values: Iterable[str] | None) -> list[Setting]:
         match = _WRITTEN.fullmatch(word.strip())
         if match is None:
             raise UsageError(
-                f"--option takes RUNTIME.NAME=VALUE, not {word!r}.",
+                f"--option takes RUNTIME.NAME=VALUE, not {in_quotes(word)}.",
                 "For example: --option openvino.hint=throughput",
             )
         one = Setting(match["runtime"], match["name"], match["value"])
@@ -103,13 +104,13 @@ def meant(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:
     if option is None:
         known = "; ".join(f"{one.name} ({one.takes})" for one in declared)
         raise UsageError(
-            f"The runtime {setting.runtime} has no option {setting.name!r}.",
+            f"The runtime {setting.runtime} has no option {in_quotes(setting.name)}.",
             f"It has: {known}." if known else "It has none of its own.",
         )
     value = option.read(setting.text)
     if value is None:
         raise UsageError(
-            f"{setting.runtime}.{setting.name} takes {option.takes}, not {setting.text!r}."
+            f"{setting.runtime}.{setting.name} takes {option.takes}, not {in_quotes(setting.text)}."
         )
     return value
 

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.visible import in_quotes
 
 RUNTIMES = "accelbench.runtimes"
 HARDWARE = "accelbench.hardware"
@@ -23,7 +24,7 @@ def registered(group: str) -> dict[str, EntryPoint]:
         other = found.get(point.name)
         if other is not None and other.value != point.value:
             raise SurroundingsError(
-                f"Two packages register {point.name!r} as {group}:"
+                f"Two packages register {in_quotes(point.name)} as {group}:"
                 f" {other.value} and {point.value}.",
                 "Uninstall one of them.",
             )

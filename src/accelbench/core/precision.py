@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 
 _LONG = {
     "fp32": "float32",
@@ -35,7 +36,8 @@ def parse_precision(text: str) -> str:
     name = _ALIASES.get(text.strip().lower())
     if name is None:
         raise UsageError(
-            f"There is no precision named {text!r}.", f"Known precisions: {', '.join(PRECISIONS)}."
+            f"There is no precision named {in_quotes(text)}.",
+            f"Known precisions: {', '.join(PRECISIONS)}.",
         )
     return name
 

@@ -79,6 +79,21 @@ def _with_signs(text: str) -> str:
     return _JOINT.sub("\u200d", _FORM.sub(lambda found: chr(int(found[1], 16)), text))
 
 
+def in_quotes(value: object) -> str:
+    """What was typed or found, as an error quotes it: text between quotes, visible.
+
+    What is no text is spelled as Python does, and what is in lists and dictionaries as here.
+    """
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_quotes, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{in_quotes(a)}: {in_quotes(b)}' for a, b in value.items())}}}"
+    if not isinstance(value, str):
+        return visible(repr(value))
+    mark = '"' if "'" in value and '"' not in value else "'"
+    return f"{mark}{visible(str(value))}{mark}"
+
+
 def csv_cell(text: str) -> str:
     """Text that a spreadsheet shows and never calculates.
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse
+from accelbench.core.visible import in_quotes
 
 #: Names the file where no option does.
 PRICES_VARIABLE = "ACCELBENCH_PRICES"
@@ -149,12 +150,12 @@ def _currency(path: Path, whole: Object) -> str:
     code = said.strip().upper() if isinstance(said, str) else ""
     if len(code) != 3 or not (code.isascii() and code.isalpha()):
         advice = "Write three letters, such as USD or EUR."
-        raise _wrong(path, whole, "currency", f"{said!r} is no currency.", advice)
+        raise _wrong(path, whole, "currency", f"{in_quotes(said)} is no currency.", advice)
     return code
 
 
 def _wrong(path: Path, said: Object, key: str, message: str, advice: str = "") -> UsageError:
-    return UsageError(f"{path}, line {said.lines[key]}, {key!r}: {message}", advice)
+    return UsageError(f"{path}, line {said.lines[key]}, {in_quotes(key)}: {message}", advice)
 
 
 def _meant(key: str, value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.action_export import write_action
 from accelbench.exchange.arrow_export import write_arrow
 from accelbench.exchange.bencher_export import write_bencher
@@ -44,7 +45,7 @@ def format_for(path: Path, asked: str | None) -> str:
     name = (asked or _SUFFIXES.get(suffix, suffix)).lower()
     if name not in FORMATS:
         raise UsageError(
-            f"There is no format named {name!r}." if name else f"{path} names no format.",
+            f"There is no format named {in_quotes(name)}." if name else f"{path} names no format.",
             f"Use --format {', '.join(FORMATS)}.",
         )
     return name

@@ -11,6 +11,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.plugins import HARDWARE as GROUP
 from accelbench.core.plugins import load, registered
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import HARDWARE
 from accelbench.hardware.common import log
 
@@ -61,7 +62,7 @@ def detect(hardware: str) -> list[Device | Absent]:
         names = known()
         near = difflib.get_close_matches(hardware.lower(), names, n=3, cutoff=0.5)
         advice = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}."
-        raise UsageError(f"There is no hardware named {hardware!r}.", advice)
+        raise UsageError(f"There is no hardware named {in_quotes(hardware)}.", advice)
     return _detect(hardware, point)
 
 

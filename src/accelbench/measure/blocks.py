@@ -13,6 +13,7 @@ from typing import Any
 
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Timing
 
 #: What a timing without phases is called by.
@@ -64,7 +65,7 @@ def refuse_other_tokens(block: Block, wanted: int) -> None:
 def refuse_bad_time(what: str, ns: Any) -> None:
     """Raise CaseError where a time that a session tells is no whole number of nanoseconds."""
     if not _is_whole(ns) or ns < 0:
-        raise _bad(f"{what} took {ns!r} ns")
+        raise _bad(f"{what} took {in_quotes(ns)} ns")
 
 
 def samples_of(block: Block) -> list[int]:
@@ -90,7 +91,7 @@ def _refuse_times(name: str, times: Any, wanted: int, least: int) -> None:
         raise _bad(f"it has {len(times)} times of {name} where {wanted} were asked for")
     wrong = next((one for one in times if not _is_whole(one) or one < least), None)
     if wrong is not None:
-        raise _bad(f"a {name} took {wrong!r} ns, which is no positive whole number")
+        raise _bad(f"a {name} took {in_quotes(wrong)} ns, which is no positive whole number")
 
 
 def _refuse_stamps(block: Block, timing: Timing) -> None:
@@ -110,7 +111,7 @@ def _refuse_stamps(block: Block, timing: Timing) -> None:
 def _refuse_compiling(block: Block) -> None:
     count, ns = block.compilations, block.compile_ns
     if not _is_whole(count) or not _is_whole(ns) or count < 0 or ns < 0:
-        raise _bad(f"{count!r} compilations took {ns!r} ns of it")
+        raise _bad(f"{in_quotes(count)} compilations took {in_quotes(ns)} ns of it")
     whole = sum(samples_of(block))
     if block.timing is not Timing.DEVICE and ns > whole:
         raise _bad(f"compiling took {ns} ns of a block of {whole} ns")

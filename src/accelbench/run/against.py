@@ -26,6 +26,7 @@ from pathlib import Path
 
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.run.interpreter import Interpreter
 from accelbench.store.scratch import Scratch
 
@@ -80,14 +81,16 @@ def meant(word: str) -> Against:
     setting = _SETTING.fullmatch(word) is not None
     commit = word.startswith(_COMMIT)
     if (setting or commit) and path.exists():
-        raise UsageError(f"{word!r} is a path and may mean something else as well.", FORMS)
+        raise UsageError(f"{in_quotes(word)} is a path and may mean something else as well.", FORMS)
     if commit:
         return Against(Kind.COMMIT, word, _hash(word.removeprefix(_COMMIT)))
     if setting:
         return Against(Kind.SETTING, word, word)
     program = _program(word, path)
     if program is None:
-        raise UsageError(f"--against {word!r} names nothing that a run can be held against.", FORMS)
+        raise UsageError(
+            f"--against {in_quotes(word)} names nothing that a run can be held against.", FORMS
+        )
     return Against(Kind.ENVIRONMENT, word, shlex.join(program))
 
 
@@ -177,7 +180,9 @@ def _hash(revision: str) -> str:
         return _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     except SurroundingsError as error:
         here = _repository()
-        said = f"{here} has no commit {revision!r}." if here else f"{Path.cwd()} is in no git"
+        said = (
+            f"{here} has no commit {in_quotes(revision)}." if here else f"{Path.cwd()} is in no git"
+        )
         raise UsageError(said if here else f"{said} repository.", FORMS) from error
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Runtime
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode
 from accelbench.run.journey import Found, plan_for
 from accelbench.run.plan import AUTO, Plan, Planned, Request, joined
@@ -126,7 +127,8 @@ def _choice(
     for answer in answers.values():
         if not isinstance(answer, Mapping):
             raise UsageError(
-                f"The selector answered {answer!r}.", "select_hardware has to give a dictionary."
+                f"The selector answered {in_quotes(answer)}.",
+                "select_hardware has to give a dictionary.",
             )
     firsts = {b: str(answer.get("primary_recommendation")) for b, answer in answers.items()}
     # A device may be named, as in "cuda:NVIDIA H200": here there is one of each platform.

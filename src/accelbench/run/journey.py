@@ -28,9 +28,8 @@ from accelbench.core.identity import digest
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.provenance import THIS_ARM
-from accelbench.core.serial import (
-    device_to_json,
-)
+from accelbench.core.serial import device_to_json
+from accelbench.core.visible import in_quotes
 from accelbench.run import estimates
 from accelbench.run.arms import Arm, Other, opened
 from accelbench.run.artefacts import Artefacts
@@ -117,7 +116,7 @@ def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) ->
     unknown = [name for name in request.runtimes if name not in runtimes]
     if unknown:
         raise UsageError(
-            f"There is no runtime named {unknown[0]!r}.",
+            f"There is no runtime named {in_quotes(unknown[0])}.",
             f"Runtimes installed here: {', '.join(sorted(runtimes))}.",
         )
     return expand(request, found, runtimes, estimates.memory, estimates.free)

@@ -12,6 +12,7 @@ from typing import Any
 
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Evidence
+from accelbench.core.visible import in_quotes
 
 #: By how much shares that add up may miss one: they are rounded where they are told.
 _ADDS_UP = 0.01
@@ -43,7 +44,7 @@ def _devices(told: Any) -> list[str]:
         raise _no_proof("it names no device")
     for one in told:
         if not isinstance(one, str) or not one.strip():
-            raise _no_proof(f"one device is called {one!r}")
+            raise _no_proof(f"one device is called {in_quotes(one)}")
     return list(told)
 
 
@@ -52,7 +53,7 @@ def _shares(told: Any) -> dict[str, float]:
         raise _bad(f"its shares are a {type(told).__name__}")
     for device, share in told.items():
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
-            raise _bad(f"{device} is said to have had {share!r} of the time")
+            raise _bad(f"{device} is said to have had {in_quotes(share)} of the time")
     total = math.fsum(told.values())
     if told and abs(total - 1) > _ADDS_UP:
         raise _bad(f"the shares of the time add up to {total:.3g}")

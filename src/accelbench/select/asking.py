@@ -11,6 +11,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family, Mode
 from accelbench.select import checked
 from accelbench.select.evidence import Cell, Known
@@ -117,7 +118,7 @@ class Put:
             UsageError: a word is none of those that are known.
         """
         if isinstance(self.batch, int) and self.batch < 1 and self.batch is not False:
-            raise UsageError(f"A batch of {self.batch!r} holds no item.", "Use 1 or more.")
+            raise UsageError(f"A batch of {in_quotes(self.batch)} holds no item.", "Use 1 or more.")
         batch = checked.whole("batch_size", self.batch)
         spec = spec_of(self.model) if self.model else None
         said = None if self.family in (None, "") else family_named(self.family)
@@ -175,7 +176,9 @@ def family_named(word: str | None) -> str:
     text = checked.word("model_family", word, Family).strip().lower()
     text = text.replace("-", "_").replace(" ", "_")
     if text not in tuple(Family):
-        raise UsageError(f"There is no model family {word!r}.", f"Families: {', '.join(Family)}.")
+        raise UsageError(
+            f"There is no model family {in_quotes(word)}.", f"Families: {', '.join(Family)}."
+        )
     return text
 
 
@@ -187,7 +190,7 @@ def mode_named(word: str | None) -> str:
     """
     text = checked.word("mode", word, Mode).strip().lower()
     if text not in tuple(Mode):
-        raise UsageError(f"There is no mode {word!r}.", f"Modes: {', '.join(Mode)}.")
+        raise UsageError(f"There is no mode {in_quotes(word)}.", f"Modes: {', '.join(Mode)}.")
     return text
 
 
@@ -212,13 +215,15 @@ def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
         UsageError: there is no such size, or it is no whole number.
     """
     if given is not None and not isinstance(given, Mapping):
-        raise UsageError(f"shapes takes a mapping, not {given!r}.", 'Use {"image_size": 224}.')
+        raise UsageError(
+            f"shapes takes a mapping, not {in_quotes(given)}.", 'Use {"image_size": 224}.'
+        )
     aliases = {short: long for long, short in SIZES.items()}
     found = {}
     for name, value in (given or {}).items():
         column = aliases.get(name, name)
         if column not in SIZES:
-            raise UsageError(f"There is no size {name!r}.", f"Sizes: {', '.join(SIZES)}.")
+            raise UsageError(f"There is no size {in_quotes(name)}.", f"Sizes: {', '.join(SIZES)}.")
         found[column] = checked.whole(column, value)
     return found
 

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import HARDWARE
 from accelbench.select import checked
 from accelbench.select.evidence import Attempt, is_on
@@ -75,7 +76,7 @@ def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list
     """
     if checked.word("deployment", where, DEPLOYMENTS) not in DEPLOYMENTS:
         raise UsageError(
-            f"There is no deployment {where!r}.", f"There are: {', '.join(DEPLOYMENTS)}."
+            f"There is no deployment {in_quotes(where)}.", f"There are: {', '.join(DEPLOYMENTS)}."
         )
     there = DEPLOYMENTS[where]
     if all_asked:
@@ -96,7 +97,7 @@ def placed(encode: Callable[[str], Any]) -> Callable[[str], float]:
         said = encode(name)
         if not isinstance(said, Real) or math.isnan(said):
             raise UsageError(
-                f"_encode_hardware_type gave {said!r} for {name}.",
+                f"_encode_hardware_type gave {in_quotes(said)} for {name}.",
                 "It gives a number: the lower, the earlier among equals.",
             )
         return float(said)
@@ -113,7 +114,7 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
     if colon and platform.lower() in spelt:
         if not device.removeprefix("="):
             raise UsageError(
-                f"{word!r} names no device.", f"Leave the colon out, or use {platform}:0."
+                f"{in_quotes(word)} names no device.", f"Leave the colon out, or use {platform}:0."
             )
         return _device(spelt[platform.lower()], device, measured)
     holding = [
@@ -126,13 +127,13 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
         return holding[0]
     if holding:
         raise UsageError(
-            f"{word!r} is a part of {len(holding)} names of devices.",
+            f"{in_quotes(word)} is a part of {len(holding)} names of devices.",
             f"There are: {', '.join(sorted(one.name for one in holding))}.",
         )
     near = difflib.get_close_matches(text.lower(), known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
     raise UsageError(
-        f"There is no hardware {word!r}.",
+        f"There is no hardware {in_quotes(word)}.",
         f"{hint} The configuration can bring hardware of your own.",
     )
 

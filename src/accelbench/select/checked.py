@@ -13,6 +13,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 
 #: Beyond it no engine can count.
 _LARGEST = 2**31 - 1
@@ -27,7 +28,7 @@ def whole(what: str, value: Any, advice: str = "Use 1 or more.") -> int:
     """
     number = amount(what, value, advice)
     if number != int(number) or not 1 <= number <= _LARGEST:
-        raise UsageError(f"{what} takes a whole number from 1, not {value!r}.", advice)
+        raise UsageError(f"{what} takes a whole number from 1, not {in_quotes(value)}.", advice)
     return int(number)
 
 
@@ -38,13 +39,13 @@ def amount(what: str, value: Any, advice: str = "") -> float:
         UsageError: it is none.
     """
     if isinstance(value, bool) or not isinstance(value, (Integral, Real)):
-        raise UsageError(f"{what} takes a number, not {value!r}.", advice)
+        raise UsageError(f"{what} takes a number, not {in_quotes(value)}.", advice)
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not 0 < number < math.inf:
-        raise UsageError(f"{what} takes a number above 0, not {value!r}.", advice)
+        raise UsageError(f"{what} takes a number above 0, not {in_quotes(value)}.", advice)
     return number
 
 
@@ -57,7 +58,7 @@ def word(what: str, value: Any, known: Iterable[str] = (), advice: str = "") -> 
     if isinstance(value, str):
         return value
     names = ", ".join(known)
-    raise UsageError(f"{what} takes a name, not {value!r}.", advice or f"One of {names}.")
+    raise UsageError(f"{what} takes a name, not {in_quotes(value)}.", advice or f"One of {names}.")
 
 
 def names(what: str, value: Any) -> list[str] | None:
@@ -69,13 +70,19 @@ def names(what: str, value: Any) -> list[str] | None:
     if value is None:
         return None
     if isinstance(value, str):
-        raise UsageError(f"{what} takes a list of names, not {value!r}.", f"Use [{value!r}].")
+        raise UsageError(
+            f"{what} takes a list of names, not {in_quotes(value)}.", f"Use [{in_quotes(value)}]."
+        )
     if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
-        raise UsageError(f"{what} takes a list of names, not {value!r}.", 'Use ["cpu", "cuda"].')
+        raise UsageError(
+            f"{what} takes a list of names, not {in_quotes(value)}.", 'Use ["cpu", "cuda"].'
+        )
     found = list(value)
     for one in found:
         if not isinstance(one, str):
-            raise UsageError(f"{what} holds {one!r}, which is no name.", 'Use ["cpu", "cuda"].')
+            raise UsageError(
+                f"{what} holds {in_quotes(one)}, which is no name.", 'Use ["cpu", "cuda"].'
+            )
     return sorted(found) if isinstance(value, (set, frozenset)) else found
 
 
@@ -86,7 +93,9 @@ def batches(value: Any) -> list[int]:
         UsageError: they are none.
     """
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise UsageError(f"batch_sizes takes a list of numbers, not {value!r}.", "Use [1, 8].")
+        raise UsageError(
+            f"batch_sizes takes a list of numbers, not {in_quotes(value)}.", "Use [1, 8]."
+        )
     return [whole("batch_sizes", one) for one in value]
 
 
@@ -100,11 +109,12 @@ def distributed(given: Any) -> dict[str, Any] | None:
         return None
     example = 'Use {"gpu_count": 4, "max_memory_gb": 16}.'
     if not isinstance(given, Mapping):
-        raise UsageError(f"distributed_config takes a mapping, not {given!r}.", example)
+        raise UsageError(f"distributed_config takes a mapping, not {in_quotes(given)}.", example)
     for name in given:
         if name not in _DISTRIBUTED:
             raise UsageError(
-                f"A distributed configuration has no {name!r}.", "Known: gpu_count, max_memory_gb."
+                f"A distributed configuration has no {in_quotes(name)}.",
+                "Known: gpu_count, max_memory_gb.",
             )
     gib = given.get("max_memory_gb")
     return {
@@ -122,10 +132,14 @@ def path(what: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, (str, PathLike)) or not str(value).strip():
-        raise UsageError(f"{what} takes a path, not {value!r}.", "Leave it out for the usual.")
+        raise UsageError(
+            f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
+        )
     said = fspath(value)
     if not isinstance(said, str) or "\0" in said:
-        raise UsageError(f"{what} takes a path, not {value!r}.", "Leave it out for the usual.")
+        raise UsageError(
+            f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
+        )
     return said
 
 

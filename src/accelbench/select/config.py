@@ -17,6 +17,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, parse
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import HARDWARE, Family, Mode
 
 IMPORTANCES = ("low", "medium", "high")
@@ -170,7 +171,7 @@ class _Part:
         self.given: dict[str, Any] = given
         for key in given:
             if not isinstance(key, str) or not key.strip():
-                self.wrong(f"{key!r} is no name")
+                self.wrong(f"{in_quotes(key)} is no name")
 
     def wrong(self, why: str, key: str = "", advice: str = "") -> Any:
         lines = getattr(getattr(self, "given", None), "lines", {})
@@ -228,7 +229,7 @@ class _Part:
         known = tuple(words)
         value = self.given[key]
         if value not in known:
-            self.wrong(f"{value!r} is none of {', '.join(known)}", key)
+            self.wrong(f"{in_quotes(value)} is none of {', '.join(known)}", key)
         return str(value)
 
     def words(self, key: str) -> list[str]:

@@ -13,6 +13,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.select.figures import MEASURED
 from accelbench.select.spans import Span
 from accelbench.select.units import counted, rounded
@@ -88,7 +89,9 @@ def limits_named(given: Mapping[str, float | None]) -> Limits:
         )
     for name in given:
         if name not in known:
-            raise UsageError(f"There is no limit {name!r}.", f"Limits: {', '.join(known)}.")
+            raise UsageError(
+                f"There is no limit {in_quotes(name)}.", f"Limits: {', '.join(known)}."
+            )
     return Limits(**given)
 
 

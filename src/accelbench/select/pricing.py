@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, read_prices, sign_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def costs_of(given: Given | None, database: Database | None) -> Costs | None:
     if callable(given):
         return OfCaller(given)
     raise UsageError(
-        f"prices takes the path of a price file, or a function, not {given!r}.",
+        f"prices takes the path of a price file, or a function, not {in_quotes(given)}.",
         "A function takes a result, and gives dollars per million items or None.",
     )
 
@@ -105,7 +106,7 @@ class OfCaller:
             return None
         if isinstance(found, bool) or not isinstance(found, (int, float)) or not _is_cost(found):
             raise UsageError(
-                f"prices gave {found!r} for a million items.",
+                f"prices gave {in_quotes(found)} for a million items.",
                 "A cost is a number above 0, or None where no price is known.",
             )
         return float(found)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
 from accelbench.select.checked import amount
 from accelbench.select.config import SIZES, size_of
 
@@ -73,7 +74,7 @@ def estimated_size(estimate: int | float | str | None, categories: Mapping[str, 
     if isinstance(estimate, str):
         size = estimate.strip().lower()
         if size not in SIZES:
-            raise UsageError(f"_estimate_model_size gave {estimate!r}.", _ESTIMATES)
+            raise UsageError(f"_estimate_model_size gave {in_quotes(estimate)}.", _ESTIMATES)
         return Size(size, "the model's name")
     weights = amount("An estimate of _estimate_model_size", estimate, _ESTIMATES)
     return Size(size_of(weights, categories), "the model's name", int(weights))

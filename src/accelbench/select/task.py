@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode
 from accelbench.select import checked
 
@@ -54,5 +55,5 @@ def task_key(name: str) -> str:
     """
     key = checked.word("task_type", name, TASKS).strip().lower().replace("-", "_").replace(" ", "_")
     if key not in TASKS:
-        raise UsageError(f"There is no task {name!r}.", f"Tasks: {', '.join(TASKS)}.")
+        raise UsageError(f"There is no task {in_quotes(name)}.", f"Tasks: {', '.join(TASKS)}.")
     return key

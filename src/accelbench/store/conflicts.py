@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME, metric_columns
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -23,7 +24,8 @@ class ConflictError(UsageError):
 
     def __init__(self, result_id: str, column: str, known: Any, said: Any) -> None:
         super().__init__(
-            f"{result_id}, {column!r}: it is {said}, where the result of that id has {known}.",
+            f"{result_id}, {in_quotes(column)}: it is {said}, where the result of that id has"
+            f" {known}.",
             "Nothing of it was imported.",
         )
         self.result_id, self.column, self.known, self.said = result_id, column, known, said

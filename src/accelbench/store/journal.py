@@ -24,6 +24,7 @@ from typing import Any
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import FACT_VERSION, Fact
 from accelbench.core.identity import canonical
+from accelbench.core.visible import in_quotes
 from accelbench.store.files import (
     DB_OPTION,
     REAL_FILES,
@@ -257,7 +258,8 @@ def journal_path(folder: Path, run_id: str) -> Path:
     """Where a run's journal is; a run id that is no plain file name is refused."""
     if not run_id or run_id.startswith(".") or any(c in run_id for c in "/\\\0:"):
         raise SurroundingsError(
-            f"{run_id!r} is not a run's id.", "Copy the id from the output of `accelbench run`."
+            f"{in_quotes(run_id)} is not a run's id.",
+            "Copy the id from the output of `accelbench run`.",
         )
     return folder / f"{run_id}{SUFFIX}"
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from accelbench.cli.display.terminal import print_line
-from accelbench.core.visible import visible
+from accelbench.core.visible import in_quotes, visible
 from accelbench.store.fit import spell_time
 
 #: A table with more columns than this does not fit 80 characters: shown a value a line instead.
@@ -75,7 +75,8 @@ def _spell(value: Any) -> str:
         return "n/a"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return visible(str(jsonable(value)))
+    plain = jsonable(value)
+    return in_quotes(plain) if isinstance(plain, (list, dict)) else visible(str(plain))
 
 
 def jsonable(value: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family
 from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import Record
@@ -60,7 +61,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 def _figures(one: Record) -> dict[str, Any]:
     unit = one.text("primary_compute_unit") if one.has("primary_compute_unit") else "NPU"
     if unit not in _HARDWARE:
-        one.wrong("primary_compute_unit", f"no unit is called {unit!r}")
+        one.wrong("primary_compute_unit", f"no unit is called {in_quotes(unit)}")
     found: dict[str, Any] = {"hardware": _HARDWARE[unit], "batch_size": 1}
     status = one.text("job_status")
     if status != _PASSED:

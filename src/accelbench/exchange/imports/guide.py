@@ -9,6 +9,7 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.precision import parse_precision
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.guide_csv import FIGURES
 from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.possible import ABOVE_ZERO, OTHERS, impossible
@@ -73,7 +74,7 @@ def _precision(line: Record) -> str:
     try:
         return parse_precision(word)
     except UsageError as error:
-        line.wrong("dtype", f"no precision is called {word!r}", error)
+        line.wrong("dtype", f"no precision is called {in_quotes(word)}", error)
 
 
 def _figures(line: Record) -> dict[str, float]:
@@ -97,6 +98,6 @@ def _image(line: Record) -> int | None:
     try:
         shape = ast.literal_eval(line.text("input_shape"))
     except (ValueError, SyntaxError):
-        line.wrong("input_shape", f"{line.text('input_shape')!r} is no shape")
+        line.wrong("input_shape", f"{in_quotes(line.text('input_shape'))} is no shape")
     sides = shape[-2:] if isinstance(shape, tuple) and len(shape) >= 3 else ()
     return int(sides[0]) if len(sides) == 2 and sides[0] == sides[1] else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports import (
     aihub,
     benchmark_app,
@@ -89,7 +90,9 @@ KINDS: dict[str, Kind] = {
 def kind_of(name: str) -> Kind:
     """The format of that name."""
     if name not in KINDS:
-        raise UsageError(f"There is no kind named {name!r}.", f"Known: {', '.join(KINDS)}.")
+        raise UsageError(
+            f"There is no kind named {in_quotes(name)}.", f"Known: {', '.join(KINDS)}."
+        )
     return KINDS[name]
 
 

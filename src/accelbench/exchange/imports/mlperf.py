@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import MalformedError, Record, json_of, objects_in
 
@@ -58,7 +59,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 def _asked(one: Record) -> dict[str, Any]:
     scenario = one.text("Scenario")
     if scenario not in _SCENARIOS:
-        one.wrong("Scenario", f"no scenario is called {scenario!r}")
+        one.wrong("Scenario", f"no scenario is called {in_quotes(scenario)}")
     accelerator = one.text("Accelerator") if one.has("Accelerator") else ""
     per_node = one.whole("a#") if accelerator and one.has("a#") else 1
     count = per_node * (one.whole("Nodes") if one.has("Nodes") else 1)
@@ -85,7 +86,10 @@ def _figures(one: Record) -> Mapping[str, Any]:
         found["extra"] = {"mlperf_power": one.number("Power_Result")}
     if unit != _LATENCY:
         if not unit.endswith("/s"):
-            one.wrong("Performance_Units", f"{unit!r} is neither {_LATENCY!r} nor so many a second")
+            one.wrong(
+                "Performance_Units",
+                f"{in_quotes(unit)} is neither {in_quotes(_LATENCY)} nor so many a second",
+            )
         return {**found, "throughput": value, "throughput_unit": unit.lower()}
     scenario = one.text("Scenario")
     if scenario not in _LATENCIES:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.precision import PRECISIONS, parse_precision
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import Record, object_of
@@ -199,5 +200,5 @@ def _memory(memory: Record) -> dict[str, Any]:
 def _scale(latency: Record) -> float:
     unit = latency.text("unit") if latency.has("unit") else "s"
     if unit not in _PER_UNIT:
-        latency.wrong("unit", f"{unit!r} is no unit of time that is known")
+        latency.wrong("unit", f"{in_quotes(unit)} is no unit of time that is known")
     return _PER_UNIT[unit]

@@ -13,6 +13,7 @@ from typing import Any
 from accelbench.core.columns import BY_NAME
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.precision import PRECISIONS
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.possible import OURS, contradiction, impossible, wrong_samples
@@ -79,7 +80,7 @@ def refuse_another(whole: Record) -> None:
     if said is None or said == SCHEMA_ID:
         return
     kind, _, version = str(said).removeprefix("urn:accelbench:").rpartition(":")
-    why, advice = f"it is {said!r} where {SCHEMA_ID!r} is expected", ""
+    why, advice = f"it is {in_quotes(said)} where {in_quotes(SCHEMA_ID)} is expected", ""
     if kind == "aggregate":
         why = "it is what all result files of a folder say together, and holds no results"
         advice = "Name a file of raw_results, which is beside its folder."
@@ -127,7 +128,7 @@ def _hold(one: Record, body: Mapping[str, Any]) -> None:
     hold(one, body)
     precision = body.get("precision")
     if body["provenance"] != Provenance.IMPORTED and precision not in _PRECISIONS:
-        one.wrong("precision", f"{precision!r} is none of {', '.join(PRECISIONS)}")
+        one.wrong("precision", f"{in_quotes(precision)} is none of {', '.join(PRECISIONS)}")
 
 
 def hold(one: Record, body: Mapping[str, Any]) -> None:
@@ -176,7 +177,9 @@ def _cell(line: Record, name: str) -> Any:
         return line.number(name)
     if kind == "bool":
         word = line.text(name).lower()
-        return _TRUTHS[word] if word in _TRUTHS else line.wrong(name, f"{word!r} is no truth")
+        return (
+            _TRUTHS[word] if word in _TRUTHS else line.wrong(name, f"{in_quotes(word)} is no truth")
+        )
     return _json(line, name)
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode, Provenance, Quality, Status
 from accelbench.store.duck import quoted
 from accelbench.store.fit import spell_time
@@ -99,7 +100,7 @@ _ITEMS: Mapping[str, Mapping[str, Sequence[str]]] = {
 def impossible(column: str, value: Any) -> str:
     """Why a value of the column's type cannot be; empty where it can."""
     if column in WORDS and value not in set(WORDS[column]):
-        return f"{value!r} is none of {', '.join(WORDS[column])}"
+        return f"{in_quotes(value)} is none of {', '.join(WORDS[column])}"
     if column in ABOVE_ZERO and value <= 0:
         return f"{value:g} is not above 0"
     if column in FROM_ZERO and value < 0:
@@ -238,9 +239,9 @@ def wrong_samples(samples: Any, count: int | None) -> str:
         return "phases with lists were expected"
     for phase, values in samples.items():
         if not isinstance(values, list) or not all(type(one) is int for one in values):
-            return f"{phase!r} is no list of whole nanoseconds"
+            return f"{in_quotes(phase)} is no list of whole nanoseconds"
         if any(one < 0 for one in values):
-            return f"{min(values)} of {phase!r} is below 0"
+            return f"{min(values)} of {in_quotes(phase)} is below 0"
     steps = samples.get("step")
     if steps is not None and count is not None and len(steps) != count:
         return f"{len(steps)} are there, where sample_count says {count}"

@@ -10,6 +10,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
+from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.kinds import TIDY, Kind, digest_of, files_of, kind_of
 from accelbench.exchange.imports.possible import latest
@@ -118,7 +119,9 @@ def _whose(
         )
     for word in (source, commit, licence):
         if word is not None and not word.isprintable():
-            raise UsageError(f"{word!r} has characters that cannot be shown.", "Leave them out.")
+            raise UsageError(
+                f"{in_quotes(word)} has characters that cannot be shown.", "Leave them out."
+            )
     if source is not None and not source.strip():
         raise UsageError("--source names nobody.", "Say whose figures they are, or leave it out.")
     return Source(
@@ -136,7 +139,7 @@ def _moment(text: str) -> str:
     try:
         found = str(as_kind("time", text))
     except MisfitError as error:
-        raise UsageError(f"{text!r} is no date.", "Write it as 2026-08-08.") from error
+        raise UsageError(f"{in_quotes(text)} is no date.", "Write it as 2026-08-08.") from error
     if found > spell_time(latest()):
         raise UsageError(f"{text} is in the future.", "Say when it was measured.")
     return found

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, loads, parse
-from accelbench.core.visible import from_csv_cell
+from accelbench.core.visible import from_csv_cell, in_quotes
 from accelbench.store.fit import MisfitError, as_kind
 
 #: What tables of others write where they have nothing.
@@ -29,7 +29,7 @@ class MalformedError(UsageError):
     ) -> None:
         where = [str(file)]
         where += [f"line {line}"] if line is not None else []
-        where += [repr(field)] if field is not None else []
+        where += [in_quotes(field)] if field is not None else []
         super().__init__(f"{', '.join(where)}: {why}.", advice)
         self.file, self.line, self.field = file, line, field
 
@@ -55,7 +55,9 @@ class Record:
     def text(self, field: str) -> str:
         value = self.values.get(field)
         if not self.has(field):
-            self.wrong(field, f"{value!r} stands for nothing" if value else "it is missing")
+            self.wrong(
+                field, f"{in_quotes(value)} stands for nothing" if value else "it is missing"
+            )
         if isinstance(value, (dict, list)):
             self.wrong(field, "a word was expected")
         return str(value).strip()
@@ -66,9 +68,9 @@ class Record:
         try:
             value = float(text)
         except ValueError as error:
-            self.wrong(field, f"{text!r} is no number", error)
+            self.wrong(field, f"{in_quotes(text)} is no number", error)
         if not math.isfinite(value):
-            self.wrong(field, f"{text!r} is no finite number")
+            self.wrong(field, f"{in_quotes(text)} is no finite number")
         if above is not None and value <= above:
             self.wrong(field, f"{text} is not above {above:g}")
         return value
@@ -77,7 +79,7 @@ class Record:
         """A whole number, also one that is written as 1024.0."""
         value = self.number(field, above)
         if value != int(value):
-            self.wrong(field, f"{self.values[field]!r} is no whole number")
+            self.wrong(field, f"{in_quotes(self.values[field])} is no whole number")
         return int(value)
 
     def time(self, field: str) -> str:
@@ -86,7 +88,7 @@ class Record:
         try:
             return str(as_kind("time", text))
         except MisfitError as error:
-            self.wrong(field, f"{text!r} is no date and time", error)
+            self.wrong(field, f"{in_quotes(text)} is no date and time", error)
 
     def of(self, field: str) -> Record:
         """The object under a name."""

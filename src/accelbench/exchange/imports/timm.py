@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.visible import in_quotes
 from accelbench.core.words import Architecture, Family, Mode
 from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.possible import OTHERS
@@ -35,7 +36,9 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
         )
         raise MalformedError(file, None, None, why)
     if name["precision"] not in _PRECISIONS:
-        raise MalformedError(file, None, None, f"no precision is called {name['precision']!r}")
+        raise MalformedError(
+            file, None, None, f"no precision is called {in_quotes(name['precision'])}"
+        )
     prefix = name["mode"]
     common = {
         "family": Family.VISION.value,

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
 from accelbench.report.charts.phrases import safe
 
 #: What is chosen from a list: the name in an address → the column of a cell.
@@ -161,7 +162,9 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> Asked:
         raise UsageError(f"{since} is after {until}.", "Give the earlier day first.")
     sort = _last(said, "sort") or "model"
     if sort.removeprefix("-") not in ORDERS:
-        raise UsageError(f"There is no order {safe(sort)!r}.", f"Orders: {', '.join(ORDERS)}.")
+        raise UsageError(
+            f"There is no order {in_quotes(safe(sort))}.", f"Orders: {', '.join(ORDERS)}."
+        )
     return Asked(
         model=_last(said, "model")[:200],
         chosen=chosen,
@@ -185,7 +188,7 @@ def _known(name: str, values: Sequence[str], known: Mapping[str, Sequence[str]])
             listed = ", ".join(safe(one) for one in there[:_LISTED]) or "none"
             more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
             raise UsageError(
-                f"No result has {name} {safe(value)!r}.", f"There are: {listed}{more}."
+                f"No result has {name} {in_quotes(safe(value))}.", f"There are: {listed}{more}."
             )
     return tuple(dict.fromkeys(values[:_MOST_VALUES]))
 
@@ -197,10 +200,12 @@ def _day(name: str, said: Mapping[str, Sequence[str]]) -> str:
     try:
         return date.fromisoformat(value).isoformat()
     except ValueError:
-        raise UsageError(f"{safe(value)!r} is no day.", "Write one as 2026-01-31.") from None
+        raise UsageError(
+            f"{in_quotes(safe(value))} is no day.", "Write one as 2026-01-31."
+        ) from None
 
 
 def _page(value: str) -> int:
     if not (value.isascii() and value.isdecimal()) or not 0 < int(value[:9]) < 10**8:
-        raise UsageError(f"{safe(value)!r} is no page.", "Pages are counted from 1.")
+        raise UsageError(f"{in_quotes(safe(value))} is no page.", "Pages are counted from 1.")
     return int(value)

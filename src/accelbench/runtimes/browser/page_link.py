@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
+from accelbench.core.visible import in_quotes
 from accelbench.hardware.hostmemory import ProcessesMemory
 from accelbench.runtimes.browser.process import BrowserProcess
 from accelbench.runtimes.browser.server import Server
@@ -171,7 +172,8 @@ class Page:
                 still = "" if late else f" and did nothing for {_STILL_SECONDS:.0f} s"
                 raise CaseError(
                     "browser_hung",
-                    f"the browser's page did not answer {what!r}{still}{self._last_words()}",
+                    f"the browser's page did not answer {in_quotes(what)}{still}"
+                    f"{self._last_words()}",
                     "Try another browser: --browser PATH",
                 )
 
@@ -186,14 +188,15 @@ class Page:
                 return None  # what was asked still waits for the page
             return CaseError(
                 "browser_ended",
-                f"the browser ended ({self.browser.ended}) at {what!r}{self._last_words()}",
+                f"the browser ended ({self.browser.ended}) at {in_quotes(what)}"
+                f"{self._last_words()}",
                 "Start it by hand to see what is wrong with it, or use another: --browser PATH",
             )
         if not gone:
             return None
         return CaseError(
             "tab_crashed",
-            f"the browser's tab crashed at {what!r}",
+            f"the browser's tab crashed at {in_quotes(what)}",
             "It may have run out of memory: use a smaller model or batch.",
         )
 
@@ -257,7 +260,7 @@ def understood(error: Mapping[str, str], what: str) -> CaseError:
     if any(words in text for words in _NO_DEVICE):
         return CaseError(
             "device_lost",
-            f"the browser lost its GPU at {what!r}: {message}",
+            f"the browser lost its GPU at {in_quotes(what)}: {message}",
             "Its GPU process crashed or the driver was reset; the next case gets a fresh browser.",
         )
     reason = "session_failed" if what in ("open", "traced") else "run_failed"
