@@ -87,6 +87,17 @@ def test_status_fills_in_what_waits_and_fits_a_terminal(tmp_path: Path, shell: C
     assert found["journals"]["orphans"] == []
 
 
+def test_status_lists_what_was_not_stored(tmp_path: Path, shell: Command) -> None:
+    path = tmp_path / "a.duckdb"
+    measured(path, count=7, sample_count=3)
+    for _ in range(2):  # said when it came, and kept
+        _, out, _ = shell("status", "--db", path)
+        assert "result r-4 of run r: it has 2 samples where it says 3" in " ".join(out.split())
+        assert "r-5" not in out
+        assert "and 2 more; --json has all" in out
+    assert len(shell.json("status", "--db", path)["refused"]) == 7
+
+
 def test_the_environment_names_the_database(
     tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
-from shells import SCRIPTED, Shell
+import pytest
+from shells import SCRIPTED, Command, Shell
 
+from accelbench.cli import planned as planned_module
 from accelbench.store.database import Database
 
 
@@ -46,6 +49,17 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be(shell: Shell) -> None:
     assert "batch 8" in done.stdout
     assert "2 cases" in done.stdout
     assert "estimated" in done.stdout
+
+
+def test_a_dry_run_says_that_a_busy_machine_takes_longer(
+    command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planned_module, "busy_warning", lambda now: "The machine is busy.")
+    words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
+    code, out, _ = command("run")(*words)
+    assert (code, "Note: The machine is busy.\n" in out) == (0, True)
+    assert "for an idle machine" in out
+    assert "The machine is busy." in command("run").json(*words)["notes"]
 
 
 def test_a_limit_takes_the_first_cases_and_says_so(shell: Shell) -> None:

@@ -476,3 +476,6 @@ def test_a_result_with_other_samples_than_it_says_is_refused_alone(tmp_path: Pat
     _, rows = database.query("SELECT id, body->>'why' FROM fact WHERE kind = 'result_refused'")
     assert len(rows) == 2
     assert database.fill().results == 0
+    refused = database.status()["refused"]
+    assert [one["result_id"] for one in refused] == ["r-1", "r-2"]
+    assert refused[0]["why"] == "it has 3 samples where it says 4"

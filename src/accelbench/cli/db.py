@@ -56,6 +56,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on s
 
 #: As many as a few lines hold: somebody else's tables have thousands of models.
 _MOST_NAMES = 24
+#: Results that were refused, of which each is a line.
+_MOST_REFUSED = 5
 
 
 @app.command()
@@ -333,6 +335,12 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines.append(("journals", f"{journals['known']} in {journals['folder']}"))
     if journals["orphans"]:
         lines.append(("not filled in", ", ".join(journals["orphans"])))
+    refused = [
+        f"result {a['result_id']} of run {a['run_id']}: {a['why']}" for a in found["refused"]
+    ]
+    more = len(refused[_MOST_REFUSED:])
+    said = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
+    lines += [("not stored", one) for one in said]
     for name, numbers in journals["corrupt_lines"].items():
         lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
     return lines

@@ -9,6 +9,7 @@ from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
 from accelbench.cli.running import How, prepare
 from accelbench.core.visible import visible
+from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run import estimates
 from accelbench.run.plan import Planned, Request
 
@@ -18,18 +19,20 @@ def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> Non
     planned, _ = prepare(request, how)
     low, high = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
     launches = planned.settings.launches
+    busy = busy_warning(snapshot()) if planned.measurements else None
+    notes = [*planned.plan.notes, *([busy] if busy else [])]
     if as_json:
         document = {
             "cases": [_case_entry(p) for p in planned.plan.cases],
             "launches": launches,
             "against": planned.other.against.name if planned.other else None,
-            "notes": list(planned.plan.notes),
+            "notes": notes,
             "seconds_low": low,
             "seconds_high": high,
         }
         stream.write(json.dumps(document) + "\n")
         return
-    for note in planned.plan.notes:
+    for note in notes:
         print_line(f"Note: {note}", stream)
     for number, one in enumerate(planned.plan.cases, 1):
         why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
@@ -40,7 +43,7 @@ def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> Non
     noun = "case" if len(planned.plan.cases) == 1 else "cases"
     print_line(
         f"{len(planned.plan.cases)} {noun}{times}; between {duration(low)} and {duration(high)},"
-        " estimated from operation counts, not measured.",
+        " estimated from operation counts for an idle machine, not measured.",
         stream,
     )
 

@@ -53,6 +53,13 @@ class StoreError(SurroundingsError):
     """The store cannot be read or written."""
 
 
+#: The advice where what a runtime says of its own work cannot be true.
+RUNTIMES_FAULT = (
+    "No figure is kept. The fault is in the runtime or its plugin: report it there, or measure with"
+    " another (--framework)."
+)
+
+
 class CaseError(AccelbenchError):
     """A case cannot be measured; becomes a result with a reason, never a traceback.
 

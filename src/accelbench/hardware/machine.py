@@ -164,7 +164,7 @@ def busy_warning(now: MachineSnapshot) -> str | None:
         return None
     return (
         f"The machine is busy before anything is measured (load {now.load[0]:.1f} on"
-        f" {now.cpus} CPUs): expect noisy figures, or wait."
+        f" {now.cpus} CPUs): expect noisy figures and longer runs than estimated, or wait."
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Timing
@@ -124,6 +124,6 @@ def _is_whole(value: Any) -> bool:
 def _bad(what: str) -> CaseError:
     return CaseError(
         "bad_block",
-        f"what the runtime says of a block of steps cannot be: {what}",
-        "Nothing of it is kept. The fault is the runtime's, or its plugin's.",
+        f"the runtime reports an impossible block of steps: {what}",
+        RUNTIMES_FAULT,
     )

@@ -19,7 +19,7 @@ from typing import Any, cast
 from accelbench.core.abilities import Elsewhere, Unbroken
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.words import Timing
 from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
@@ -98,7 +98,8 @@ class CheckedSession:
         blocks = cast(Unbroken, self._session).unbroken_blocks(inputs, steps, samples)
         took = self._now() - start
         if len(blocks) != samples:
-            raise CaseError("bad_block", f"{samples} blocks were asked for, not {len(blocks)}")
+            said = f"the runtime reports {len(blocks)} blocks where {samples} were asked for"
+            raise CaseError("bad_block", said, RUNTIMES_FAULT)
         for block in blocks:
             self._refuse_bad(block, steps, Timing.WHOLE)
         self._held(inputs, blocks, took, Timing.WHOLE)
@@ -135,9 +136,9 @@ class CheckedSession:
         if self._wall is not None and not fits(said_ns, took_ns, samples, self._tick_ns):
             raise CaseError(
                 "wrong_clock",
-                f"the runtime says that steps took {said_ns / 1e6:.4g} ms, and the whole question"
-                f" took {took_ns / 1e6:.4g} ms by another clock",
-                "Its times are not of the work that it did: look at its unit, and at what it adds.",
+                f"the runtime reports steps of {said_ns / 1e6:.4g} ms together, and by the worker's"
+                f" own clock {took_ns / 1e6:.4g} ms passed",
+                f"Its unit of time may be wrong, or steps are counted twice. {RUNTIMES_FAULT}",
             )
 
     def _refuse_unexplained(self, inputs: Any, doubted: int, timing: Timing) -> None:
@@ -159,9 +160,9 @@ class CheckedSession:
         found += again
         raise CaseError(
             "wrong_clock",
-            f"the runtime says that steps took {found.said_ns / 1e6:.4g} ms of"
-            f" {found.wall_ns / 1e6:.4g} ms between questions and answers: the rest is in no step",
-            "Look at its unit, and at what it leaves out.",
+            f"the runtime reports steps of {found.said_ns / 1e6:.4g} ms together, and by the"
+            f" worker's own clock {found.wall_ns / 1e6:.4g} ms passed: the rest is in no step",
+            f"Its unit of time may be wrong, or it leaves work out of its steps. {RUNTIMES_FAULT}",
         )
 
     def __getattr__(self, name: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accelbench.core.abilities import Elsewhere
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import DeviceMemory, Session
 from accelbench.core.words import MIB
 from accelbench.hardware.hostmemory import HostMemory, MemorySampler
@@ -93,6 +93,6 @@ def _mb(value: float | None) -> float | None:
         raise CaseError(
             "bad_block",
             f"the runtime says that {value} bytes of memory were used",
-            "Nothing of it is kept. The fault is the runtime's, or its plugin's.",
+            RUNTIMES_FAULT,
         )
     return value / MIB

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Evidence
 from accelbench.core.visible import in_quotes
 
@@ -86,13 +86,13 @@ def _no_proof(why: str) -> CaseError:
     return CaseError(
         "no_proof",
         f"there is no evidence of where the work ran: {why}",
-        "No figure is given where nothing shows which device did the work.",
+        f"Without proof of the device there is no figure. {RUNTIMES_FAULT}",
     )
 
 
 def _bad(why: str) -> CaseError:
     return CaseError(
         "bad_evidence",
-        f"the evidence of where the work ran cannot be: {why}",
-        "Nothing of it is kept. The fault is the runtime's, or its plugin's.",
+        f"the evidence of where the work ran contradicts itself: {why}",
+        RUNTIMES_FAULT,
     )

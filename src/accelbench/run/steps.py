@@ -29,7 +29,7 @@ from accelbench.catalog.short import shortened
 from accelbench.core.abilities import Elsewhere, Glancing, Stepped
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError
+from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.words import Timing
 from accelbench.measure.blocks import samples_of
@@ -210,7 +210,7 @@ def _wrong(why: str) -> CaseError:
     return CaseError(
         "wrong_steps",
         f"the outputs of the steps that were timed are not those that are verified: {why}",
-        "What was timed is not this model's work; look at what the runtime executes in a step.",
+        f"What was timed is not this model's work, whatever its outputs are. {RUNTIMES_FAULT}",
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
-from accelbench.core.facts import Fact
+from accelbench.core.facts import RESULT_REFUSED, Fact
 from accelbench.store import ingest as filling
 from accelbench.store.duck import (
     RETRY_SECONDS,
@@ -341,4 +341,16 @@ def _counts(con: DuckDBPyConnection) -> dict[str, Any]:
         ],
         "first_result_at": spell_time(first) if first else None,
         "last_result_at": spell_time(last) if last else None,
+        "refused": _refused(con),
     }
+
+
+def _refused(con: DuckDBPyConnection) -> list[dict[str, Any]]:
+    """Results that were not stored, and why; none that came in later, as it should have been."""
+    found = con.execute(
+        "SELECT run_id, id, body->>'model', body->>'why' FROM fact WHERE kind = ?"
+        " AND id NOT IN (SELECT result_id FROM benchmark_results) ORDER BY ALL",
+        [RESULT_REFUSED],
+    )
+    names = ("run_id", "result_id", "model", "why")
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
