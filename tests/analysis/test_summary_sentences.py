@@ -27,7 +27,7 @@ def test_the_smallest_batch_is_told_not_the_one_that_gains_most() -> None:
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert line == (
         "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 1 ms; pytorch on cpu in fp32 takes"
-        " 2.00× as long (of one launch, so that nobody knows how sure it is)."
+        " 2.00× as long (single launches: no interval)."
     )
 
 
@@ -40,9 +40,12 @@ def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> Non
     assert [one for one in said if one.startswith(("bert", "gpt2"))] == [
         (
             "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1 ms; pytorch on cpu in"
-            " fp32 takes 2.00× as long (of one launch, so that nobody knows how sure it is)."
+            " fp32 takes 2.00× as long (single launches: no interval)."
         ),
-        "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5 ms, all that was measured.",
+        (
+            "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5 ms; nothing beside it to"
+            " compare with."
+        ),
     ]
 
 
@@ -53,7 +56,7 @@ def test_what_nobody_measured_is_never_the_fastest() -> None:
         cell(3, latency_p50_ms=0.1, emulated=True, hardware="webgpu"),
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert line.endswith("2 ms, all that was measured.")
+    assert line.endswith("2 ms; nothing beside it to compare with.")
 
 
 def test_how_far_launches_differ_is_of_these_launches() -> None:
@@ -68,7 +71,7 @@ def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
     wild = cell(2, latency_p50_ms=1.0, runtime="jax", quality="unusable")
     said = told(cell(1, quality="converged"), wild)
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert "pytorch on cpu in fp32, 8 ms, all that was measured" in line
+    assert "pytorch on cpu in fp32, 8 ms; nothing beside it to compare with" in line
     assert (
         "1 of 2 launches unusable: interval wider than ±25 %."
         " Nothing is judged or chosen by them." in said

@@ -105,7 +105,7 @@ def _one_fastest(model: str, mode: str, points: Sequence[Point]) -> str:
     place = (best.row.get("hardware"), best.machine)
     others = [one for one in points if (one.row.get("hardware"), one.machine) != place]
     if not others and len(points) == 1:
-        return f"{told}, all that was measured."
+        return f"{told}; nothing beside it to compare with."
     other = (others or points[1:])[0]
     ratio = _time(other)[0] / _time(best)[0]
     return f"{told}; {_by(other)} takes {ratio:.2f}× as long ({_sure(best, other)})."
@@ -115,7 +115,7 @@ def _sure(best: Point, other: Point) -> str:
     runs = between_rows(best.row, other.row)
     known = unpaired_interval(_times(best), _times(other), runs=runs)
     if known is None:
-        return "of one launch, so that nobody knows how sure it is"
+        return "single launches: no interval"
     return f"95 % interval {known.low:.2f} to {known.high:.2f}"
 
 

@@ -86,7 +86,7 @@ def _no_proof(why: str) -> CaseError:
     return CaseError(
         "no_proof",
         f"there is no evidence of where the work ran: {why}",
-        f"Without proof of the device there is no figure. {RUNTIMES_FAULT}",
+        RUNTIMES_FAULT,
     )
 
 

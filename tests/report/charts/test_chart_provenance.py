@@ -10,6 +10,7 @@ from made_up_charts import result, results, subject_for, values
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.gathered import matrix_of
 from accelbench.report.charts.look import PAPER
 from accelbench.report.charts.pareto import front
 
@@ -139,6 +140,13 @@ def test_what_is_unusable_is_marked_where_it_is_drawn(name: str, many: int) -> N
     assert ("unusable (dashed outline)" in " ".join(found.about)) is bool(many)
     if name == "hardware-latency":  # a bar may be too short for its outline to be seen
         assert "(unusable)" in str(found.spec)
+
+
+def test_what_is_compatible_and_not_rated_is_not_called_unavailable() -> None:
+    rows = [result(quality="unusable"), result(hardware="cuda", quality="unusable")]
+    subject = Subject(points(rows), matrix=matrix_of(rows))
+    ratings = {one["hardware"]: one["rating"] for one in drawn("compatibility", subject).records}
+    assert (ratings["cpu"], ratings["rocm"]) == ("not rated", "–")
 
 
 def test_an_unusable_figure_stands_for_no_model_that_has_a_better() -> None:

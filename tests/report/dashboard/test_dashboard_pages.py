@@ -69,6 +69,19 @@ def test_a_cell_is_the_newest_run_by_the_middle_of_its_launches(site: TestClient
     assert float(found["latency_low"]) == pytest.approx(1.5 * 8.01)
 
 
+@pytest.mark.parametrize(("bad", "said"), [(0, False), (1, False), (2, True), (3, True)])
+def test_a_cell_that_is_unusable_says_so_beside_its_figure(
+    tmp_path: Path, bad: int, said: bool
+) -> None:
+    """As verdicts have it: where half of its launches or more are."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    words = ["unusable"] * bad + ["converged"] * (4 - bad)
+    store(database, "r", *(result(launch=n, quality=word) for n, word in enumerate(words)))
+    page = visitor(database).get("/").text
+    assert ('class="badge unusable"' in page) is said
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -109,7 +109,9 @@ def picture(chart: Chart, subject: Subject) -> Picture | None:
         "config": CONFIG,
         **drawn.body,
     }
-    return Picture(chart, spec, about, [_figures(one) for one in drawn.records])
+    names = dict.fromkeys(name for one in drawn.records for name in _figures(one))
+    told = [{name: one.get(name, "") for name in names} for one in drawn.records]
+    return Picture(chart, spec, about, told)
 
 
 def _figures(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ _LEVELS = {
     "medium": "#cfe8b0",
     "low": "#f6dc93",
     "incompatible": "#eeb0aa",
+    "not rated": "#d5dff0",
     "not available": "#e6e9ed",
 }
 _MOST_LINES = 40
@@ -27,6 +28,8 @@ _MOST_LINES = 40
 def _level(cell: Cell) -> str:
     if cell.rating is not Rating.NONE:
         return cell.rating.value
+    if cell.compatible:  # no time of it is usable, or the CPU has none beside it
+        return "not rated"
     bad = cell.availability is Availability.INCOMPATIBLE
     return "incompatible" if bad else "not available"
 

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from accelbench import __version__
 from accelbench.core.visible import visible
 from accelbench.core.words import HARDWARE
+from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import ORDERS, Asked, asked
@@ -67,6 +68,7 @@ class Site:
             version=__version__,
             orders=ORDERS,
             colour=colour_of,
+            why_unusable=WHY_UNUSABLE,
             query=_query,
             spread=words.spread,
             picked=_picked,

@@ -16,6 +16,7 @@ from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.core.worth import USABLE_SQL
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.priced import add_costs
@@ -38,10 +39,22 @@ _SAID = tuple(
     )
 )
 #: What only those of its launches say that came so far.
-_SAID_BY_SOME = ("throughput_unit", "quality", "verification", "reason")
+_SAID_BY_SOME = ("throughput_unit", "verification", "reason")
+#: Of no use where half of the launches or more are, as `usable_launches` has it.
+_QUALITY = f"""
+CASE WHEN 2 * count(*) FILTER (status = 'ok' AND {USABLE_SQL}) <= count(*) FILTER (status = 'ok')
+    THEN any_value(quality) ELSE any_value(quality) FILTER ({USABLE_SQL}) END AS quality
+"""
 _NEEDED = (
     *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
-    *(*_SAID_BY_SOME, "latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
+    *(
+        *_SAID_BY_SOME,
+        "quality",
+        "latency_p50_ms",
+        "latency_mean_ms",
+        "throughput",
+        "memory_peak_mb",
+    ),
     *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
 )
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
@@ -221,7 +234,9 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
         typical_cost=typical_sql("cost_usd", _TIMED),
         identity=", ".join(_IDENTITY),
         identity_text=", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
-        said_by_some=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID_BY_SOME),
+        said_by_some=", ".join(
+            [_QUALITY, *(f'any_value("{name}") AS "{name}"' for name in _SAID_BY_SOME)]
+        ),
         said=", ".join(f'"{name}"' for name in _SAID),
         there=", ".join(_or_null(name, there) for name in (*_SAID, "case_id", "options")),
         same=" AND ".join(

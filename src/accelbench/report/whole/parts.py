@@ -106,8 +106,12 @@ def _cell(point: Point, name: str) -> list[str]:
         figure(first) if timed else "n/a",
         str(len(point.rows)),
         f"{point.samples:,}" if point.samples else "n/a",
-        ", ".join(sorted({str(row["quality"]) for row in point.rows if row.get("quality")})),
+        ", ".join(sorted({_plain(row["quality"]) for row in point.rows if row.get("quality")})),
     ]
+
+
+def _plain(word: Any) -> str:
+    return str(word).replace("_", " ")
 
 
 def _interval(span: Span | None, launches: int) -> str:
