@@ -256,6 +256,7 @@ def became(kind: str, lie: Lie, folder: Path, iterations: int = 40) -> str:
         verified = _ask(bench, {"do": "verify", **asked, "items": BATCH, "rounded": None})
         proved(verified["evidence"], "cpu:0")
     except CaseError as error:
+        assert error.advice.endswith("."), "whoever reads it is told what to do"
         return error.reason
     return "wrong_outputs" if judged(verified).word == FAILED else "ok"
 

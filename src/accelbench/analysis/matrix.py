@@ -220,7 +220,7 @@ def _rated(
 ) -> Cell:
     pace = ratio(timed[name], timed.get("cpu", {}))
     if pace is None:
-        why = "timed, but the CPU has no verified result at the same shapes and threads"
+        why = "timed, but the CPU has no verified and usable result at the same shapes and threads"
         return _found(
             many, used, Rating.NONE, why, "no_cpu_result", "Measure the same with --hardware cpu."
         )

@@ -187,10 +187,13 @@ def test_a_cell_tells_everything_behind_it(site: TestClient) -> None:
 def test_what_all_launches_were_warned_of_is_said_once(tmp_path: Path) -> None:
     database = Database(tmp_path / "w.duckdb")
     database.ensure()
-    store(database, "r", *(result(launch=n, warnings=["few iterations"]) for n in range(5)))
+    words = ["few iterations", "slower by {} %"]
+    several = [[one.format(n) for one in words] for n in range(5)]
+    store(database, "r", *(result(launch=n, warnings=one) for n, one in enumerate(several)))
     site = visitor(database)
     (key,) = keys(site.get("/").text)
-    assert text(site.get(f"/cell/{key}").text).count("few iterations") == 1
+    page = text(site.get(f"/cell/{key}").text)
+    assert page.count("few iterations") == page.count("slower by 0 to 4 %") == 1
 
 
 def test_a_failed_cell_says_why_and_what_to_do(site: TestClient) -> None:

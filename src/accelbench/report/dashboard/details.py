@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.history import Point, Series, series_of
 from accelbench.analysis.judging import METRICS, Metric
+from accelbench.analysis.warned import warned as all_warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.worth import USABLE_SQL
@@ -168,8 +169,8 @@ def history_of(
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
-    """What launches were warned of, each once: all of a run are often warned of the same."""
-    return list(dict.fromkeys(str(one) for row in rows for one in row.get("warnings") or ()))
+    """What launches were warned of, each once with the range of its figures."""
+    return [one.text for one in all_warned(rows)]
 
 
 def why_empty(rows: Sequence[Row]) -> dict[str, str]:
