@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -228,7 +230,10 @@ def results(**changes: Any) -> str:
 def table(**changes: Any) -> str:
     """The same as CSV."""
     row = {**OURS, **changes}
-    return f"{','.join(row)}\n{','.join(map(str, row.values()))}\n"
+    stream = io.StringIO()
+    cells = [json.dumps(v) if isinstance(v, (dict, list)) else v for v in row.values()]
+    csv.writer(stream, lineterminator="\n").writerows([row, cells])
+    return stream.getvalue()
 
 
 def document(value: Any, **changes: Any) -> str:

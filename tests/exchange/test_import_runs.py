@@ -28,6 +28,7 @@ ROW: dict[str, Any] = {
     "result_id": "i1", "run_id": "r1", "case_id": "c", "model": "net", "hardware": "cpu",
     "runtime": "pytorch", "status": "ok", "provenance": "measured", "options": {},
     "conditions": {}, "started_at": "2026-01-02T03:04:05.000000Z", "arm": "",
+    "latency_mean_ms": 2.0,
 }  # fmt: skip
 TOLD = {"conditions": {"source": {"name": "timm"}}, "provenance": "imported"}
 
@@ -93,7 +94,7 @@ def test_a_result_file_is_of_the_machine_of_its_run(tmp_path: Path) -> None:
 def test_a_table_of_an_older_version_is_taken(tmp_path: Path) -> None:
     table = pq.read_table(wrote(tmp_path / "out", "parquet", TOLD))
     needed = ("result_id", "run_id", "case_id", "model", "hardware", "runtime", "status")
-    bare = table.select([*needed, "provenance"])
+    bare = table.select([*needed, "provenance", "latency_mean_ms"])
     pq.write_table(bare, tmp_path / "bare.parquet")
     found = environments(tmp_path / "bare.parquet", "parquet")
     assert found == {"r1": {"source": {"name": "parquet"}}}

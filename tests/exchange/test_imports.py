@@ -262,6 +262,7 @@ def test_measured_results_of_ours_become_imported_and_others_stay_what_they_are(
         "hardware": "cpu",
         "runtime": "pytorch",
         "status": "ok",
+        "latency_mean_ms": 2.0,
     }
     results = [
         {**common, "result_id": f"r{n}", "provenance": one}

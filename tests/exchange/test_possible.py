@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bodies import body
 from foreign_files import results, table
 
-from accelbench.core.columns import BY_NAME
+from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
+from accelbench.core.possible import contradiction, impossible
+from accelbench.core.words import OWN_RUNTIMES
 from accelbench.exchange.imports.places import placed
-from accelbench.exchange.imports.possible import contradiction
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.conflicts import ConflictError
 from accelbench.store.database import Database
+from accelbench.store.possible import column_sql, rules
+from accelbench.store.schema import SQL_TYPES
 
 RATE = {"latency_mean_ms": 2.0, "batch_size": 4, "throughput": 2000.0}
 TOKENS = {"latency_mean_ms": 2.0, "batch_size": 1, "new_tokens": 8, "throughput_unit": "tokens/s"}
@@ -34,13 +41,29 @@ IMPOSSIBLE = [
     ({**TOKENS, "throughput": 500.0}, "throughput", "is not what the latency says"),
     ({**TOKENS, "tokens_per_second": 500.0}, "tokens_per_second", "is not what the latency says"),
     ({"sample_count": 10**15}, "sample_count", "more than there can be"),
+    ({"sample_count": 3, "effective_sample_count": 9.0}, "sample_count", "below effective_sample"),
+    ({"latency_p50_ms": 4.0, "device_time_ms": 5.5}, "device_time_ms", "more than the whole step"),
+    ({"memory_peak_mb": 1e15}, "memory_peak_mb", "more than there can be, 4.29497e+09"),
+    ({"energy_joules": -1.0}, "energy_joules", "is below 0"),
+    ({"power_watts": 1e12}, "power_watts", "more than there can be"),
+    ({"steps_verified": "maybe"}, "steps_verified", "is none of ok, not_done"),
+    ({"reason": "banana", "status": "failed", "runtime": "jax"}, "reason", "that this program"),
+    ({"reason": "<script>", "status": "failed"}, "reason", "a word in small letters"),
+    ({"provenance": "simulated", "precision": "fp31"}, "precision", "is none of fp32"),
+    ({"latency_p50_ms": None, "status": "ok"}, "status", "ok without a latency or a rate"),
+    ({"verification": "ok", "verification_tolerance": 0.1, "verification_error": 0.2},
+     "verification_error", "more than verification_tolerance"),
+    ({"evidence": {"shares": {"cuda:0": 1.5}}}, "evidence", "of the time"),
+    ({"options": [1]}, "options", "an object was expected"),
+    ({"loss_per_step": [1.0, 1e39]}, "loss_per_step", "more than there can be"),
+    ({"started_at": "1999-12-31T23:59:59Z"}, "started_at", "is before 2000"),
     ({"unexplained_share": 5.0}, "unexplained_share", "more than there can be"),
     ({"unexplained_share": -0.5}, "unexplained_share", "is below 0"),
     ({"sample_count": 3, "outlier_count": 4}, "sample_count", "is below outlier_count"),
     ({"sample_count": -1}, "sample_count", "is below 0"),
     ({"started_at": "2999-01-02T03:04:05Z"}, "started_at", "is in the future"),
     ({"finished_at": "2999-01-02T03:04:05Z"}, "finished_at", "is in the future"),
-    ({"started_at": "0001-01-02T03:04:05Z"}, "started_at", "before there were such clocks"),
+    ({"started_at": "0001-01-02T03:04:05Z"}, "started_at", "is before 2000"),
     (START, "finished_at", "is below started_at"),
 ]  # fmt: skip
 POSSIBLE = [
@@ -53,6 +76,15 @@ POSSIBLE = [
     {**RATE, "throughput": 1000.0, "world_size": 2},
     {**RATE, "throughput": 1000.0, "provenance": "imported"},  # its own format has judged it
     {"started_at": "2026-01-02T03:04:05Z", "finished_at": "2026-01-02T03:00:05Z"},  # set back
+    {"latency_p50_ms": 4.0, "device_time_ms": 4.2},  # of a pass of its own
+    {"latency_p50_ms": 4.0, "latency_ci_high_ms": 9.0, "device_time_ms": 8.0},
+    {"reason": "banana", "status": "failed", "runtime": "of_another_package"},
+    {"reason": "job_failed", "status": "failed", "runtime": "jax", "provenance": "imported"},
+    {"reason": "crash", "status": "failed", "runtime": "jax"},
+    {"latency_p50_ms": None, "nulls": {"latency_mean_ms": "only verified, not measured"}},
+    {"verification": "failed", "verification_tolerance": 0.1, "verification_error": 0.2},
+    {"evidence": {"shares": {"cuda:0": 1.0}}, "loss_per_step": [-1.0]},
+    {"power_watts": -1.0},  # less that of the idle device, which differs
 ]  # fmt: skip
 
 each_impossible = pytest.mark.parametrize(
@@ -69,6 +101,7 @@ def write(folder: Path, form: str, said: dict[str, Any]) -> tuple[Path, int]:
     if form == "csv":
         path.write_text(table(**said))
         return path, 2
+    said = {n: json.dumps(v) if BY_NAME[n].kind == "json" else v for n, v in said.items()}
     rows = [json.loads(results(**one))["results"][0] for one in ({"result_id": "first"}, said)]
     made = pa.Table.from_pylist([{**dict.fromkeys(rows[1]), **row} for row in rows])
     for number, name in enumerate(made.column_names):
@@ -104,12 +137,80 @@ def test_what_can_be_is_taken(said: dict[str, Any], form: str, tmp_path: Path) -
     assert read_import(form, path).results >= 1
 
 
+NUMBERS = [column for column in COLUMNS if column.kind in ("int", "float", "floats", "map")]
+#: Numbers that are beyond what anything else can be, and here are none of it; and why.
+ALLOWED = {
+    ("seed", -1): "a seed counts nothing",
+    ("lag1_autocorrelation", -1): "neighbours may alternate",
+    ("loss_first", -1): "the logarithm of a density may be below 0",
+    ("loss_last", -1): "the same",
+    ("loss_per_step", -1): "the same",
+    ("convergence", -1): "a loss may rise",
+    ("power_watts", -1): "that of the idle device is subtracted, which differs",
+    ("extra", -1): "nothing is known of a plugin's figures but that they are finite",
+    ("extra", 1e300): "the same",
+}
+BEYOND = (-1, 1e300, float("nan"), float("inf"))
+
+
+def held(name: str, number: float) -> Any:
+    kind = BY_NAME[name].kind
+    return [number] if kind == "floats" else {"x": number} if kind == "map" else number
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_every_number_has_a_least_and_a_most(form: str, tmp_path: Path) -> None:
+    assert len(NUMBERS) > 60
+    path = tmp_path / f"r.{form}"
+    for column, number in itertools.product(NUMBERS, BEYOND):
+        said = {column.name: held(column.name, number)}
+        path.write_text(results(**said) if form == "json" else table(**said))
+        if (column.name, number) in ALLOWED:
+            assert read_import(form, path).results == 1
+            continue
+        with pytest.raises(MalformedError) as caught:
+            read_import(form, path)
+        error = caught.value
+        inside = column.kind == "map" and form == "json" and not math.isfinite(number)
+        assert error.field == ("x" if inside else column.name), (column.name, number)
+        assert (error.file, error.line) == (path, 4 if form == "json" else 2)
+
+
+def test_a_table_is_held_to_the_same_ranges_as_a_row() -> None:
+    con = duckdb.connect()
+    for column, number in itertools.product(NUMBERS, (*BEYOND, 0, 1, 2)):
+        if column.kind == "int" and not (math.isfinite(number) and abs(number) < 2**63):
+            continue
+        holds = " AND ".join(condition for condition, _ in column_sql(column.name))
+        asked = f"SELECT {holds} FROM (SELECT $1::{SQL_TYPES[column.kind]} AS {column.name})"
+        ((can_be,),) = con.execute(asked, [held(column.name, number)]).fetchall()
+        if not (column.kind == "map" and not math.isfinite(number)):  # refused by its kind there
+            wanted = not impossible(column.name, held(column.name, number))
+            assert can_be is wanted, (column.name, number)
+        if number in BEYOND:
+            assert can_be is ((column.name, number) in ALLOWED), (column.name, number)
+
+
+def test_a_table_of_nothing_breaks_no_rule() -> None:
+    con = duckdb.connect()
+    nothing = ", ".join(f'NULL::{SQL_TYPES[c.kind]} AS "{c.name}"' for c in COLUMNS)
+    asked = ", ".join(rule.condition for rule in rules(list(BY_NAME)))
+    assert set(*con.execute(f"SELECT {asked} FROM (SELECT {nothing})").fetchall()) == {True}
+
+
+def test_the_runtimes_that_are_called_our_own_are_ours() -> None:
+    told = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    named = told["project"]["entry-points"]["accelbench.runtimes"]
+    assert sorted(named) == sorted(OWN_RUNTIMES)
+
+
 SAMPLES = [
     ({"step": [1000, -1]}, 2, "-1 of 'step' is below 0"),
     ({"step": [1000, 1000]}, 3, "2 are there, where sample_count says 3"),
     ({"step": [1000, 1.5]}, 2, "no list of whole nanoseconds"),
     ({"step": [1000, True]}, 2, "no list of whole nanoseconds"),
     ({"step": 7}, 1, "no list of whole nanoseconds"),
+    ({"step": [10**30]}, 1, "longer than a year"),
 ]
 
 

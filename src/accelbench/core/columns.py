@@ -6,9 +6,22 @@ these declarations: a new metric is one line here and the code that computes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from accelbench.core import ranges
+from accelbench.core.ranges import BY_UNIT, Range
+from accelbench.core.words import (
+    Architecture,
+    Check,
+    Family,
+    Mode,
+    Provenance,
+    Quality,
+    Status,
+    Verification,
+)
 
 Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
 Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
@@ -25,18 +38,33 @@ class Column:
     unit: str = ""
     header: str = ""  # short heading for tables, where it is shown at all
     better: Literal["lower", "higher", ""] = ""
+    within: Range | None = None  # where its unit does not say it
+    words: tuple[str, ...] = ()  # all that a text can be; any, where there are none
+
+    @property
+    def range(self) -> Range | None:
+        """What its numbers can be; None of what holds none, and of figures of plugins."""
+        return self.within or BY_UNIT.get(self.unit)
 
     @property
     def is_metric(self) -> bool:
         return self.role == "metric"
 
 
-def _text(role: Role, name: str, doc: str) -> Column:
-    return Column(name, "text", role, doc)
+def _text(role: Role, name: str, doc: str, words: Iterable[str] = ()) -> Column:
+    return Column(name, "text", role, doc, words=tuple(map(str, words)))
 
 
-def _ms(name: str, doc: str, header: str = "") -> Column:
-    return Column(name, "float", "metric", doc, "ms", header, "lower")
+def _whole(role: Role, name: str, doc: str, within: Range, header: str = "") -> Column:
+    return Column(name, "int", role, doc, header=header, within=within)
+
+
+def _ms(name: str, doc: str, header: str = "", within: Range | None = None) -> Column:
+    return Column(name, "float", "metric", doc, "ms", header, "lower", within)
+
+
+def _step_ms(name: str, doc: str, header: str) -> Column:
+    return _ms(name, doc, header, ranges.STEP_MS)
 
 
 def _mb(name: str, doc: str, header: str = "") -> Column:
@@ -46,7 +74,7 @@ def _mb(name: str, doc: str, header: str = "") -> Column:
 def _percentile(name: str, doc: str) -> tuple[Column, ...]:
     """A percentile, its own interval, and whether it is only rough."""
     return (
-        _ms(f"latency_{name}_ms", doc, f"{name} ms"),
+        _step_ms(f"latency_{name}_ms", doc, f"{name} ms"),
         _ms(f"latency_{name}_low_ms", f"lower end of the 95 % interval of {name}"),
         _ms(
             f"latency_{name}_high_ms",
@@ -68,7 +96,9 @@ COLUMNS: tuple[Column, ...] = (
     _text("identity", "run_id", "the run this belongs to"),
     _text("identity", "case_id", "hash of what was asked"),
     _text("identity", "series_key", "case_id + device fingerprint + threads + protocol version"),
-    Column("launch", "int", "identity", "ordinal of the fresh worker within its case, from 0"),
+    _whole(
+        "identity", "launch", "ordinal of the fresh worker within its case, from 0", ranges.COUNT
+    ),
     _text(
         "identity",
         "arm",
@@ -76,12 +106,12 @@ COLUMNS: tuple[Column, ...] = (
     ),
     # -- what was asked
     _text("case", "model", "catalogue name"),
-    _text("case", "family", "one of the five model families"),
-    _text("case", "architecture", "one of the eleven architectures"),
+    _text("case", "family", "one of the five model families", Family),
+    _text("case", "architecture", "one of the eleven architectures", Architecture),
     _text("case", "modality", "modality tags, comma-separated"),
     _text("case", "task", "what the model is for"),
     _text("case", "model_size", "tiny, small, base or large"),
-    Column("parameters", "int", "case", "number of weights", header="params"),
+    _whole("case", "parameters", "number of weights", ranges.WEIGHTS, "params"),
     _text("case", "weights", "random, a local path or a hub id"),
     _text("case", "hardware", "platform"),
     _text("case", "runtime", "engine"),
@@ -89,15 +119,15 @@ COLUMNS: tuple[Column, ...] = (
     _text("case", "device_name", "the device as people know it"),
     _text("case", "device_fingerprint", "key into hardware_info"),
     _text("case", "precision", "fp32, fp16, bf16, int8, amp-fp16 or amp-bf16"),
-    Column("batch_size", "int", "case", "items in one step", header="batch"),
-    Column("sequence_length", "int", "case", "tokens in one item"),
-    Column("image_size", "int", "case", "side of a square image in pixels"),
+    _whole("case", "batch_size", "items in one step", ranges.SIZE, "batch"),
+    _whole("case", "sequence_length", "tokens in one item", ranges.SIZE),
+    _whole("case", "image_size", "side of a square image in pixels", ranges.SIZE),
     _text("case", "input_shape", "shape of every input, as JSON"),
-    Column("prompt_tokens", "int", "case", "tokens of a generation prompt"),
-    Column("new_tokens", "int", "case", "tokens generated per request"),
-    Column("audio_seconds", "int", "case", "seconds of sound in one item"),
-    Column("denoising_steps", "int", "case", "passes of the denoiser for one image"),
-    _text("case", "mode", "inference or training"),
+    _whole("case", "prompt_tokens", "tokens of a generation prompt", ranges.SIZE),
+    _whole("case", "new_tokens", "tokens generated per request", ranges.SIZE),
+    _whole("case", "audio_seconds", "seconds of sound in one item", ranges.SIZE),
+    _whole("case", "denoising_steps", "passes of the denoiser for one image", ranges.SIZE),
+    _text("case", "mode", "inference or training", Mode),
     _text("case", "scenario", "how requests arrive"),
     Column(
         "compiled",
@@ -105,23 +135,29 @@ COLUMNS: tuple[Column, ...] = (
         "case",
         "compiled by the engine's compiler: on request, or as it always does",
     ),
-    Column("threads", "int", "case", "threads the engine really used"),
-    Column("world_size", "int", "case", "processes working on one step"),
-    Column("seed", "int", "case", "seed of weights and inputs"),
+    _whole("case", "threads", "threads the engine really used", ranges.WORKERS),
+    _whole("case", "world_size", "processes working on one step", ranges.WORKERS),
+    _whole("case", "seed", "seed of weights and inputs", ranges.SEED),
     _text("case", "data_source", "synthetic or a path"),
     _text("case", "optimizer", "adamw or sgd, where the model is trained"),
     Column("options", "json", "case", "options set on purpose"),
     # -- what became of it
-    _text("outcome", "status", "ok, failed, unsupported, out_of_memory, timeout or skipped"),
+    _text(
+        "outcome",
+        "status",
+        "ok, failed, unsupported, out_of_memory, timeout or skipped",
+        Status,
+    ),
     _text("outcome", "reason", "a short stable token, for every result that is not ok"),
     _text("outcome", "message", "the reason as a sentence"),
     _text("outcome", "advice", "what to do next, for every result that is not ok"),
-    _text("outcome", "provenance", "measured, imported, predicted or simulated"),
+    _text("outcome", "provenance", "measured, imported, predicted or simulated", Provenance),
     _text(
         "outcome",
         "quality",
         "converged, noise_limited, time_limited, unsteady, throttled, fixed (the number of samples "
         "was asked for) or unusable (interval wider than ±25 %)",
+        Quality,
     ),
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
     Column("evidence", "json", "outcome", "proof of where the work ran"),
@@ -131,28 +167,31 @@ COLUMNS: tuple[Column, ...] = (
         "verification",
         "ok, failed, not_done, or reference: outputs (in training, losses) held against PyTorch in "
         "fp32 on the CPU with the same weights and inputs",
+        Verification,
     ),
     _text(
         "outcome",
         "self_check",
         "ok, failed or not_done: a seeded second run gives the same outputs, and they depend on "
         "inputs and on weights, which verification asks of engines that open an exported file",
+        Check,
     ),
     _text(
         "outcome",
         "steps_verified",
         "ok or not_done: what steps left that were timed is what the session's outputs are, "
         "which verification holds against the reference",
+        (Check.OK, Check.NOT_DONE),
     ),
     Column("nulls", "json", "outcome", "why each column that is empty is empty"),
     # -- metrics
-    _ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),
-    _ms("latency_p50_ms", "median time of one step", "p50 ms"),
+    _step_ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),
+    _step_ms("latency_p50_ms", "median time of one step", "p50 ms"),
     *_percentile("p90", "90th percentile; given from 10 samples on"),
     *_percentile("p95", "95th percentile; given from 20 samples on"),
     *_percentile("p99", "99th percentile; given from 100 samples on"),
     _ms("latency_min_ms", "fastest step", "min ms"),
-    _ms("latency_max_ms", "slowest step", "max ms"),
+    _step_ms("latency_max_ms", "slowest step", "max ms"),
     _ms("latency_std_ms", "standard deviation over steps", "std ms"),
     _ms(
         "latency_ci_low_ms",
@@ -164,11 +203,23 @@ COLUMNS: tuple[Column, ...] = (
         "upper end of the within-run 95 % interval of the median; of the mean where steps too "
         "short for the clock are timed in blocks",
     ),
-    Column("sample_count", "int", "metric", "samples kept, outliers included", header="n"),
-    Column("effective_sample_count", "float", "metric", "samples after autocorrelation"),
-    Column("outlier_count", "int", "metric", "samples beyond Tukey's 3-IQR fences; kept"),
-    Column("lag1_autocorrelation", "float", "metric", "correlation of neighbouring samples"),
-    Column("warmup_steps", "int", "metric", "steps run before the steady state"),
+    _whole("metric", "sample_count", "samples kept, outliers included", ranges.COUNT, "n"),
+    Column(
+        "effective_sample_count",
+        "float",
+        "metric",
+        "samples after autocorrelation",
+        within=ranges.COUNT,
+    ),
+    _whole("metric", "outlier_count", "samples beyond Tukey's 3-IQR fences; kept", ranges.COUNT),
+    Column(
+        "lag1_autocorrelation",
+        "float",
+        "metric",
+        "correlation of neighbouring samples",
+        within=ranges.CORRELATION,
+    ),
+    _whole("metric", "warmup_steps", "steps run before the steady state", ranges.STEPS),
     Column("warmup_ms", "float", "metric", "time those steps took", "ms"),
     Column("sampling_ms", "float", "metric", "time of the steady state, all blocks", "ms"),
     Column(
@@ -177,6 +228,7 @@ COLUMNS: tuple[Column, ...] = (
         "metric",
         "of the time between questions for steps and their answers, by a clock that the runtime "
         "does not own, what is in no sample",
+        within=ranges.SHARE,
     ),
     Column(
         "throughput",
@@ -224,9 +276,15 @@ COLUMNS: tuple[Column, ...] = (
     _ms("loss_ms", "loss, from a pass of its own", "loss ms"),
     _ms("backward_ms", "backward pass, from a pass of its own", "bwd ms"),
     _ms("optimizer_ms", "optimizer step, from a pass of its own", "opt ms"),
-    Column("loss_first", "float", "metric", "loss of the first training step"),
-    Column("loss_last", "float", "metric", "loss of the last training step"),
-    Column("loss_per_step", "floats", "other", "loss of every training step, from the first"),
+    Column("loss_first", "float", "metric", "loss of the first training step", within=ranges.LOSS),
+    Column("loss_last", "float", "metric", "loss of the last training step", within=ranges.LOSS),
+    Column(
+        "loss_per_step",
+        "floats",
+        "other",
+        "loss of every training step, from the first",
+        within=ranges.LOSS,
+    ),
     Column(
         "convergence",
         "float",
@@ -237,8 +295,9 @@ COLUMNS: tuple[Column, ...] = (
         "",
         "converge",
         "higher",
+        within=ranges.LOSS,
     ),
-    Column("convergence_steps", "int", "metric", "how many steps convergence compares"),
+    _whole("metric", "convergence_steps", "how many steps convergence compares", ranges.STEPS),
     _mb(
         "memory_peak_mb",
         "peak of the memory the model works in: the device's where the device "
@@ -252,7 +311,14 @@ COLUMNS: tuple[Column, ...] = (
     _mb("device_memory_avg_mb", "average of the device allocator during steady steps"),
     _mb("device_memory_reserved_mb", "what the allocator held from the device"),
     _text("conditions", "memory_source", "which counter the memory figures come from"),
-    Column("memory_estimate_mb", "float", "other", "what was estimated before", "MB (2^20 bytes)"),
+    Column(
+        "memory_estimate_mb",
+        "float",
+        "other",
+        "what was estimated before",
+        "MB (2^20 bytes)",
+        within=ranges.ESTIMATE_MB,
+    ),
     Column("energy_joules", "float", "metric", "energy of one step", "J", "J", "lower"),
     Column("power_watts", "float", "metric", "average power, idle subtracted", "W", "W", "lower"),
     Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
@@ -263,8 +329,15 @@ COLUMNS: tuple[Column, ...] = (
         "how far the worst output is from the reference's, in parts of what other inputs change; "
         "in training, the worst loss, in parts of how far the reference's falls",
         better="lower",
+        within=ranges.ERROR,
     ),
-    Column("verification_tolerance", "float", "other", "the largest error that passes"),
+    Column(
+        "verification_tolerance",
+        "float",
+        "other",
+        "the largest error that passes",
+        within=ranges.SHARE,
+    ),
     Column("flops", "float", "metric", "analytic operations of one step", "FLOP"),
     Column("bytes_moved", "float", "metric", "analytic bytes of one step", "B"),
     Column("extra", "map", "other", "metrics of plugins"),
@@ -275,7 +348,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("workarounds", "list", "conditions", "declared changes that made the case run"),
     Column("conditions", "json", "conditions", "versions, quantiser, container limits and such"),
     Column("environment", "json", "conditions", "load, steal, governor and such around it"),
-    Column("protocol_version", "int", "conditions", "version of the measuring rules"),
+    _whole("conditions", "protocol_version", "version of the measuring rules", ranges.COUNT),
     Column("started_at", "time", "outcome", "when the launch began on this case, UTC"),
     Column("finished_at", "time", "outcome", "when it ended, UTC"),
 )

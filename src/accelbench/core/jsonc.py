@@ -31,12 +31,13 @@ TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 class JsonError(ValueError):
-    """What is wrong with a text, and on which line."""
+    """What is wrong with a text, and on which line; of a number, under which key it stands."""
 
-    def __init__(self, line: int, message: str) -> None:
+    def __init__(self, line: int, message: str, key: str | None = None) -> None:
         super().__init__(f"line {line}: {message}")
         self.line = line
         self.message = message
+        self.key = key
 
 
 class Object(dict[str, Any]):
@@ -163,6 +164,7 @@ class _Reader:
         self._line_ends = [found.start() for found in re.finditer("\n", text)]
         self._decoder = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
         self._depth = 0
+        self._key: str | None = None
 
     def whole(self) -> Any:
         if not self._next():
@@ -197,6 +199,7 @@ class _Reader:
                 raise JsonError(line, f"the key {in_quotes(key)} is there twice")
             self._take(":", f"a colon after {in_quotes(key)}")
             made.lines[key] = line
+            self._key = key
             made[key] = self._value()
         self._at += 1
         return made
@@ -217,7 +220,7 @@ class _Reader:
         except json.JSONDecodeError as error:
             raise JsonError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
         except ValueError as error:
-            raise self._wrong(str(error)) from error
+            raise JsonError(self._here(), str(error), self._key) from error
         return value
 
     def _next(self) -> str:

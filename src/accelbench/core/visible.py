@@ -79,6 +79,15 @@ def _with_signs(text: str) -> str:
     return _JOINT.sub("\u200d", _FORM.sub(lambda found: chr(int(found[1], 16)), text))
 
 
+#: Of a word that is wrong, what a sentence says: a file may hold one of a megabyte.
+_BRIEF = 60
+
+
+def brief(text: str) -> str:
+    """A text from a file in quotes, its beginning where it is long."""
+    return in_quotes(text if len(text) <= _BRIEF else f"{text[:_BRIEF]}…")
+
+
 def in_quotes(value: object) -> str:
     """What was typed or found, as an error quotes it: text between quotes, visible.
 

@@ -40,6 +40,23 @@ class Quality(StrEnum):
     UNUSABLE = "unusable"
 
 
+class Check(StrEnum):
+    """What came of looking at a model's own outputs."""
+
+    OK = "ok"
+    FAILED = "failed"
+    NOT_DONE = "not_done"
+
+
+class Verification(StrEnum):
+    """What came of holding outputs against the reference's."""
+
+    OK = "ok"
+    FAILED = "failed"
+    NOT_DONE = "not_done"
+    REFERENCE = "reference"  # it is that itself
+
+
 class Mode(StrEnum):
     """What is done with the model."""
 
@@ -84,6 +101,9 @@ class Architecture(StrEnum):
 
 #: The platforms as the documents name them, in the order tables show them.
 HARDWARE = ("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu", "wasm", "tpu")
+
+#: This program's own runtimes; others come from other packages, with reasons of their own.
+OWN_RUNTIMES = ("browser", "jax", "onnxruntime", "openvino", "pytorch", "qnn", "scripted")
 
 #: One stream of requests, the next sent when the last has come back.
 SINGLE_STREAM = "single_stream"

@@ -13,20 +13,20 @@ from typing import Any
 
 from accelbench.core.columns import ASKED, BY_NAME
 from accelbench.core.errors import UsageError
+from accelbench.core.possible import ABOVE_ZERO
 from accelbench.core.words import Provenance, Status
 from accelbench.exchange.imports import guide
 from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.holding import hold, rates_of
 from accelbench.exchange.imports.ours import (
     NEEDED,
     columns_of,
-    hold,
     refuse_another,
     run_of,
     runs_told,
     told_as_csv,
     told_as_json,
 )
-from accelbench.exchange.imports.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
@@ -141,7 +141,7 @@ def _side(one: Record, values: Mapping[str, Any]) -> Row:
     row |= {
         column: values[name] for name, column in _OF_A_SIDE.items() if values.get(name) is not None
     }
-    hold(one, row)
+    hold(one, row, rates_of(row))
     return {**row, "status": Status.OK.value}
 
 

@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 from accelbench.core.columns import COLUMNS, Column, Kind
-from accelbench.core.words import Provenance, Quality, Status
 
 SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:result:{SCHEMA_VERSION}"
@@ -26,7 +25,6 @@ _TYPES: dict[Kind, dict[str, Any]] = {
     "floats": {"type": ["array", "null"], "items": {"type": "number"}},
     "map": {"type": ["object", "null"], "additionalProperties": {"type": "number"}},
 }
-_WORDS = {"status": Status, "provenance": Provenance, "quality": Quality}
 _SAMPLES = {
     "description": "raw samples of each phase in nanoseconds, in the order they were taken",
     "type": "object",
@@ -78,10 +76,22 @@ def result_schema() -> dict[str, Any]:
 def property_of(column: Column) -> dict[str, Any]:
     """What a column holds, as JSON Schema has it."""
     about = dict(_TYPES[column.kind])
-    if column.name in _WORDS:
-        about["enum"] = [*_WORDS[column.name], None]
+    if column.words:
+        about["enum"] = [*column.words, None]
+    about |= _limits(column)
     about["description"] = f"{column.doc} ({column.unit})" if column.unit else column.doc
     return about
+
+
+def _limits(column: Column) -> dict[str, Any]:
+    """The least and the most of a number, or of those in a list."""
+    if column.range is None:
+        return {}
+    least = "exclusiveMinimum" if column.range.above else "minimum"
+    limits = {least: column.range.least, "maximum": column.range.most}
+    if column.kind == "floats":
+        return {"items": {"type": "number", **limits}}
+    return limits
 
 
 def text() -> str:

@@ -41,6 +41,20 @@ def refuse_another(result_id: str, known: Mapping[str, Any], said: Mapping[str, 
             raise ConflictError(result_id, name, one, other)
 
 
+def refuse_known(con: DuckDBPyConnection, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """The same of rows by their ids, against what is in the database."""
+    names = ("result_id", *FIGURES)
+    columns = ", ".join(f'"{name}"' for name in names)
+    known = con.execute(
+        f"SELECT {columns} FROM fact_result"  # noqa: S608 — our columns
+        " WHERE result_id IN (SELECT unnest(?))",
+        [list(rows)],
+    )
+    for values in known.fetchall():
+        row = dict(zip(names, values, strict=True))
+        refuse_another(row["result_id"], row, rows[row["result_id"]])
+
+
 def refuse_others(con: DuckDBPyConnection, query: str, there: Collection[str]) -> None:
     """The same of what a query gives: against what is in the database, and within itself."""
     names = [name for name in FIGURES if name in there]

@@ -29,7 +29,7 @@ from accelbench.store.importing import bring_in
 from accelbench.store.ingest import journal_dir_for
 from accelbench.store.insert import Filled
 from accelbench.store.journal import being_written
-from accelbench.store.merge import merge
+from accelbench.store.merge import compared, merge
 from accelbench.store.migrate import create, ensure, exists, identity, make_beside, settle
 from accelbench.store.schema import VIEWS, columns_of
 
@@ -174,10 +174,12 @@ class Database:
         with connect(other, retry_seconds=self.retry_seconds):
             pass  # everything that speaks against it is said before ours is made or changed
         self.ensure()
-        from_journals = filling.ingest(
-            self.path, journal_dir_for(other), files=self.files, note=False
-        )
-        return merge(self.path, other, self.retry_seconds) + from_journals
+        merged = merge(self.path, other, self.retry_seconds)
+        journals = journal_dir_for(other)
+        with compared(self.path, journals):
+            return merged + filling.ingest(
+                self.path, journals, files=self.files, note=False, held=True
+            )
 
     def bring_in(
         self,

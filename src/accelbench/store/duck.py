@@ -89,6 +89,11 @@ def quoted(word: str) -> str:
     return f"'{doubled}'"
 
 
+def quoted_path(path: Path) -> str:
+    """A file's own name in SQL that takes patterns: `[ab].parquet` is one file, not two."""
+    return quoted("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
+
+
 def file_errors() -> tuple[type[Exception], ...]:
     """What DuckDB raises when the file, not the statement, is the trouble.
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import FACT_VERSION, RUN_STARTED, Fact
-from accelbench.store.conflicts import FIGURES, refuse_another, refuse_others
-from accelbench.store.duck import RETRY_SECONDS, connect, quoted
+from accelbench.store.conflicts import refuse_another, refuse_known, refuse_others
+from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, quoted
 from accelbench.store.fit import fit
 from accelbench.store.insert import Batch, Filled, flush, insert_many
 
@@ -68,16 +68,7 @@ def _add(batch: Batch, result_id: str, body: Mapping[str, Any]) -> None:
 def _flush(con: DuckDBPyConnection, batch: Batch) -> Filled:
     if batch.refused:
         raise UsageError(batch.refused[0], "Nothing of it was imported.")
-    names = ("result_id", *FIGURES)
-    columns = ", ".join(f'"{name}"' for name in names)
-    known = con.execute(
-        f"SELECT {columns} FROM fact_result"  # noqa: S608 — our columns
-        " WHERE result_id IN (SELECT unnest(?))",
-        [list(batch.results)],
-    )
-    for values in known.fetchall():
-        row = dict(zip(names, values, strict=True))
-        refuse_another(row["result_id"], row, batch.results[row["result_id"]][0].row)
+    refuse_known(con, batch.rows)
     return flush(con, batch)
 
 
@@ -103,11 +94,21 @@ def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -
 
 def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
     """What a query gives, less what is there; of several with one id, one."""
+    import duckdb
+
     names = {name for name, *_ in con.execute(f"DESCRIBE {query}").fetchall()}
     own = quoted(run_id)
     chosen = f"*, {own} AS run_id"
     if "run_id" in names:
         chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
-    refuse_others(con, query, names)
     source = f"(SELECT {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608 — our query
-    return insert_many(con, "fact_result", source, "result_id")
+    try:
+        refuse_others(con, query, names)
+        return insert_many(con, "fact_result", source, "result_id")
+    except duckdb.Error as error:
+        if isinstance(error, file_errors()):
+            raise
+        # Its columns were looked at; a page of another one may be damaged.
+        said = str(error).splitlines()[0]
+        why = f"What was to be imported cannot be read to its end: a file is damaged ({said})."
+        raise UsageError(why, "Nothing of it was imported.") from error

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.core.facts import RESULT
+from accelbench.core.facts import RESULT, RESULT_REFUSED
+from accelbench.store.conflicts import refuse_known
 from accelbench.store.duck import RETRY_SECONDS, connect
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
 from accelbench.store.insert import Batch, Filled, flush
@@ -51,6 +52,7 @@ def ingest(
     files: Files = REAL_FILES,
     retry_seconds: float = RETRY_SECONDS,
     note: bool = True,
+    held: bool = False,
 ) -> Filled:
     """Bring every fact of every journal in a folder into the database; idempotent.
 
@@ -61,6 +63,10 @@ def ingest(
         retry_seconds: How long to try while another process holds the database.
         note: Whether to note how far was read, by the journals' names: right for
             the database's own folder only.
+        held: Whether results are held to what can be: right for what others wrote.
+
+    Raises:
+        ConflictError: One that is held has another figure than the result of that id.
     """
     journals = journals_in(journal_dir)
     if not journals:
@@ -80,7 +86,7 @@ def ingest(
         if behind:
             ensure(db_path, files)
         with connect(db_path, write=True, retry_seconds=retry_seconds) as con:
-            return _fill(con, waiting, note, files) + Filled(problems=said_before)
+            return _fill(con, waiting, note, files, held) + Filled(problems=said_before)
 
 
 def journals_in(folder: Path) -> list[Path]:
@@ -125,13 +131,15 @@ def _corrupt_sentence(path: Path, lines: Iterable[int]) -> str:
     return f"{path}: what was written does not check out any more in line(s) {numbers}."
 
 
-def _fill(con: DuckDBPyConnection, waiting: list[Path], note: bool, files: Files) -> Filled:
+def _fill(
+    con: DuckDBPyConnection, waiting: list[Path], note: bool, files: Files, held: bool
+) -> Filled:
     """Everything new of these journals, in one transaction."""
     filled = Filled()
     con.execute("BEGIN")
     # Under the lock now: another process may have filled the same in between.
     states = read_states(con) if note else {}
-    batch = Batch()
+    batch = Batch(said=_refused(con) if held else ())
     for path in waiting:
         state = _still_valid(path, states.get(path.name, State()))
         found = scan(path, state.bytes, state.lines)
@@ -145,12 +153,18 @@ def _fill(con: DuckDBPyConnection, waiting: list[Path], note: bool, files: Files
             filled += Filled(problems=(_corrupt_sentence(path, corrupt),))
         if found.lines or path.name not in states:
             filled += Filled(journals=1)
-        filled += _bring_in(con, batch, path, found)
+        filled += _bring_in(con, batch, path, found, held)
         if note:
             _note(con, path, replace(_after(path, found), corrupt=corrupt))
-    filled += flush(con, batch)
+    filled += _flush(con, batch, held)
     con.execute("COMMIT")
     return filled
+
+
+def _refused(con: DuckDBPyConnection) -> set[str]:
+    """Results of which the database says already that it does not have them."""
+    found = con.execute("SELECT id FROM fact WHERE kind = ?", [RESULT_REFUSED]).fetchall()
+    return {result_id for (result_id,) in found}
 
 
 def _sync(path: Path, files: Files) -> None:
@@ -189,7 +203,13 @@ def _note(con: DuckDBPyConnection, path: Path, state: State) -> None:
     )
 
 
-def _bring_in(con: DuckDBPyConnection, batch: Batch, path: Path, found: Scan) -> Filled:
+def _flush(con: DuckDBPyConnection, batch: Batch, held: bool) -> Filled:
+    if held:
+        refuse_known(con, batch.rows)
+    return flush(con, batch)
+
+
+def _bring_in(con: DuckDBPyConnection, batch: Batch, path: Path, found: Scan, held: bool) -> Filled:
     """Gather a journal's facts and flush whenever the batch is full."""
     filled = Filled()
     run_id = path.name.removesuffix(SUFFIX)
@@ -197,9 +217,9 @@ def _bring_in(con: DuckDBPyConnection, batch: Batch, path: Path, found: Scan) ->
         fact = line.fact
         if fact.kind == RESULT:
             body = {"run_id": run_id, **fact.body, "result_id": fact.id}
-            batch.add_result(fact.id, body, fact.version)
+            batch.add_result(fact.id, body, fact.version, held=held)
         else:
             batch.add_other(fact.kind, fact.id, run_id, line.number, fact.version, fact.body)
         if batch.full:
-            filled += flush(con, batch)
+            filled += _flush(con, batch, held)
     return filled

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import RESULT_REFUSED
 from accelbench.core.identity import canonical
+from accelbench.core.possible import wrong_with
 from accelbench.store.arrow import result_table, table_of
 from accelbench.store.fit import Fitted, fit, miscounted, readable
 
@@ -44,16 +45,21 @@ class Batch:
     results: dict[str, tuple[Fitted, int]] = field(default_factory=dict)
     others: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
+    said: Collection[str] = ()  # results of which it was said before
 
-    def add_result(self, result_id: str, body: Mapping[str, Any], version: int) -> None:
+    def add_result(
+        self, result_id: str, body: Mapping[str, Any], version: int, *, held: bool = False
+    ) -> None:
         """Take a result, or refuse it: the one door for journals, imports and files alike.
 
-        What is refused is said, and remains in the database as a fact of its own.
+        What is refused is said, and remains in the database as a fact of its own. One that is
+        `held` is also asked whether it can be at all.
         """
         fitted = fit(body)
-        if why := miscounted(body, fitted):
+        if why := miscounted(body, fitted) or (wrong_with(fitted.row) if held else ""):
             run_id = str(fitted.row["run_id"] or "")
-            self.refused.append(f"Result {result_id} of run {run_id} is not stored: {why}.")
+            if result_id not in self.said:
+                self.refused.append(f"Result {result_id} of run {run_id} is not stored: {why}.")
             said = {"why": why, "model": fitted.row["model"]}
             self.add_other(RESULT_REFUSED, result_id, run_id, 0, version, said)
             return
@@ -65,6 +71,11 @@ class Batch:
         key = (readable(kind), readable(fact_id))
         row = (*key, run_id, line, version, canonical(readable(body)))
         self.others.setdefault(key, row)
+
+    @property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Of each result its columns."""
+        return {result_id: fitted.row for result_id, (fitted, _) in self.results.items()}
 
     @property
     def full(self) -> bool:

@@ -30,23 +30,17 @@ from accelbench.core.identity import digest
 from accelbench.store.database import ENVIRONMENT, Database, default_path
 from accelbench.store.duck import connect, quoted, whole_guard
 from accelbench.store.folders import default_folder
-from accelbench.store.insert import Filled, insert_many
+from accelbench.store.insert import Filled
+from accelbench.store.lake_files import TABLES, bring_files
 from accelbench.store.migrate import exists
 from accelbench.store.places import FolderPlace, Place, place_of
-from accelbench.store.schema import APPLICATION, columns_of, latest_version
+from accelbench.store.schema import APPLICATION, latest_version
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MARKER = "accelbench-lake.json"
 _MANIFESTS = "manifest"
-#: Folder → table, what its rows are told apart by, the keys that say whether they are there, and in
-#: which table. Samples come first: what is asked of them is whether their results are there.
-_TABLES: Mapping[str, tuple[str, str, str, str]] = {
-    "samples": ("fact_samples", "result_id, phase", "result_id", "fact_result"),
-    "facts": ("fact", "kind, id", "kind, id", "fact"),
-    "results": ("fact_result", "result_id", "result_id", "fact_result"),
-}
 _OWN = """
 CREATE TABLE IF NOT EXISTS lake_file (name VARCHAR);
 CREATE TABLE IF NOT EXISTS lake_sent (name VARCHAR, rows BIGINT);
@@ -147,7 +141,7 @@ class Lake(Database):
             self.fill()
 
     def status(self) -> dict[str, Any]:
-        stems = {_stem(name) for folder in _TABLES for name in self.place.names(folder)}
+        stems = {_stem(name) for folder in TABLES for name in self.place.names(folder)}
         return {**super().status(), "database": self.name, "lake_files": len(stems)}
 
     def compact(self) -> tuple[int, int]:
@@ -160,14 +154,14 @@ class Lake(Database):
         with self._alone():
             gone = {stem for stems in self._manifests().values() for stem in stems}
             removed = self._remove(gone)
-            stems = sorted({_stem(n) for f in _TABLES for n in self.place.names(f)} - gone)
+            stems = sorted({_stem(n) for f in TABLES for n in self.place.names(f)} - gone)
             if len(stems) < 2:
                 return 0, removed
             with connect(self.path, write=True) as con, _scratch() as scratch:
-                new = self._write(con, scratch, dict.fromkeys(_TABLES, 0), "compact-")
+                new = self._write(con, scratch, dict.fromkeys(TABLES, 0), "compact-")
                 manifest = scratch / "manifest.json"
                 manifest.write_text(json.dumps({"by": new, "replaces": stems}))
-                _note_files(con, [f"{folder}/{new}.parquet" for folder in _TABLES])
+                _note_files(con, [f"{folder}/{new}.parquet" for folder in TABLES])
                 self.place.put(manifest, f"{_MANIFESTS}/{new}.json")
             return len(stems), removed
 
@@ -244,7 +238,7 @@ class Lake(Database):
         stats = [path.stat() for path in mirror if path.exists()]
         return {
             "version": latest_version(),
-            "lake": [f"{f}/{n}" for f in (*_TABLES, _MANIFESTS) for n in self.place.names(f)],
+            "lake": [f"{f}/{n}" for f in (*TABLES, _MANIFESTS) for n in self.place.names(f)],
             "mirror": [[one.st_size, one.st_mtime_ns] for one in stats],
         }
 
@@ -253,9 +247,9 @@ class Lake(Database):
         with connect(self.path, write=True) as con, _scratch() as scratch:
             con.execute(_OWN)
             sent = dict(con.execute("SELECT name, max(rows) FROM lake_sent GROUP BY 1").fetchall())
-            stem = self._write(con, scratch, {folder: sent.get(folder, 0) for folder in _TABLES})
+            stem = self._write(con, scratch, {folder: sent.get(folder, 0) for folder in TABLES})
             if stem:
-                _note_files(con, [f"{folder}/{stem}.parquet" for folder in _TABLES])
+                _note_files(con, [f"{folder}/{stem}.parquet" for folder in TABLES])
                 _note_sent(con)
 
     def _write(
@@ -271,7 +265,7 @@ class Lake(Database):
         """
         stem = f"{before}{new_run_id()}-{digest([platform.node(), os.getpid()], 8)}"
         wrote = False
-        for folder, (table, *_) in _TABLES.items():
+        for folder, (table, *_) in TABLES.items():
             path = scratch / f"{folder}.parquet"
             ordered = " ORDER BY model, series_key, started_at" if folder == "results" else ""
             ((count,),) = con.execute(
@@ -299,44 +293,24 @@ class Lake(Database):
                     for name in self.place.names(folder)
                     if f"{folder}/{name}" not in seen and _stem(name) not in replaced
                 ]
-                for folder in _TABLES
+                for folder in TABLES
             }
             if not any(new.values()):
                 return Filled()
             con.execute("BEGIN")
-            counts = {
-                folder: self._read(
-                    con, folder, [n for n in names if _stem(n) not in known_again], scratch
-                )
+            files = {
+                folder: {
+                    name: self.place.local(name, scratch)
+                    for name in names
+                    if _stem(name) not in known_again
+                }
                 for folder, names in new.items()
             }
+            filled = bring_files(con, files, self.name, self.path)
             _note_files(con, [name for names in new.values() for name in names])
             _note_sent(con)
             con.execute("COMMIT")
-        return Filled(results=counts["results"], facts=counts["facts"])
-
-    def _read(
-        self, con: DuckDBPyConnection, folder: str, names: Sequence[str], scratch: Path
-    ) -> int:
-        import duckdb
-
-        if not names:
-            return 0
-        table, apart, keys, against = _TABLES[folder]
-        files = ", ".join(quoted(str(self.place.local(name, scratch))) for name in names)
-        source = f"read_parquet([{files}], union_by_name = true)"
-        known = set(columns_of(con, table))
-        try:
-            there = [name for name, *_ in con.execute(f"DESCRIBE FROM {source}").fetchall()]
-            columns = ", ".join(f'i."{name}"' for name in there if name in known)
-            return insert_many(
-                con, table, source, keys, against=against, columns=columns, apart=apart
-            )
-        except duckdb.InvalidInputException as error:
-            raise StoreError(
-                f"A file of {self.name} is damaged ({str(error).splitlines()[0]}).",
-                "Put back what it was, or take it away from there.",
-            ) from error
+        return filled
 
     def _manifests(self) -> dict[str, list[str]]:
         """Which stem replaces which."""
@@ -349,7 +323,7 @@ class Lake(Database):
     def _remove(self, stems: set[str]) -> int:
         there = {
             f"{folder}/{name}"
-            for folder in _TABLES
+            for folder in TABLES
             for name in self.place.names(folder)
             if _stem(name) in stems
         }
@@ -367,7 +341,7 @@ def _note_sent(con: DuckDBPyConnection) -> None:
 
     Counted, since rows that are not committed yet have row ids of their own.
     """
-    for folder, (table, *_) in _TABLES.items():
+    for folder, (table, *_) in TABLES.items():
         con.execute(f"INSERT INTO lake_sent SELECT ?, count(*) FROM {table}", [folder])  # noqa: S608
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accelbench.core.errors import StoreError
+from accelbench.store.conflicts import ConflictError
+from accelbench.store.door import columns_in, hold
 from accelbench.store.duck import (
     connect,
     held_or_explained,
@@ -24,14 +29,38 @@ def merge(path: Path, other: Path, retry_seconds: float) -> Filled:
     with connect(path, write=True, retry_seconds=retry_seconds) as con:
         retrying(lambda: _attach(con, other), other, retry_seconds)
         con.execute("BEGIN")
+        with compared(path, other):
+            columns_in(con, "other.fact", ("kind", "id", "run_id", "body"), str(other))
+            held = hold(con, "other.fact_result", "other.fact_samples", str(other))
         # Samples first: their anti-join asks which results are there.
-        _bring(con, "fact_samples", "result_id", against="fact_result")
+        _bring(con, "fact_samples", held.samples, "result_id", against="fact_result")
         filled = Filled(
-            results=_bring(con, "fact_result", "result_id"),
-            facts=_bring(con, "fact", "kind, id"),
+            results=_bring(con, "fact_result", held.results, "result_id"),
+            facts=_bring(con, "fact", "other.fact", "kind, id"),
+            problems=held.problems,
         )
         con.execute("COMMIT")
     return filled
+
+
+@contextmanager
+def compared(path: Path, other: Path) -> Iterator[None]:
+    """What does not go together, as a sentence that names both."""
+    import duckdb
+
+    try:
+        yield
+    except ConflictError as error:
+        raise StoreError(
+            f"Result {error.result_id} of {other} has {error.said} in {error.column}, where"
+            f" {path} has {error.known}: one of the two is not true.",
+            "Nothing of it was merged. Remove the wrong one, or merge another copy.",
+        ) from error
+    except duckdb.CatalogException as error:
+        raise StoreError(
+            f"{other} lacks a table of ours ({str(error).splitlines()[0]}).",
+            "It was not written by accelbench; it was left as it is.",
+        ) from error
 
 
 def _attach(con: DuckDBPyConnection, other: Path) -> None:
@@ -44,11 +73,11 @@ def _attach(con: DuckDBPyConnection, other: Path) -> None:
             raise held_or_explained(error, other) from error
 
 
-def _bring(con: DuckDBPyConnection, table: str, keys: str, against: str | None = None) -> int:
+def _bring(
+    con: DuckDBPyConnection, table: str, source: str, keys: str, against: str | None = None
+) -> int:
     """By the columns both have: either may be the older one."""
     there = set(columns_of(con, table, "other"))
     shared = ", ".join(f'i."{name}"' for name in columns_of(con, table) if name in there)
     apart = "result_id, phase" if table == "fact_samples" else keys
-    return insert_many(
-        con, table, f"other.{table}", keys, against=against, columns=shared, apart=apart
-    )
+    return insert_many(con, table, source, keys, against=against, columns=shared, apart=apart)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.ranges import COUNT, MEMORY_MB
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family
 from accelbench.exchange.imports.foreign import Source, imported
@@ -35,9 +36,9 @@ _FAILED = {
     "reason": "job_failed",
     "advice": "Look at the job where it was run.",
 }
-_PARAMETERS = re.compile(r"([\d.]+)\s*([KMB])")
+_PARAMETERS = re.compile(r"(\d{1,9}(?:\.\d+)?)\s*([KMB])", re.ASCII)
 _SCALE = {"K": 1e3, "M": 1e6, "B": 1e9}
-_SQUARE = re.compile(r"(\d+)x\1")
+_SQUARE = re.compile(r"(\d{1,9})x\1", re.ASCII)
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
@@ -76,12 +77,14 @@ def _figures(one: Record) -> dict[str, Any]:
         "throughput_unit": "inferences/s",
     }
     memory = one.of("estimated_peak_memory_range_mb")
-    memory.number("min")
-    if (most := memory.number("max")) > 0:  # 0 is written where none was seen
+    least, most = (memory.number(end, within=MEMORY_MB) for end in ("min", "max"))
+    if least > most:
+        memory.wrong("max", f"{most:g} is below min, {least:g}")
+    if most > 0:  # 0 is written where none was seen
         found["memory_peak_mb"] = most
         found["memory_source"] = "the upper end of AI Hub's estimate"
     counts = one.of("layer_counts")
-    found["evidence"] = {"layers": {name: counts.whole(name, -1) for name in counts.values}}
+    found["evidence"] = {"layers": {name: counts.whole(name, -1, COUNT) for name in counts.values}}
     return found
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
+from accelbench.core.possible import ABOVE_ZERO
 from accelbench.exchange.imports.foreign import Source, imported
-from accelbench.exchange.imports.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import Record, object_of
 
 PATTERN = "benchmark_report*.json"

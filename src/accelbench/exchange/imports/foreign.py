@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION, digest
+from accelbench.core.ranges import TIME_MS
 from accelbench.core.words import SINGLE_STREAM, Mode, Provenance, Status
-from accelbench.exchange.imports.possible import contradiction, impossible, wrong_samples
+from accelbench.exchange.imports.holding import hold, hold_samples
 from accelbench.exchange.imports.records import Record
 
 #: What was asked, and makes a case; a figure's other columns are answers.
@@ -80,21 +80,15 @@ def imported(
         body.setdefault("started_at", source.measured_at)
     body["conditions"] = {**said, "source": source.told()}
     if samples_ms:
+        times = [ms for values in samples_ms.values() for ms in values]
+        if wrong := next(filter(None, map(TIME_MS.wrong, times)), ""):
+            at.wrong("samples", f"{wrong} ms")
         body["samples"] = {
             phase: [round(ms * _NS) for ms in values] for phase, values in samples_ms.items()
         }
-    _hold(at, body, rates)
+    hold(at, body, rates)
+    hold_samples(at, body)
     return body
-
-
-def _hold(at: Record, body: Mapping[str, Any], rates: float | None) -> None:
-    for name, value in body.items():
-        if name in BY_NAME and (why := impossible(name, value)):
-            at.wrong(name, why)
-    if found := contradiction(body, rates):
-        at.wrong(*found)
-    if "samples" in body and (why := wrong_samples(body["samples"], body.get("sample_count"))):
-        at.wrong("samples", why)
 
 
 def _identities(

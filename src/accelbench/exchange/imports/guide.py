@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.possible import ABOVE_ZERO, OTHERS, impossible
 from accelbench.core.precision import parse_precision
-from accelbench.core.visible import in_quotes
+from accelbench.core.visible import brief, in_quotes
 from accelbench.exchange.guide_csv import FIGURES
 from accelbench.exchange.imports.foreign import Source, imported
-from accelbench.exchange.imports.possible import ABOVE_ZERO, OTHERS, impossible
 from accelbench.exchange.imports.records import Record, table_of
 
 PATTERN = "benchmark_results_*.csv"
@@ -56,7 +56,7 @@ def _asked(line: Record) -> dict[str, Any]:
     found |= {name: size for name, size in sizes.items() if size}
     found |= {name: _word(line, name) for name in _TEXTS if line.has(name)}
     truths = (name for name in _TRUTHS if line.has(name))
-    found |= {name: line.text(name).lower() == "true" for name in truths}
+    found |= {name: line.truth(name) for name in truths}
     if line.has("timestamp"):
         found["started_at"] = line.time("timestamp")
     return found
@@ -97,7 +97,8 @@ def _image(line: Record) -> int | None:
         return None
     try:
         shape = ast.literal_eval(line.text("input_shape"))
-    except (ValueError, SyntaxError):
-        line.wrong("input_shape", f"{in_quotes(line.text('input_shape'))} is no shape")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # of brackets without an end
+        line.wrong("input_shape", f"{brief(line.text('input_shape'))} is no shape")
     sides = shape[-2:] if isinstance(shape, tuple) and len(shape) >= 3 else ()
-    return int(sides[0]) if len(sides) == 2 and sides[0] == sides[1] else None
+    square = len(sides) == 2 and type(sides[0]) is int and sides[0] == sides[1]
+    return int(sides[0]) if square else None

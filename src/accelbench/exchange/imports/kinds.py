@@ -102,15 +102,20 @@ _DERIVED = frozenset({"processed_results", "profiles"})
 
 def files_of(kind: Kind, path: Path) -> list[Path]:
     """The file, or those of the format that are in a folder."""
-    if path.is_file():
-        return [path]
-    if not path.exists():
-        raise UsageError(f"There is no {path}.")
-    found = sorted(
-        one
-        for one in path.rglob(kind.pattern)
-        if one.is_file() and not _DERIVED.intersection(one.relative_to(path).parent.parts)
-    )
+    try:
+        if path.is_file():
+            return [path]
+        if not path.exists():
+            raise UsageError(f"There is no {path}.")
+        if not path.is_dir():
+            raise UsageError(f"{path} is neither a file nor a folder.")
+        found = sorted(
+            one
+            for one in path.rglob(kind.pattern)
+            if one.is_file() and not _DERIVED.intersection(one.relative_to(path).parent.parts)
+        )
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
     if not found:
         raise UsageError(f"There is no {kind.pattern} in {path}.")
     return found
@@ -123,5 +128,8 @@ def digest_of(files: Sequence[Path]) -> str:
 
 
 def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}.") from error

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.ranges import OPERATIONS
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import MalformedError, Record, json_of, objects_in
@@ -83,7 +84,7 @@ def _figures(one: Record) -> Mapping[str, Any]:
     unit = one.text("Performance_Units")
     found: dict[str, Any] = {}
     if one.has("Power_Result"):
-        found["extra"] = {"mlperf_power": one.number("Power_Result")}
+        found["extra"] = {"mlperf_power": one.number("Power_Result", within=OPERATIONS)}
     if unit != _LATENCY:
         if not unit.endswith("/s"):
             one.wrong(

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.possible import ABOVE_ZERO
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.foreign import Source, imported
-from accelbench.exchange.imports.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import Record, object_of
 
 PATTERN = "benchmark*.json"
@@ -110,7 +110,16 @@ def _new_tokens(scenario: Record) -> int | None:
 
 
 def _is_amd(environment: Record) -> bool:
-    return any("amd" in str(name).lower() for name in environment.values.get("gpu") or ())
+    return any("amd" in name.lower() for name in _gpus(environment))
+
+
+def _gpus(environment: Record) -> list[str]:
+    if not environment.has("gpu"):
+        return []
+    names = environment.list("gpu")
+    if not all(isinstance(name, str) for name in names):
+        environment.wrong("gpu", "names were expected")
+    return list(names)
 
 
 def _device_name(hardware: str, environment: Record | None) -> str | None:
@@ -118,8 +127,7 @@ def _device_name(hardware: str, environment: Record | None) -> str | None:
         return None
     if hardware == "cpu":
         return environment.text("cpu") if environment.has("cpu") else None
-    names = environment.values.get("gpu") or ()
-    return str(names[0]) if names else None
+    return next(iter(_gpus(environment)), None)
 
 
 def _versions(config: Record) -> dict[str, Any]:
@@ -148,7 +156,7 @@ def _figures(
         latency = part.of("latency")
         if name == step:
             found |= _statistics(latency)
-            samples["step"] = [float(one) * _scale(latency) for one in latency.list("values")]
+            samples["step"] = [one * _scale(latency) for one in latency.numbers("values")]
         for column in _MEANS.get(name, ()):
             found[column] = latency.number("mean") * _scale(latency)
     if step is None and {"prefill_ms", "decode_ms"} <= found.keys():

@@ -12,11 +12,10 @@ from typing import Any
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.jsonc import JsonError, loads
-from accelbench.core.precision import PRECISIONS
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Provenance
 from accelbench.exchange.imports.foreign import Source
-from accelbench.exchange.imports.possible import OURS, contradiction, impossible, wrong_samples
+from accelbench.exchange.imports.holding import hold, hold_samples, rates_of
 from accelbench.exchange.imports.records import (
     MalformedError,
     Record,
@@ -28,16 +27,12 @@ from accelbench.exchange.imports.records import (
 from accelbench.exchange.imports.runs import about_ours
 from accelbench.exchange.result_schema import SCHEMA_ID, SCHEMA_VERSION
 from accelbench.exchange.run_facts import RUN, RUNS
-from accelbench.store.fit import MisfitError, as_kind
 
 JSON_PATTERN = "*.json"
 CSV_PATTERN = "*.csv"
 
 #: Without these a line is nobody's result.
 NEEDED = ("result_id", "case_id", "model", "hardware", "runtime", "status", "provenance")
-#: Of results of our own program; others have their own words.
-_PRECISIONS = (*PRECISIONS, None)
-_TRUTHS = {"true": True, "false": False}
 
 
 def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
@@ -58,10 +53,9 @@ def _json_rows(whole: Record, source: Source) -> Iterator[dict[str, Any]]:
     for one, body in told_as_json(whole):
         if one.has("samples"):
             body["samples"] = dict(one.of("samples").values)
-            if why := wrong_samples(body["samples"], body.get("sample_count")):
-                one.wrong("samples", why)
         if one.has("sampling"):
             body["sampling"] = dict(one.of("sampling").values)
+        hold_samples(one, body)
         yield _imported(body, source, runs.get(str(body.get("run_id")), runs.get("")))
 
 
@@ -125,28 +119,7 @@ def columns_of(line: Record) -> dict[str, Any]:
 def _hold(one: Record, body: Mapping[str, Any]) -> None:
     for name in NEEDED:
         one.text(name)
-    hold(one, body)
-    precision = body.get("precision")
-    if body["provenance"] != Provenance.IMPORTED and precision not in _PRECISIONS:
-        one.wrong("precision", f"{in_quotes(precision)} is none of {', '.join(PRECISIONS)}")
-
-
-def hold(one: Record, body: Mapping[str, Any]) -> None:
-    """Refuse what a column cannot hold, nothing can be, or another figure of it contradicts."""
-    held = {}
-    for name, value in body.items():
-        kind = BY_NAME[name].kind
-        try:
-            # JSON it is, having been read as such.
-            held[name] = value if kind == "json" else as_kind(kind, value)
-        except MisfitError as misfit:
-            one.wrong(name, str(misfit))
-        if why := impossible(name, held[name]):
-            one.wrong(name, why)
-    # What came from elsewhere was held against the rules of its own format when it came.
-    told = OURS if body.get("provenance") != Provenance.IMPORTED else None
-    if found := contradiction(held, told):
-        one.wrong(*found)
+    hold(one, body, rates_of(body))
 
 
 def run_of(line: Record) -> Any:
@@ -176,10 +149,7 @@ def _cell(line: Record, name: str) -> Any:
     if kind == "float":
         return line.number(name)
     if kind == "bool":
-        word = line.text(name).lower()
-        return (
-            _TRUTHS[word] if word in _TRUTHS else line.wrong(name, f"{in_quotes(word)} is no truth")
-        )
+        return line.truth(name)
     return _json(line, name)
 
 

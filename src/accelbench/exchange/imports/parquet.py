@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from accelbench.core.columns import BY_NAME, Kind
+from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import canonical
 from accelbench.core.words import Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.ours import NEEDED
-from accelbench.exchange.imports.possible import agreeing_sql, possible_sql
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.store.duck import quoted
+from accelbench.store.duck import quoted, quoted_path
+from accelbench.store.possible import TYPES, rules
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PATTERN = "*.parquet"
-
-#: What DuckDB calls the types that a column of ours may have in a file.
-_TYPES: Mapping[Kind, tuple[str, ...]] = {
-    "text": ("VARCHAR",),
-    "int": ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER", "USMALLINT", "UTINYINT"),
-    "float": ("DOUBLE", "FLOAT", "BIGINT", "INTEGER"),
-    "bool": ("BOOLEAN",),
-    "time": ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS", "TIMESTAMP_MS"),
-    "json": ("VARCHAR", "JSON"),
-    "list": ("VARCHAR[]",),
-    "floats": ("DOUBLE[]", "FLOAT[]"),
-    "map": ("MAP(VARCHAR, DOUBLE)",),
-}
 
 
 def ours(file: Path, source: Source, run_id: str = "") -> str:
@@ -52,7 +40,7 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
                 raise MalformedError(file, None, name, "the column is missing")
         known = [name for name in BY_NAME if name in types]
         for name in known:
-            wanted = _TYPES[BY_NAME[name].kind]
+            wanted = TYPES[BY_NAME[name].kind]
             if types[name] not in wanted:
                 why = f"it holds {types[name]} where {wanted[0]} is expected"
                 raise MalformedError(file, None, name, why)
@@ -81,21 +69,27 @@ def query_of(file: Path, columns: Mapping[str, str]) -> str:
 
 def read(file: Path) -> str:
     """SQL for the lines of a file, with their numbers."""
-    return f"read_parquet({quoted(str(file))}, file_row_number = true)"
+    return f"read_parquet({quoted_path(file)}, file_row_number = true)"
 
 
-def looking_at(file: Path) -> Any:
-    """A connection to no database, in which the file can be read."""
+@contextmanager
+def looking_at(file: Path) -> Iterator[DuckDBPyConnection]:
+    """A connection to no database, in which the file can be read.
+
+    Raises:
+        MalformedError: it cannot: it is something else, or damaged further on.
+    """
     import duckdb
 
-    con = duckdb.connect()
-    try:
-        con.execute(f"SELECT 1 FROM {read(file)} LIMIT 0")  # noqa: S608 — a quoted path
-    except duckdb.Error as error:
-        con.close()
-        why = f"it is no Parquet file ({str(error).splitlines()[0]})"
-        raise MalformedError(file, None, None, why) from error
-    return con
+    with duckdb.connect() as con:
+        what = "it is no Parquet file"
+        try:
+            con.execute(f"SELECT 1 FROM {read(file)} LIMIT 0")  # noqa: S608 — a quoted path
+            what = "what is in it cannot be read"
+            yield con
+        except duckdb.Error as error:
+            said = str(error).splitlines()[0]
+            raise MalformedError(file, None, None, f"{what} ({said})") from error
 
 
 def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
@@ -107,22 +101,12 @@ def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
 
 def _hold_all(con: DuckDBPyConnection, file: Path, names: Sequence[str]) -> None:
     """Refuse what our columns cannot hold, in one look at the file where it is whole."""
-    rules = []
-    for name in names:
-        if BY_NAME[name].kind == "json":
-            rules.append((name, f'json_valid("{name}")', "it is no JSON"))
-        if BY_NAME[name].kind == "float":
-            rules.append((name, f'isfinite("{name}"::DOUBLE)', "it is no finite number"))
-        condition, why = possible_sql(name)
-        if condition:
-            rules.append((name, condition, why))
-    rules = [(name, f'"{name}" IS NULL OR {condition}', why) for name, condition, why in rules]
-    rules += agreeing_sql(set(names).__contains__)
-    whole = " AND ".join(f"({condition})" for _, condition, _ in rules)
+    held = rules(names)
+    whole = " AND ".join(f"({rule.condition})" for rule in held)
     query = f"SELECT count(*) FROM {read(file)} WHERE NOT ({whole})"  # noqa: S608 — our conditions
     if con.execute(query).fetchall() == [(0,)]:
         return
-    for name, condition, why in rules:
+    for name, condition, why in held:
         hold(con, file, name, condition, why)
 
 

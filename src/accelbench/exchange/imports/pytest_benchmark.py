@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.possible import OTHERS
 from accelbench.exchange.imports.foreign import Source, imported
-from accelbench.exchange.imports.possible import OTHERS
 from accelbench.exchange.imports.records import Record, object_of, objects_in
 
 PATTERN = "*.json"
@@ -58,10 +58,7 @@ def _figures(stats: Record) -> tuple[dict[str, Any], dict[str, list[float]]]:
     found |= {"throughput": stats.number("ops", above=0), "throughput_unit": "calls/s"}
     samples = {}
     if stats.has("data"):
-        values = stats.list("data")
-        if not all(isinstance(value, (int, float)) for value in values):
-            stats.wrong("data", "numbers were expected")
-        samples["step"] = [float(value) * _MS for value in values]
+        samples["step"] = [value * _MS for value in stats.numbers("data")]
     return found, samples
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
+from accelbench.core.possible import latest
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.kinds import TIDY, Kind, digest_of, files_of, kind_of
-from accelbench.exchange.imports.possible import latest
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.runs import Run, once, says_another
 from accelbench.exchange.run_facts import RUN

@@ -6,7 +6,9 @@ A file is read whole or not at all. What is wrong is told with the file, the lin
 from __future__ import annotations
 
 import csv
+import io
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +16,14 @@ from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, loads, parse
-from accelbench.core.visible import from_csv_cell, in_quotes
+from accelbench.core.ranges import Range
+from accelbench.core.visible import brief, from_csv_cell, in_quotes
 from accelbench.store.fit import MisfitError, as_kind
 
 #: What tables of others write where they have nothing.
 _NOTHING = frozenset({"", "nan", "none", "null", "n/a"})
+
+_TRUTHS = {"true": True, "false": False}
 
 
 class MalformedError(UsageError):
@@ -62,25 +67,38 @@ class Record:
             self.wrong(field, "a word was expected")
         return str(value).strip()
 
-    def number(self, field: str, above: float | None = None) -> float:
-        """A finite number; above another, where one is given."""
+    def number(self, field: str, above: float | None = None, within: Range | None = None) -> float:
+        """A finite number; above another, and within what it can be, where that is given."""
         text = self.text(field)
         try:
             value = float(text)
         except ValueError as error:
-            self.wrong(field, f"{in_quotes(text)} is no number", error)
+            self.wrong(field, f"{brief(text)} is no number", error)
+        if not text.isascii() or "_" in text:  # Python reads those; nobody's table means them
+            self.wrong(field, f"{brief(text)} is no number")
         if not math.isfinite(value):
-            self.wrong(field, f"{in_quotes(text)} is no finite number")
+            self.wrong(field, f"{brief(text)} is no finite number")
         if above is not None and value <= above:
-            self.wrong(field, f"{text} is not above {above:g}")
+            self.wrong(field, f"{value:g} is not above {above:g}")
+        if within is not None and (why := within.wrong(value)):
+            self.wrong(field, why)
         return value
 
-    def whole(self, field: str, above: float | None = 0) -> int:
+    def whole(self, field: str, above: float | None = 0, within: Range | None = None) -> int:
         """A whole number, also one that is written as 1024.0."""
-        value = self.number(field, above)
+        value = self.number(field, above, within)
         if value != int(value):
-            self.wrong(field, f"{in_quotes(self.values[field])} is no whole number")
-        return int(value)
+            self.wrong(field, f"{brief(self.text(field))} is no whole number")
+        digits = self.text(field).removeprefix("-")
+        # A float has 53 bits: beyond them it is another number.
+        return int(self.text(field)) if digits.isdecimal() else int(value)
+
+    def truth(self, field: str) -> bool:
+        """Whether it says true; it has to say one of both."""
+        word = self.text(field).lower()
+        if word not in _TRUTHS:
+            self.wrong(field, f"{brief(word)} is no truth")
+        return _TRUTHS[word]
 
     def time(self, field: str) -> str:
         """A moment, in UTC."""
@@ -88,7 +106,7 @@ class Record:
         try:
             return str(as_kind("time", text))
         except MisfitError as error:
-            self.wrong(field, f"{in_quotes(text)} is no date and time", error)
+            self.wrong(field, f"{brief(text)} is no date and time", error)
 
     def of(self, field: str) -> Record:
         """The object under a name."""
@@ -102,6 +120,20 @@ class Record:
         if not isinstance(value, list):
             self.wrong(field, "a list was expected" if field in self.values else "it is missing")
         return value
+
+    def numbers(self, field: str) -> Sequence[float]:
+        """A list of finite numbers."""
+        values = self.list(field)
+        wrong = next((one for one in values if not _is_finite(one)), None)
+        if wrong is not None or None in values:
+            self.wrong(field, f"numbers were expected, and {brief(str(wrong))} is among them")
+        return [float(one) for one in values]
+
+
+def _is_finite(value: Any) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max  # a whole number may be larger than any float
 
 
 def record(file: Path, value: Mapping[str, Any], line: int = 1) -> Record:
@@ -127,7 +159,7 @@ def json_of(file: Path) -> Any:
     try:
         return parse(text_of(file))
     except JsonError as error:
-        raise MalformedError(file, error.line, None, error.message) from error
+        raise MalformedError(file, error.line, error.key, error.message) from error
 
 
 def quick_object_of(file: Path) -> Record | None:
@@ -168,7 +200,11 @@ def objects_in(file: Path, values: Sequence[Any], field: str | None = None) -> I
 
 def table_of(file: Path, needed: Sequence[str]) -> Iterator[Record]:
     """The lines of a CSV file, below a header that has at least these names."""
-    lines = csv.reader(text_of(file).splitlines(keepends=True), strict=True)
+    text = text_of(file)
+    # An export's cell may hold every sample as JSON: no cell is longer than the whole.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    # As it stands: `splitlines` ends a line at characters that a cell may hold.
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(lines, [])
         for name in needed:

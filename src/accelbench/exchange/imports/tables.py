@@ -50,7 +50,8 @@ def tidy(file: Path, source: Source, own: Run) -> Table:
     """A table of public measurements: what each source says is a run, as if it came alone."""
     query = tidy_lines.query(file, source, own.id)
     with parquet.looking_at(file) as con:
-        return Table(query, _count(con, file), _sources(con, file, source, own))
+        figures = tidy_lines.figures(parquet.types_of(con, file))
+        return Table(query, _count(con, file, figures), _sources(con, file, source, own))
 
 
 def _count(con: DuckDBPyConnection, file: Path, where: str = "true") -> int:

@@ -7,28 +7,46 @@ figure: a percentile of MLPerf's, or derived from the rate.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION
+from accelbench.core.possible import OTHERS
 from accelbench.core.words import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
-from accelbench.exchange.imports.possible import OTHERS, possible_sql
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.duck import quoted
+from accelbench.store.possible import column_sql
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _NEEDED = (
     *("source", "model", "hardware_name", "hardware_kind", "framework", "runtime", "precision"),
     *("batch_size", "mode", "latency_ms", "throughput"),
 )
-#: What has to be as in a column of ours, beside the numbers.
+#: What has to be as in a column of ours, and what of that is counted in millions and such.
 _AS = {
-    "mode": "mode",
-    "img_size": "image_size",
-    "seq_len": "sequence_length",
-    "memory_mb": "memory_peak_mb",
+    "latency_ms": ("latency_mean_ms", 1.0),
+    "throughput": ("throughput", 1.0),
+    "batch_size": ("batch_size", 1.0),
+    "img_size": ("image_size", 1.0),
+    "seq_len": ("sequence_length", 1.0),
+    "memory_mb": ("memory_peak_mb", 1.0),
+    "params_m": ("parameters", 1e6),
+    "gmacs": ("flops", 2e9),
 }
-_NUMBERS = ("latency_ms", "throughput", "batch_size")
+_TEXTS = (
+    *("source", "source_commit", "license", "model", "family", "hardware_name", "hardware_kind"),
+    *("framework", "runtime", "precision", "mode", "throughput_unit", "extra"),
+)
+#: What `extra` may say of a column, by its key.
+_EXTRA = {"n_gpus": "world_size", "num_threads": "threads"}
+_NUMBER = re.compile(r"DOUBLE|FLOAT|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|DECIMAL\(.*\)")
 #: A latency is the mean of a batch, but that of a scenario of MLPerf's: a percentile of its
 #: queries; of the scenarios that are not here a rate is the result, and no latency.
 _PERCENTILES = {"singlestream": "latency_p90_ms", "multistream": "latency_p99_ms"}
@@ -53,29 +71,72 @@ def query(file: Path, source: Source, run_id: str = "") -> str:
                 raise MalformedError(file, None, name, "the column is missing")
         for name in ("source", "model", "hardware_name"):
             hold(con, file, name, f"{name} IS NOT NULL", "it is missing")
-        for name in _NUMBERS:
-            above = f"{name} IS NULL OR ({name} > 0 AND isfinite({name}::DOUBLE))"
-            hold(con, file, name, above, "it is not above 0")
-        for name in (name for name in _AS if name in types):
-            condition, why = possible_sql(_AS[name], name)
-            hold(con, file, name, f"{name} IS NULL OR {condition}", why)
+        _hold_values(con, file, types)
         if "extra" in types:
-            hold(con, file, "extra", "extra IS NULL OR json_valid(extra)", "it is no JSON")
-        scenario = f"coalesce({_scenario(set(types))}, '')"
-        none = f"latency_ms IS NULL OR {scenario} NOT IN {_RATED}"
-        hold(con, file, "latency_ms", none, "no latency is the result of that scenario")
-        # Queries beside each other: their rate is another count.
-        rate = "throughput * latency_ms / 1e3 / batch_size"
-        agrees = f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHERS} AND {OTHERS}"
-        why = "it is not what the latency says"
-        hold(con, file, "throughput", f"coalesce({agrees}, true)", why)
-        if "extra" in types:
-            condition, why = possible_sql("started_at", "moment")
-            said = "SELECT try_cast(extra->>'date' AS TIMESTAMP) AS moment"
-            date = f"(SELECT {condition} FROM ({said}))"  # noqa: S608 — our condition
-            hold(con, file, "extra", f"coalesce({date}, true)", f"its date: {why}")
+            _hold_extra(con, file)
+        _hold_figures(con, file, set(types))
     columns = _columns(set(types), source)
-    return query_of(file, {**columns, "run_id": run_of(run_id)} if run_id else columns)
+    columns |= {"run_id": run_of(run_id)} if run_id else {}
+    return f"{query_of(file, columns)} WHERE {figures(types)}"
+
+
+def _hold_values(con: DuckDBPyConnection, file: Path, types: Mapping[str, str]) -> None:
+    """Each value by itself; a column of nothing may be of any type."""
+    for name in (name for name in (*_TEXTS, *_AS) if name in types):
+        kind = types[name]
+        if not (_NUMBER.fullmatch(kind) if name in _AS else kind in ("VARCHAR", "JSON")):
+            wanted = "a number" if name in _AS else "VARCHAR"
+            why = f"it holds {kind} where {wanted} is expected"
+            hold(con, file, name, f"{name} IS NULL", why)
+            continue
+        if name == "mode":
+            for condition, why in column_sql(name):
+                hold(con, file, name, f"{name} IS NULL OR {condition}", why)
+        if name not in _AS:
+            continue
+        column, scale = _AS[name]
+        for condition, why in column_sql(column, "n"):
+            holds = f"(SELECT {condition} FROM (SELECT {name}::DOUBLE * {scale} AS n))"  # noqa: S608
+            hold(con, file, name, f"{name} IS NULL OR {holds}", why)
+        if BY_NAME[column].kind == "int" and scale == 1:
+            whole = f"{name} IS NULL OR {name} = floor({name})"
+            hold(con, file, name, whole, "it is no whole number")
+
+
+def _hold_extra(con: DuckDBPyConnection, file: Path) -> None:
+    for condition, why in column_sql("conditions", "extra"):
+        hold(con, file, "extra", f"extra IS NULL OR {condition}", why)
+    for key, column in (*_EXTRA.items(), ("date", "started_at")):
+        kind = "TIMESTAMPTZ" if key == "date" else "BIGINT"
+        given, value = f"(extra->>{quoted(key)})", f"try_cast(extra->>{quoted(key)} AS {kind})"
+        misfit = f"{given} IS NULL OR {value} IS NOT NULL"
+        hold(con, file, "extra", misfit, f"its {key} is no {kind.lower()}")
+        for condition, why in column_sql(column, "n"):
+            holds = f"(SELECT {condition} FROM (SELECT {value} AS n))"  # noqa: S608 — our condition
+            hold(con, file, "extra", f"coalesce({holds}, true)", f"its {key}: {why}")
+
+
+def _hold_figures(con: DuckDBPyConnection, file: Path, there: set[str]) -> None:
+    """The figures of a line beside each other."""
+    scenario = f"coalesce({_scenario(there)}, '')"
+    none = f"latency_ms IS NULL OR {scenario} NOT IN {_RATED}"
+    hold(con, file, "latency_ms", none, "no latency is the result of that scenario")
+    # Queries beside each other: their rate is another count.
+    rate = "throughput * latency_ms / 1e3 / batch_size"
+    agrees = f"{scenario} <> '' OR {rate} BETWEEN {1 / OTHERS} AND {OTHERS}"
+    why = "it is not what the latency says"
+    hold(con, file, "throughput", f"coalesce({agrees}, true)", why)
+
+
+def figures(there: Container[str]) -> str:
+    """SQL: whether a line has a figure that was measured; one that has none did not run."""
+    derived = f"coalesce(lower({_extra('latency_is_derived', there)}) = 'true', false)"
+    return f"(throughput IS NOT NULL OR (latency_ms IS NOT NULL AND NOT {derived}))"
+
+
+def _extra(key: str, there: Container[str]) -> str:
+    """SQL for what `extra` says under a key."""
+    return f"(extra->>{quoted(key)})" if "extra" in there else "NULL::VARCHAR"
 
 
 def _scenario(there: set[str]) -> str:
@@ -95,7 +156,7 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         return name if name in there else otherwise
 
     def extra(name: str) -> str:
-        return f"(extra->>{quoted(name)})" if "extra" in there else "NULL::VARCHAR"
+        return _extra(name, there)
 
     # As we spell them; a query of MultiStream has eight samples, by MLPerf's rules.
     said = _scenario(there)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.possible import OTHERS
+from accelbench.core.ranges import OPERATIONS
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Architecture, Family, Mode
 from accelbench.exchange.imports.foreign import Source, imported
-from accelbench.exchange.imports.possible import OTHERS
 from accelbench.exchange.imports.records import MalformedError, Record, table_of
 
 PATTERN = "benchmark-*.csv"
@@ -75,7 +76,11 @@ def _columns(line: Record, prefix: str) -> dict[str, Any]:
         "latency_mean_ms": line.number(f"{prefix}_step_time", above=0),
         "throughput": line.number(f"{prefix}_samples_per_sec", above=0),
         "parameters": None if millions is None else round(millions * 1e6),
-        "extra": {name: line.number(field) for name, field in counts.items() if line.has(field)},
+        "extra": {
+            name: line.number(field, within=OPERATIONS)
+            for name, field in counts.items()
+            if line.has(field)
+        },
     }
 
 

@@ -1,0 +1,206 @@
+"""What a result can be at all: words that are known, figures that can be, and that agree.
+
+The rules are values, and asked of a row here; `store/possible.py` asks them of a whole table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from accelbench.core.columns import BY_NAME, COLUMNS
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.reasons import REASONS
+from accelbench.core.visible import brief, in_quotes
+from accelbench.core.words import OWN_RUNTIMES, Provenance, Status, Verification
+
+#: A step takes time, and what is asked for has a size.
+ABOVE_ZERO = frozenset(
+    column.name for column in COLUMNS if column.range is not None and column.range.above
+)
+#: No result is older: nothing here was made then, and a clock that says so was never set.
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+#: East of Greenwich a day has begun before it does there.
+EASTMOST = timedelta(hours=14)
+
+#: Figures of which none is above a later one, and pairs of which the first is not above the second.
+_RISING = tuple(f"latency_{name}_ms" for name in ("min", "p50", "p90", "p95", "p99", "max"))
+_PAIRS = (
+    ("latency_min_ms", "latency_mean_ms"),
+    ("latency_mean_ms", "latency_max_ms"),
+    ("outlier_count", "sample_count"),
+    ("effective_sample_count", "sample_count"),
+    ("started_at", "finished_at"),
+)
+#: Others round their figures, and a clock may be set back while something is measured.
+ROUNDED = 1.001
+SET_BACK = timedelta(hours=1)
+
+#: A device's own time of a step is part of the step's. It comes from a pass of its own, in which
+#: clocks may be lower: that explains so much, above the largest of what is known of the step.
+DEVICE_TIME, OTHER_PASS = "device_time_ms", 1.25
+STEP = ("latency_p50_ms", "latency_mean_ms", "latency_ci_high_ms")
+
+#: A result that is ok has one of these, or says in `nulls` why not: what was only verified does.
+MEASURED = (
+    *("latency_mean_ms", "latency_p50_ms", "latency_p90_ms", "latency_p95_ms", "latency_p99_ms"),
+    *("throughput", "tokens_per_second"),
+)
+NO_FIGURE = "it is ok without a latency or a rate, and nothing says why"
+PASSED = "verification is ok, and this is more than verification_tolerance"
+
+#: What columns hold in results of this program; what was imported has others' words.
+OWN_WORDS: Mapping[str, tuple[str, ...]] = {"precision": PRECISIONS}
+#: A reason is a token; those of our own runtimes are known, other packages have their own.
+REASON_FORM = "[a-z][a-z0-9_]{0,63}"
+OWN_REASONS = tuple(REASONS)
+NO_REASON = "it is no reason that this program knows; a newer one may have written it"
+
+#: How many times a rate may be off what its latency says. By our own arithmetic it is that very
+#: figure, whatever was rounded since; others count pauses between steps in one of the two
+#: (timm: up to 4 %; a table of somebody's whose batches overlap: more).
+OURS, OTHERS = 1.1, 2.0
+
+
+def orders() -> Iterator[tuple[str, str]]:
+    """Pairs of columns of which the first holds no more than the second."""
+    for number, low in enumerate(_RISING):
+        yield from ((low, high) for high in _RISING[number + 1 :])
+    yield from _PAIRS
+    for name in BY_NAME:
+        high = name.replace("_low_", "_high_")
+        if "_low_" in name and high in BY_NAME:
+            yield name, high
+
+
+ORDERS = tuple(orders())
+#: A rate → what a step counts of it, by the unit where there are several.
+ITEMS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "throughput": {
+        "tokens/s": ("batch_size", "new_tokens"),
+        "audio s/s": ("batch_size", "audio_seconds"),
+        "calls/s": (),
+        "": ("batch_size",),
+    },
+    "tokens_per_second": {"": ("batch_size", "new_tokens")},
+}
+
+
+def wrong_with(row: Mapping[str, Any]) -> str:
+    """Why a row of the store cannot be, with the column; empty where it can."""
+    known = {name: value for name, value in row.items() if value is not None}
+    for name, value in known.items():
+        if why := impossible(name, value):
+            return f"{name}: {why}"
+    rates = None if row.get("provenance") == Provenance.IMPORTED else OURS
+    found = contradiction(known, rates)
+    return f"{found[0]}: {found[1]}" if found else ""
+
+
+def impossible(name: str, value: Any) -> str:
+    """Why a value of the column's type cannot be; empty where it can."""
+    column = BY_NAME[name]
+    if column.words and value not in column.words:
+        return f"{brief(value)} is none of {', '.join(column.words)}"
+    if name == "reason" and not re.fullmatch(REASON_FORM, value):
+        return f"{brief(value)} is no reason: a word in small letters was expected"
+    if column.kind == "json" and not isinstance(value, Mapping):
+        return "an object was expected"
+    if column.kind == "time":
+        return _impossible_moment(value)
+    if column.range is None:
+        return ""
+    numbers = value if isinstance(value, list) else [value]
+    return next(filter(None, map(column.range.wrong, numbers)), "")
+
+
+def _impossible_moment(value: Any) -> str:
+    moment = _moment(value)
+    if moment > latest():
+        return f"{value} is in the future"
+    return f"{value} is before {EARLIEST.year}" if moment < EARLIEST else ""
+
+
+def latest() -> datetime:
+    """The latest moment that it is anywhere."""
+    return datetime.now(UTC) + EASTMOST
+
+
+def contradiction(row: Mapping[str, Any], rates: float | None) -> tuple[str, str] | None:
+    """The first column that contradicts another, and why; None where all can be true.
+
+    Args:
+        row: by our columns, each value of its column's kind.
+        rates: how many times off a rate may be; None where it need not follow from the latency.
+    """
+    return next(_contradictions(row, rates), None)
+
+
+def _contradictions(row: Mapping[str, Any], rates: float | None) -> Iterator[tuple[str, str]]:
+    for low, high in ORDERS:
+        if row.get(low) is not None and row.get(high) is not None and _above(low, row, high):
+            yield high, f"{row[high]} is below {low}, {row[low]}"
+    for rate in ITEMS if rates else ():
+        expected = _expected(row, rate)
+        if expected is None or rates is None:
+            continue
+        if not 1 / rates <= row[rate] / expected <= rates:
+            yield rate, f"{row[rate]:g} is not what the latency says, {expected:g}"
+    yield from _of_parts(row)
+    if row.get("provenance", Provenance.IMPORTED) != Provenance.IMPORTED:
+        yield from _of_words(row)
+
+
+def _of_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    steps = [row[name] for name in STEP if row.get(name) is not None]
+    device = row.get(DEVICE_TIME)
+    if device is not None and steps and device > max(steps) * OTHER_PASS:
+        yield DEVICE_TIME, f"{device:g} is more than the whole step, {max(steps):g}"
+    nulls = row.get("nulls")
+    said = isinstance(nulls, Mapping) and MEASURED[0] in nulls
+    if row.get("status") == Status.OK and not said and not any(map(row.get, MEASURED)):
+        yield "status", NO_FIGURE
+    error, most = row.get("verification_error"), row.get("verification_tolerance")
+    passed = row.get("verification") == Verification.OK
+    if passed and error is not None and most is not None and error > most:
+        yield "verification_error", PASSED
+    evidence = row.get("evidence")
+    shares = evidence.get("shares") if isinstance(evidence, Mapping) else None
+    for device, share in shares.items() if isinstance(shares, Mapping) else ():
+        if type(share) not in (int, float) or not 0 <= share <= 1:
+            yield "evidence", f"{brief(device)} is said to have had {in_quotes(share)} of the time"
+
+
+def _of_words(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, words in OWN_WORDS.items():
+        if row.get(name) is not None and row[name] not in words:
+            yield name, f"{brief(row[name])} is none of {', '.join(words)}"
+    reason = row.get("reason")
+    if reason is not None and row.get("runtime") in OWN_RUNTIMES and reason not in REASONS:
+        yield "reason", NO_REASON
+
+
+def _above(low: str, row: Mapping[str, Any], high: str) -> bool:
+    if BY_NAME[low].kind == "time":
+        return _moment(row[low]) > _moment(row[high]) + SET_BACK
+    return bool(row[low] > row[high] * ROUNDED)
+
+
+def _moment(value: Any) -> datetime:
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _expected(row: Mapping[str, Any], rate: str) -> float | None:
+    """A rate by the mean; None where something of it is not known, or several share a step."""
+    mean, counts = row.get("latency_mean_ms"), ITEMS[rate]
+    factors = counts.get(str(row.get("throughput_unit") or ""), counts[""])
+    known = [row.get(name) for name in factors]
+    if not row.get(rate) or not mean or not all(known) or (row.get("world_size") or 1) > 1:
+        return None
+    expected = 1e3 / float(mean)
+    for one in known:
+        expected *= one or 0
+    return expected

@@ -1,0 +1,81 @@
+"""What a number can be at all, by what it counts: each bound with its reason.
+
+They are wide on purpose: nothing that was ever measured comes near one. What lies beyond is a unit
+that was mistaken, a counter that ran over, or made up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the most that something can be; `above` where the least itself cannot."""
+
+    least: float
+    most: float
+    above: bool = False
+
+    def wrong(self, value: float) -> str:
+        """Why a number is not within it; empty where it is. NaN is within none."""
+        if self.above and not value > self.least:
+            return f"{value:g} is not above {self.least:g}"
+        if not value >= self.least:
+            return f"{value:g} is below {self.least:g}"
+        if not value <= self.most:
+            return f"{value:g} is more than there can be, {self.most:g}"
+        return ""
+
+
+#: Physical addresses have 52 bits at most, on x86-64 and on Arm: 4 PiB, which is 64 times the
+#: largest machine with one memory (64 TiB).
+_BYTES = 2.0**52
+MEMORY_MB = Range(0, _BYTES / 2**20)
+#: An estimate is made of what is asked for, which may be more than any machine has.
+ESTIMATE_MB = Range(0, 2.0**64)
+#: A year: no step takes that long, nor does anything around it.
+TIME_MS = Range(0, 365 * 24 * 3600e3)
+#: A step takes time.
+STEP_MS = Range(0, TIME_MS.most, above=True)
+#: What is asked for has a size, and no more items than a memory has bytes.
+SIZE = Range(0, _BYTES, above=True)
+#: Threads or processes: the largest machines have ten million cores.
+WORKERS = Range(0, 1e8, above=True)
+#: A billion samples of a microsecond are 17 minutes and 8 GB: nobody keeps more.
+COUNT = Range(0, 1e9)
+#: Steps that were run and not kept, of a nanosecond in the extreme.
+STEPS = Range(0, 1e12)
+#: The largest models have 10^13 weights.
+WEIGHTS = Range(0, 1e15)
+#: A million items in a nanosecond.
+RATE = Range(0, 1e15, above=True)
+SHARE = Range(0, 1)
+CORRELATION = Range(-1, 1)
+#: A whole number of 64 bits, with a sign or without: it means nothing.
+SEED = Range(-(2.0**63), 2.0**64)
+#: What fp32 holds. A loss is the logarithm of a density, or less a likeness, and may be below 0.
+LOSS = Range(-3.5e38, 3.5e38)
+#: The largest difference that fp32 holds, over its smallest number.
+ERROR = Range(0, 1e84)
+#: All training of the largest models so far took 10^27.
+OPERATIONS = Range(0, 1e30)
+#: The largest computing centres draw 10^8 W. That of an idle device is subtracted, and differs
+#: by less than a kilowatt from one moment to the next.
+POWER_W = Range(-1e3, 1e9)
+#: That power for a year.
+ENERGY_J = Range(0, 3.2e16)
+MONEY = Range(0, 1e15)
+
+#: What a column of a unit holds where it says nothing else.
+BY_UNIT = {
+    "ms": TIME_MS,
+    "MB (2^20 bytes)": MEMORY_MB,
+    "items/s": RATE,
+    "tokens/s": RATE,
+    "J": ENERGY_J,
+    "W": POWER_W,
+    "$": MONEY,
+    "FLOP": OPERATIONS,
+    "B": OPERATIONS,
+}

@@ -1,0 +1,191 @@
+"""The rules of `core/possible.py` for a whole table: a condition that holds, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from accelbench.core.columns import BY_NAME, Kind
+from accelbench.core.possible import (
+    DEVICE_TIME,
+    EARLIEST,
+    ITEMS,
+    MEASURED,
+    NO_FIGURE,
+    NO_REASON,
+    ORDERS,
+    OTHER_PASS,
+    OURS,
+    OWN_REASONS,
+    OWN_WORDS,
+    PASSED,
+    REASON_FORM,
+    ROUNDED,
+    STEP,
+    latest,
+)
+from accelbench.core.ranges import Range
+from accelbench.core.words import OWN_RUNTIMES, Provenance, Status, Verification
+from accelbench.store.duck import quoted
+from accelbench.store.fit import spell_time
+
+#: What DuckDB calls the types that a column of ours may have in a file.
+TYPES: Mapping[Kind, tuple[str, ...]] = {
+    "text": ("VARCHAR",),
+    "int": ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER", "USMALLINT", "UTINYINT"),
+    "float": ("DOUBLE", "FLOAT", "BIGINT", "INTEGER"),
+    "bool": ("BOOLEAN",),
+    "time": ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS", "TIMESTAMP_MS"),
+    "json": ("VARCHAR", "JSON"),
+    "list": ("VARCHAR[]",),
+    "floats": ("DOUBLE[]", "FLOAT[]"),
+    "map": ("MAP(VARCHAR, DOUBLE)",),
+}
+
+There = Callable[[str], bool]
+
+
+class Rule(NamedTuple):
+    """What has to hold of every row: never NULL."""
+
+    column: str
+    condition: str
+    why: str  # it is wrong, where it does not
+
+
+def rules(names: Collection[str], rates: float | None = OURS) -> list[Rule]:
+    """Every rule that a table with these columns of ours can be held to."""
+    each = [Rule(name, *one) for name in names if name in BY_NAME for one in column_sql(name)]
+    given = [Rule(name, f'"{name}" IS NULL OR {condition}', why) for name, condition, why in each]
+    return [*given, *agreeing(set(names).__contains__, rates)]
+
+
+def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
+    """Of one column: a condition that holds of what is not NULL, and what is wrong otherwise.
+
+    Args:
+        column: ours.
+        called: its name in the table, where that is another.
+    """
+    about, name = BY_NAME[column], f'"{called or column}"'
+    if about.kind == "json":
+        # Read as JSON only where it is some: one bad cell would end the whole query.
+        kind = f"CASE WHEN json_valid({name}) THEN json_type({name}) = 'OBJECT' ELSE false END"
+        yield kind, "it is no JSON, or no object"
+    if about.kind == "map":
+        finite = f"len(list_filter(map_values({name}), lambda x: NOT isfinite(x))) = 0"
+        yield finite, "a number without an end is in it"
+    if about.words:
+        yield _among(name, about.words), f"it is none of {', '.join(about.words)}"
+    if column == "reason":
+        why = "it is no reason: a word in small letters was expected"
+        yield f"regexp_full_match({name}, {quoted(REASON_FORM)})", why
+    if about.kind == "time":
+        first, last = (quoted(spell_time(one).rstrip("Z")) for one in (EARLIEST, latest()))
+        between = f"{name} BETWEEN TIMESTAMP {first} AND TIMESTAMP {last}"
+        yield between, f"it is in the future, or before {EARLIEST.year}"
+    if about.range is not None:
+        yield from _within(name, about.range, about.kind)
+
+
+def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
+    below = f">{'' if within.above else '='} {within.least!r}"
+    why = f"it is {'not above' if within.above else 'below'} {within.least:g}"
+    if kind == "floats":
+        inside = f"lambda x: NOT coalesce(x {below} AND x <= {within.most!r}, false)"
+        outside = f"a number in it is not within {within.least:g} and {within.most:g}"
+        yield f"len(list_filter({name}, {inside})) = 0", outside
+        return
+    if kind == "float":
+        # A comparison is not even made where a Parquet file's statistics, which pass NaN over,
+        # say that it holds.
+        yield f"isfinite({name}::DOUBLE)", "it is no finite number"
+    yield f"{name}::DOUBLE {below}", why
+    yield f"{name}::DOUBLE <= {within.most!r}", f"it is more than there can be, {within.most:g}"
+
+
+def agreeing(there: There, rates: float | None = OURS) -> Iterator[Rule]:
+    """The rules of `contradiction`.
+
+    Args:
+        there: whether the table has a column.
+        rates: how many times off a rate may be, of what was not imported already.
+    """
+    for low, high in ORDERS:
+        if there(low) and there(high):
+            more = f"* {ROUNDED}" if BY_NAME[low].kind != "time" else "+ INTERVAL 1 HOUR"
+            holds = f'coalesce("{low}" <= "{high}" {more}, true)'
+            yield Rule(high, holds, f"it is below {low}")
+    if there("provenance"):
+        other = f"coalesce(provenance = {quoted(Provenance.IMPORTED.value)}, true)"
+        yield from _rates(there, other, rates) if rates else ()
+        yield from _words(there, other)
+    yield from _parts(there)
+
+
+def _rates(there: There, other: str, rates: float) -> Iterator[Rule]:
+    for rate, counts in ITEMS.items():
+        if not there(rate) or not there("latency_mean_ms"):
+            continue
+        unit = "throughput_unit" if there("throughput_unit") else "''"
+        cases = " ".join(
+            f"WHEN {quoted(word)} THEN {_product(factors, there)}"
+            for word, factors in counts.items()
+            if word
+        )
+        items = _product(counts[""], there)
+        items = f"CASE {unit} {cases} ELSE {items} END" if cases else items
+        world = "coalesce(world_size, 1) > 1" if there("world_size") else "false"
+        ratio = f"({rate} * latency_mean_ms / 1e3 / ({items}))"
+        holds = f"{ratio} BETWEEN {1 / rates} AND {rates}"
+        why = "it is not what the latency says"
+        yield Rule(rate, f"coalesce({other} OR {world} OR {holds}, true)", why)
+
+
+def _words(there: There, other: str) -> Iterator[Rule]:
+    for name, words in OWN_WORDS.items():
+        if there(name):
+            holds = f"coalesce({other} OR {_among(name, words)}, true)"
+            yield Rule(name, holds, f"it is none of {', '.join(words)}")
+    if there("reason") and there("runtime"):
+        own = f"{other} OR NOT {_among('runtime', OWN_RUNTIMES)}"
+        yield Rule("reason", f"coalesce({own} OR {_among('reason', OWN_REASONS)}, true)", NO_REASON)
+
+
+def _parts(there: There) -> Iterator[Rule]:
+    steps = [name for name in STEP if there(name)]
+    if there(DEVICE_TIME) and steps:
+        most = f"greatest({', '.join(steps)})"  # of those that are not NULL
+        holds = f"coalesce({DEVICE_TIME} <= {most} * {OTHER_PASS}, true)"
+        yield Rule(DEVICE_TIME, holds, "it is more than the whole step")
+    if there("status"):
+        ok = f"status = {quoted(Status.OK.value)}"
+        figure = " OR ".join([*(f"{n} IS NOT NULL" for n in MEASURED if there(n)), "false"])
+        said = (
+            _read("nulls", f"json_exists(nulls, '$.{MEASURED[0]}')") if there("nulls") else "false"
+        )
+        holds = f"NOT coalesce({ok}, false) OR {figure} OR coalesce({said}, false)"
+        yield Rule("status", holds, NO_FIGURE)
+    if all(map(there, ("verification", "verification_error", "verification_tolerance"))):
+        passed = f"verification = {quoted(Verification.OK.value)}"
+        holds = f"NOT ({passed}) OR verification_error <= verification_tolerance"
+        yield Rule("verification_error", f"coalesce({holds}, true)", PASSED)
+    if there("evidence"):
+        shares = _read("evidence", "evidence->'$.shares'")
+        shares = f"map_values(try_cast({shares} AS MAP(VARCHAR, DOUBLE)))"
+        outside = f"len(list_filter({shares}, lambda x: NOT (x BETWEEN 0 AND 1)))"
+        why = "a share of the time is not within 0 and 1"
+        yield Rule("evidence", f"coalesce({outside} = 0, true)", why)
+
+
+def _read(name: str, sql: str) -> str:
+    """SQL of a column of JSON; NULL where it is none, which would end the whole query."""
+    return f"CASE WHEN json_valid({name}) THEN {sql} END"
+
+
+def _among(name: str, words: Sequence[str]) -> str:
+    return f"{name} IN ({', '.join(quoted(str(one)) for one in words)})"
+
+
+def _product(factors: Sequence[str], there: There) -> str:
+    return " * ".join(name if there(name) else "NULL" for name in factors) or "1"
