@@ -189,6 +189,29 @@ def test_what_cannot_be_in_a_lake_stays_out_alone(machine: Callable[[str], Lake]
     assert one.fill().problems == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("manifest/a.json", '{"replaces": 5}', r"a\.json of .* \(replaces is no list of names"),
+        ("manifest/a.json", '{"replaces": [["x"]]}', "replaces is no list of names"),
+        ("manifest/a.json", "[" * 100_000, "nested deeper"),
+        ("accelbench-lake.json", '{"application": "accelbench", "schema_version": "x"}', "'x'"),
+        ("results/a.parquet/b", "", r"is damaged \(.*a\.parquet"),
+        ("results/a.parquet", "PAR1", r"is damaged \(.*a\.parquet"),
+    ],
+)
+def test_what_lies_in_a_lake_and_is_not_ours_is_named(
+    name: str, text: str, why: str, machine: Callable[[str], Lake]
+) -> None:
+    lake = machine("one")
+    lake.ensure()
+    file = Path(lake.place.name) / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    with pytest.raises(StoreError, match=why):
+        lake.fill()
+
+
 def test_a_file_that_is_no_lakes_is_named(machine: Callable[[str], Lake]) -> None:
     one = machine("one")
     measured(one)

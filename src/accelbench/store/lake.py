@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import Fact, new_run_id, utc_now
 from accelbench.core.identity import digest
+from accelbench.core.jsonc import loads
+from accelbench.core.visible import in_quotes
 from accelbench.store.database import ENVIRONMENT, Database, default_path
 from accelbench.store.duck import connect, quoted, whole_guard
 from accelbench.store.folders import default_folder
@@ -175,7 +177,10 @@ class Lake(Database):
             said = self._json(MARKER, scratch)
         if said.get("application") != APPLICATION:
             raise StoreError(f"{self.name} is another program's; it was left as it is.")
-        if int(said.get("schema_version", 0)) > latest_version():
+        version = said.get("schema_version", 0)
+        if not isinstance(version, int):
+            raise self._unreadable(MARKER, f"schema_version is {in_quotes(version)}")
+        if version > latest_version():
             raise StoreError(
                 f"{self.name} was begun by a newer accelbench.", "Upgrade accelbench to use it."
             )
@@ -198,10 +203,14 @@ class Lake(Database):
 
     def _json(self, name: str, scratch: Path) -> dict[str, Any]:
         try:
-            found = json.loads(self.place.local(name, scratch).read_text(encoding="utf-8"))
+            found = loads(self.place.local(name, scratch).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise StoreError(f"{name} of {self.name} cannot be read ({error}).") from error
+            raise self._unreadable(name, str(error)) from error
         return found if isinstance(found, dict) else {}
+
+    def _unreadable(self, name: str, why: str) -> StoreError:
+        advice = "Put back what it was, or take it away from there."
+        return StoreError(f"{name} of {self.name} cannot be read ({why}).", advice)
 
     # -- the mirror
 
@@ -314,11 +323,14 @@ class Lake(Database):
 
     def _manifests(self) -> dict[str, list[str]]:
         """Which stem replaces which."""
+        found = {}
         with _scratch() as scratch:
-            return {
-                _stem(name): self._json(f"{_MANIFESTS}/{name}", scratch).get("replaces", [])
-                for name in self.place.names(_MANIFESTS)
-            }
+            for name in self.place.names(_MANIFESTS):
+                said = self._json(f"{_MANIFESTS}/{name}", scratch).get("replaces", [])
+                if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
+                    raise self._unreadable(f"{_MANIFESTS}/{name}", "replaces is no list of names")
+                found[_stem(name)] = said
+        return found
 
     def _remove(self, stems: set[str]) -> int:
         there = {

@@ -96,8 +96,9 @@ def _readable(
                 columns_in(con, _source([path]), (), f"{lake}/{name}")
         raise
     except duckdb.Error as error:
-        if isinstance(error, file_errors()):
-            raise
+        own = [str(path) for names in files.values() for path in names.values()]
+        if isinstance(error, file_errors()) and not any(path in str(error) for path in own):
+            raise  # it is the mirror's
         raise StoreError(
             f"A file of {lake} is damaged ({str(error).splitlines()[0]}).",
             "Put back what it was, or take it away from there.",
