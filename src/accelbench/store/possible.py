@@ -157,7 +157,7 @@ def _parts(there: There) -> Iterator[Rule]:
     if there(DEVICE_TIME) and steps:
         most = f"greatest({', '.join(steps)})"  # of those that are not NULL
         holds = f"coalesce({DEVICE_TIME} <= {most} * {OTHER_PASS}, true)"
-        yield Rule(DEVICE_TIME, holds, "it is more than the whole step")
+        yield Rule(DEVICE_TIME, holds, "it is more than a whole step")
     if there("status"):
         ok = f"status = {quoted(Status.OK.value)}"
         figure = " OR ".join([*(f"{n} IS NOT NULL" for n in MEASURED if there(n)), "false"])
