@@ -25,7 +25,8 @@ def test_questions_are_asked_of_a_lake_unchanged(
     for number, factor in enumerate((1.0, 1.5)):
         rows = [
             {"case_id": "c", "series_key": "s", "launch": n, "latency_p50_ms": ms * factor,
-             "throughput": 1e3 / ms / factor, "started_at": f"2026-01-0{number + 1}T00:00:00Z"}
+             "latency_mean_ms": ms * factor, "throughput": 1e3 / ms / factor,
+             "started_at": f"2026-01-0{number + 1}T00:00:00Z"}
             for n, ms in enumerate(times)
         ]  # fmt: skip
         store(lake, *rows, {"hardware": "cuda", "latency_p50_ms": 2.0}, run=f"r{number}")
