@@ -33,7 +33,13 @@ _MORE: Mapping[str, tuple[str, ...]] = {
     "steps": ("BIGINT[]",),
     **dict.fromkeys(("kind", "id", "phase", "timing"), ("VARCHAR",)),
 }
-_REFUSED = "CREATE OR REPLACE TEMP TABLE refused (result_id VARCHAR, run_id VARCHAR, why VARCHAR)"
+#: What is said of a result that stays out, beside why.
+_NAMED = ("result_id", "run_id", "model")
+_REFUSED = """
+CREATE OR REPLACE TEMP TABLE refused (
+    result_id VARCHAR, run_id VARCHAR, model VARCHAR, why VARCHAR
+)
+"""
 
 
 class UnlikeError(StoreError):
@@ -73,13 +79,12 @@ def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> Hel
     reasons = " ".join(
         f"WHEN NOT ({rule.condition}) THEN $why${rule.column}: {rule.why}$why$" for rule in held
     )
-    run_id = "run_id" if "run_id" in names else "NULL"
-    refuse = f"INSERT INTO refused SELECT result_id, {run_id}"
-    con.execute(f"{refuse}, CASE {reasons} END FROM {results} WHERE NOT ({whole})")
+    named = ", ".join(f"r.{name}" if name in names else "NULL" for name in _NAMED)
+    refuse = f"INSERT INTO refused SELECT {named},"
+    con.execute(f"{refuse} CASE {reasons} END FROM {results} r WHERE NOT ({whole})")
     if samples and "sample_count" in names:
         con.execute(
-            f"{refuse.replace('run_id', 'r.run_id').replace('result_id', 'r.result_id')},"
-            " 'it has ' || len(s.samples) || ' samples where it says ' || sample_count"
+            f"{refuse} 'it has ' || len(s.samples) || ' samples where it says ' || sample_count"
             f" FROM {results} r JOIN {samples} s ON r.result_id = s.result_id"
             " WHERE s.phase = 'step' AND len(s.samples) <> sample_count"
         )
@@ -108,18 +113,18 @@ def columns_in(
     return list(types)
 
 
-def _keep(con: DuckDBPyConnection, refused: Sequence[tuple[str, str, str]]) -> None:
+def _keep(con: DuckDBPyConnection, refused: Sequence[tuple[str, ...]]) -> None:
     batch = Batch()
-    for result_id, run_id, why in refused:
-        said = {"why": why}
+    for result_id, run_id, model, why in refused:
+        said = {"why": why, "model": model}
         batch.add_other(RESULT_REFUSED, result_id or "", run_id or "", 0, FACT_VERSION, said)
     flush(con, batch)
 
 
-def _said(refused: Sequence[tuple[str, str, str]], whose: str) -> list[str]:
+def _said(refused: Sequence[tuple[str, ...]], whose: str) -> list[str]:
     named = [
         f"Result {result_id} of {whose} is not stored: {why}."
-        for result_id, _, why in refused[:_MOST_NAMED]
+        for result_id, *_, why in refused[:_MOST_NAMED]
     ]
     more = len(refused) - len(named)
     return [*named, *([f"{more:,} more of {whose} are not stored."] if more else [])]

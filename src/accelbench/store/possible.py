@@ -89,10 +89,10 @@ def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
-    below = f">{'' if within.above else '='} {within.least!r}"
+    below = f">{'' if within.above else '='} {within.least}"
     why = f"it is {'not above' if within.above else 'below'} {within.least:g}"
     if kind == "floats":
-        inside = f"lambda x: NOT coalesce(x {below} AND x <= {within.most!r}, false)"
+        inside = f"lambda x: NOT coalesce(x {below} AND x <= {within.most}, false)"
         outside = f"a number in it is not within {within.least:g} and {within.most:g}"
         yield f"len(list_filter({name}, {inside})) = 0", outside
         return
@@ -101,7 +101,7 @@ def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
         # say that it holds.
         yield f"isfinite({name}::DOUBLE)", "it is no finite number"
     yield f"{name}::DOUBLE {below}", why
-    yield f"{name}::DOUBLE <= {within.most!r}", f"it is more than there can be, {within.most:g}"
+    yield f"{name}::DOUBLE <= {within.most}", f"it is more than there can be, {within.most:g}"
 
 
 def agreeing(there: There, rates: float | None = OURS) -> Iterator[Rule]:
