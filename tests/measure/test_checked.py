@@ -50,8 +50,27 @@ def test_a_process_that_was_stopped_once_is_asked_again_and_believed() -> None:
     found = checked(session)
     for _ in range(3):
         found.sample(None, 10, Timing.EACH)
-    assert len(session.asked) == 1 + 3 + 1
+    assert len(session.asked) == 1 + 3 + 6
     assert session.asked[3] >= 10  # a block like the one that was doubted
+
+
+@pytest.mark.parametrize(("of", "lies"), [(2, 1), (3, 2), (4, 3)])
+def test_who_explains_some_blocks_alone_is_refused(of: int, lies: int) -> None:
+    """Honest blocks between do not make up for the others."""
+    session = Struck(lambda _: 0)
+    honest = session.sample
+
+    def some(inputs: Any, n: int, timing: Timing) -> Block:
+        block = honest(inputs, n, timing)
+        lie = len(session.asked) % of < lies and len(session.asked) > 1
+        each = [ns // 3 if lie else ns for ns in block.phase_ns["step"]]
+        return Block(n, timing, {"step": each})
+
+    session.sample = some  # type: ignore[method-assign]
+    found = checked(session)
+    with pytest.raises(CaseError, match="the rest is in no step"):
+        for _ in range(8):
+            found.sample(None, 10, Timing.EACH)
 
 
 def test_bringing_the_inputs_is_no_doubt() -> None:

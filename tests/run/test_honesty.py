@@ -14,7 +14,9 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device
 from accelbench.core.words import Mode, Timing
+from accelbench.measure.checked import CheckedSession
 from accelbench.run.agreement import agree
+from accelbench.run.blocklengths import Alone
 from accelbench.run.honesty import (
     LONGEST_STEP_NS,
     Watch,
@@ -25,6 +27,7 @@ from accelbench.run.honesty import (
 )
 from accelbench.run.kept import pick
 from accelbench.run.selfcheck import self_check
+from accelbench.run.steps import CHANCE
 from accelbench.runtimes.scripted import VirtualClock
 
 WORK_NS = 5e6
@@ -217,6 +220,12 @@ def test_a_cache_is_caught_on_a_machine_that_others_load(which: str) -> None:
         looked_at(liar, LAUNCH_NS)
 
 
+def uncached(runtime: Any, said_ns: float, chance: Any = CHANCE) -> None:
+    checked = CheckedSession(runtime, runtime.clock, None)
+    single = Alone(checked.session, 0.0)
+    refuse_cached(checked, case_of(), 0, said_ns, chance, single)
+
+
 def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
     """Have steps of single-step blocks struck by what else runs on the machine."""
     step, count = runtime.step, iter(range(10**6))
@@ -231,7 +240,7 @@ def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
 def test_a_slow_first_look_is_no_cache() -> None:
     """Cold memory, late allocations: it has taken three times as long."""
     slow = Honest(3 * WORK_NS)
-    refuse_cached(slow, case_of(), 0, WORK_NS)  # type: ignore[arg-type]
+    uncached(slow, WORK_NS)
 
 
 def test_first_looks_that_were_struck_are_no_cache() -> None:
@@ -249,7 +258,7 @@ def test_first_looks_that_were_struck_are_no_cache() -> None:
         looks[-1] = False
 
     unlucky.prepare, unlucky.step = anew, slow  # type: ignore[method-assign]
-    refuse_cached(unlucky, case_of(), 0, 3e5, Fewest())  # type: ignore[arg-type]
+    uncached(unlucky, 3e5, Fewest())
     assert len(looks) == 16
 
 

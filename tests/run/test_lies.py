@@ -296,6 +296,38 @@ def last_of_a_block(honest: Sample, inputs: Any, n: int, timing: Timing) -> Bloc
     return replace(block, steps=n, phase_ns={"step": found})
 
 
+def thinned(share: int) -> Callable[..., Block]:
+    """Of each block a part of the steps, for the time of all."""
+
+    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+        block = honest(inputs, -(-n // share), timing)
+        whole = sum(block.phase_ns["step"])
+        found = [whole] if timing is Timing.WHOLE else [whole // n] * n
+        return replace(block, steps=n, phase_ns={"step": found})
+
+    return sample
+
+
+def whole_at_the_end(less: Callable[[Step, Mapping[str, Any]], Any]) -> Lie:
+    """All steps of a block but the last, which is looked at, do less."""
+    lie = Lie()
+
+    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+        lie.kept["left"] = n
+        return honest(inputs, n, timing)
+
+    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+        lie.kept["left"] -= 1
+        return honest(inputs) if lie.kept["left"] <= 0 else less(honest, inputs)
+
+    lie.sample, lie.step = sample, step
+    return lie
+
+
+def half_from_seven_on(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+    return honest(inputs, n, timing) if n < 7 else thinned(2)(honest, inputs, n, timing)
+
+
 def half_of_long_blocks(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
     """Blocks that are longer than those of checks: half of their steps, for the time of all."""
     if n <= 30:
@@ -338,6 +370,17 @@ WORK = {
         {"wrong_outputs", "wrong_steps"},
     ),
 }  # fmt: skip
+
+
+#: Steps of all lengths: such lies are told by how many are asked for at once.
+MANY = {
+    "half of the steps": Lie(sample=thinned(2)),
+    "one of three steps": Lie(sample=thinned(3)),
+    "one of eight steps": Lie(sample=thinned(8)),
+    "half of the batch in all steps but the last": whole_at_the_end(half_filled_up),
+    "one item in all steps but the last": whole_at_the_end(first_item),
+    "half of the steps from seven on": Lie(sample=half_from_seven_on),
+}
 
 
 @pytest.fixture(params=list(KINDS))
@@ -387,16 +430,47 @@ def test_what_work_was_done(kind: str, name: str, tmp_path: Path) -> None:
     assert became(kind, lie, tmp_path) in reasons
 
 
-def one_of_a_block(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
-    """Of steps that are timed as a whole, one is done."""
-    return replace(honest(inputs, n if timing is not Timing.WHOLE else 1, timing), steps=n)
+@pytest.mark.parametrize(
+    ("name", "step_ms"),
+    [*((name, ms) for name in MANY for ms in (4, 48)), *((name, 120) for name in [*MANY][:5])],
+)
+def test_how_many_steps_were_done(
+    kind: str, name: str, step_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lying, "ITEM_NS", step_ms * 1_000_000 // BATCH)
+    found = became(kind, MANY[name], tmp_path, iterations=12 if step_ms > 4 else 40)
+    assert found in {"work_skipped", "cached", "wrong_steps"}
+
+
+def test_a_far_engine_under_load_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten processes beside it: the way there and back takes as long as ten steps."""
+    monkeypatch.setattr(lying, "ITEM_NS", 300_000)
+    monkeypatch.setattr(lying, "LINK_NS", 30_000_000)
+    assert became("remote", Lie(), tmp_path) == "ok"
+    for name in ("times by three", "one step repeated"):
+        assert became("remote", CLOCKS[name], tmp_path) == "wrong_clock"
+    assert became("remote", WORK["outputs that it has seen"][0], tmp_path) != "ok"
+
+
+def of_a_block(part: int) -> Lie:
+    """Of steps that are timed as a whole, one of so many is done; 0: one alone."""
+
+    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+        done = max(n // part, 1) if part else 1
+        return replace(honest(inputs, n if timing is not Timing.WHOLE else done, timing), steps=n)
+
+    return Lie(sample=sample)
 
 
 def test_steps_too_short_to_be_timed_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the quicker session: time is a script's, the many steps of such blocks are not."""
+    """Time is a script's, the many steps of such blocks are not: few lies."""
     monkeypatch.setattr(lying, "ITEM_NS", 1000)
     assert became("remote", Lie(), tmp_path) == "ok"
-    assert became("remote", Lie(sample=one_of_a_block), tmp_path) == "work_skipped"
+    assert became("remote", of_a_block(0), tmp_path) == "work_skipped"
+    assert became("pytorch", Lie(), tmp_path) == "ok"
+    assert became("pytorch", of_a_block(10), tmp_path) == "work_skipped"
 
 
 class Blocks(KINDS["remote"]):  # type: ignore[misc]

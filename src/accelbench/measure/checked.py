@@ -5,8 +5,8 @@ own. Nothing here looks at single steps. It looks at each question as a whole: w
 it was asked, and can it have taken what its answer says?
 
 What looks wrong once may have been struck: the process was stopped between two samples. So too
-little is only believed after some more blocks of which none explains its time. Too much needs no
-second look: no strike makes samples longer than the time in which they were taken.
+little is only believed after some more blocks of which a third does not explain its time. Too much
+needs no second look: no strike makes samples longer than the time in which they were taken.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from accelbench.core.words import Timing
 from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
 from accelbench.measure.explained import AFAR, HERE, Explained, fits
 
-#: So many blocks more, none of which explains its time; fewer where they take so long.
-_TRIES, _LEAST_TRIES, _LONG_NS = 8, 3, 5e9
+#: So many blocks more at most, and fewer where they take so long; where so many do not explain
+#: their time, nobody was struck.
+_TRIES, _DOUBTFUL, _LEAST_TRIES, _LONG_NS = 8, 3, 3, 5e9
 #: Each about as long as the one that was doubted, or it would be easy to tell from those that are
-#: measured; but of more steps than one, and of as many as take so many times what a question costs.
-_MORE, _QUESTIONS = (0, 3), 8
+#: measured; but of more steps than one, and long enough that a question's own cost does not count.
+_MORE, _LONGER = (0, 3), 8
 
 
 class CheckedSession:
@@ -57,13 +58,19 @@ class CheckedSession:
         self._fresh = True
         self._doubts, self._doubted_steps = Explained(), 0  # since they were last laid to rest
         self.explained = Explained()
-        self.hidden_ns = 0.0  # of the latest question about new inputs, what no reason explains
+        self.beside_ns = 0  # of the latest question, what was in no sample
+        self.hidden_ns = 0.0  # and of that, what no reason explains
         self._allowed = AFAR if isinstance(session, Elsewhere) else HERE
 
     @property
     def session(self) -> Session:
         """What to ask instead of the session itself."""
         return cast(Session, self)
+
+    @property
+    def behind(self) -> Session:
+        """The session itself: what it can do beside is asked of it."""
+        return self._session
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
         inputs = self._session.prepare(case, seed)
@@ -121,9 +128,10 @@ class CheckedSession:
         self._refuse_too_long(sum(said), took, len(said))
         if timing is Timing.DEVICE:
             return  # a device has not worked for all of the time
+        self.beside_ns = took - sum(said)
+        self.hidden_ns = self._allowed.hidden_ns(took, sum(said))
         first, self._fresh = self._fresh, False
         if first:  # inputs are brought to where they are read, and what is used first is imported
-            self.hidden_ns = self._allowed.hidden_ns(took, sum(said))
             return
         self.explained = self.explained.and_one(took, sum(said))
         self._doubts = self._doubts.and_one(took, sum(said))
@@ -142,27 +150,36 @@ class CheckedSession:
             )
 
     def _refuse_unexplained(self, inputs: Any, doubted: int, timing: Timing) -> None:
-        """Ask again, some more steps at once; whoever explains the time of one is believed."""
-        found, step_ns = self._doubts, self._doubts.wall_ns / max(self._doubted_steps, 1)
+        """Ask again, some more steps at once; who explains three of four is believed."""
+        found, steps = self._doubts, max(self._doubted_steps, 1)
         few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
-        long = math.ceil(_QUESTIONS * self._allowed.question_ns / max(step_ns, 1.0))
-        least = max(doubted, long, 2)
-        again = Explained()
-        for number in range(_TRIES):
-            if number >= _LEAST_TRIES and again.wall_ns > _LONG_NS:
+        # As long as steps are said to be, of which a question's own cost is no part; but one that
+        # says too little is not asked for ever.
+        asked, most = self._allowed.again_ns, _LONGER * self._allowed.again_ns
+        long = min(asked * steps / max(found.said_ns, 1), most * steps / max(found.wall_ns, 1))
+        least = max(doubted, math.ceil(long), 2)
+        again, explained, doubtful = Explained(), 0, 0
+        while doubtful < _DOUBTFUL and explained + doubtful < _TRIES:
+            if explained + doubtful >= _LEAST_TRIES and again.wall_ns > _LONG_NS:
                 break
             steps = least + few.randint(*_MORE)
             block, took = self._sampled(inputs, steps, timing)
             once = Explained(took, sum(samples_of(block)), 1)
-            if not once.is_doubtful(self._allowed):
-                return
             again += once
+            if once.is_doubtful(self._allowed):
+                doubtful += 1
+            else:
+                explained += 1
+            if explained > _TRIES - _DOUBTFUL:
+                return
+        if explained >= 2 * doubtful:
+            return
         found += again
         raise CaseError(
             "wrong_clock",
-            f"the runtime reports steps of {found.said_ns / 1e6:.4g} ms together, and by the"
-            f" worker's own clock {found.wall_ns / 1e6:.4g} ms passed: the rest is in no step",
-            f"Its unit of time may be wrong, or it leaves work out of its steps. {RUNTIMES_FAULT}",
+            f"the runtime says that steps took {found.said_ns / 1e6:.4g} ms of"
+            f" {found.wall_ns / 1e6:.4g} ms between questions and answers: the rest is in no step",
+            "Look at its unit, and at what it leaves out.",
         )
 
     def __getattr__(self, name: str) -> Any:

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.core.abilities import Stepped
+from accelbench.core.abilities import Elsewhere, Stepped
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode
+from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
+from accelbench.run.blocklengths import Alone, refuse_thinned, slack_of
 from accelbench.run.honesty import LONGEST_STEP_NS, Watch
 from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
 from accelbench.run.steps import (
@@ -98,6 +100,16 @@ class Checks:
             return Checked(None, (), steps)
         return Checked(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)
 
+    def _refuse_thinned(self, case: Case, said_ns: float, unseen: UnseenSteps) -> None:
+        """Of steps that are too long for a look, what one takes alone is known all the same."""
+        assert self._watch is not None
+        if self._asked is None or not unseen.alone or self._watch.wants(case, said_ns):
+            return
+        session, device = self._session, self._watch.device
+        slack = slack_of(device, self._clock, isinstance(session, Elsewhere), self._asked.timing)
+        single = Alone(CheckedSession(session, self._clock, self.wall).session, slack, unseen.alone)
+        refuse_thinned(single, unseen.inputs, self._asked, said_ns)
+
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""
         keeps = isinstance(self._session, Stepped) or case.mode is Mode.TRAINING
@@ -142,4 +154,5 @@ class Checks:
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
+            self._refuse_thinned(case, said_ns, unseen)
         return checked, OK if tells(checked.seen) else NOT_DONE

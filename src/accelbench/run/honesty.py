@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from accelbench.core.abilities import Elsewhere
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import AccelbenchError, CaseError
@@ -34,7 +35,7 @@ from accelbench.core.words import Mode, Timing
 from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
-from accelbench.run.blocklengths import refuse_fewer, refuse_thinned, steps_ns
+from accelbench.run.blocklengths import Alone, refuse_fewer, refuse_thinned, slack_of, steps_ns
 from accelbench.run.selfcheck import other_seed
 from accelbench.run.steps import CHANCE, Chance
 from accelbench.runtimes.sketches import MOST_VALUES
@@ -141,12 +142,15 @@ class Watch:
             return
         checked = CheckedSession(session, self.clock, self.wall)
         session = checked.session
-        short = refuse_cached(
-            session, case, self.seed, said_ns, self.chance, lambda: checked.hidden_ns
-        )
-        refuse_fewer(session, case, self.clock, said_ns)
+        afar = isinstance(checked.behind, Elsewhere)
+        timing = asked.timing if asked is not None else Timing.EACH
+        single = Alone(session, slack_of(self.device, self.clock, afar, timing))
+        inputs = refuse_cached(checked, case, self.seed, said_ns, self.chance, single)
         if asked is not None:
-            refuse_thinned(session, case, asked, said_ns, short, self.chance)
+            refuse_thinned(single, inputs, asked, said_ns)
+            if asked.blocks > 1:
+                refuse_thinned(Alone(session, 0.0, steps=asked.steps), inputs, asked, said_ns)
+        refuse_fewer(session, case, self.clock, said_ns)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
         before = self._last or (_smaller(session, case, self.clock) if alone else None)
         if before is not None:
@@ -184,37 +188,42 @@ def fastest(device: Device, precision: str) -> float:
 
 
 def refuse_cached(
-    session: Session,
+    checked: CheckedSession,
     case: Case,
     seed: int,
     said_ns: float,
-    chance: Chance = CHANCE,
-    hidden_ns: Callable[[], float] = lambda: 0.0,
-) -> list[float]:
+    chance: Chance,
+    single: Alone,
+) -> Any:
     """The quickest first step with new inputs against quick ones with inputs seen before.
-
-    Gives what steps of short blocks took, of inputs seen before.
 
     Those are taken between the first ones: what steps took when they were measured, another
     process may have changed meanwhile. They are of long blocks, too: of a block of which one step
     is done, a step seems the shorter the longer the block is.
 
-    What a question about new inputs leaves unexplained counts as of its first step, but for what it
-    takes to bring the inputs there; and so does what it is said to have compiled, each time anew.
+    What a question about new inputs leaves unexplained counts as of its first step, but for what
+    questions about others leave and for what it takes to bring the inputs there; and so does what
+    it is said to have compiled, each time anew.
+
+    Gives inputs that have been seen.
     """
+    session = checked.session
     brought = _BESIDE_FIRST_NS + _input_bytes(case) / _FETCHED_PER_S * 1e9
     firsts: list[float] = []
     repeats: list[float] = []
-    short: list[float] = []
     for number in range(_TRIES):
         # The self-check has had the first of the other seeds, short steps the next two.
         inputs = session.prepare(case, seed=other_seed(seed) + 3 + number)
         # Two after the first: where every other step is left out, one of them is.
         block = chance.randint(1, 3)
         first, *rest = samples_of(session.sample(inputs, block, Timing.EACH))
-        firsts.append(first + max(0.0, hidden_ns() - brought))
-        again = [*rest, *(steps_ns(session, inputs, 3 - block) if block < 3 else ())]
-        short, repeats = short + again, repeats + again
+        hidden = checked.hidden_ns
+        repeats += rest
+        usually_hidden = []
+        for _ in range(max(1, 3 - block)):
+            repeats.append(single.step(inputs))
+            usually_hidden.append(checked.hidden_ns)
+        firsts.append(first + max(0.0, hidden - brought - max(usually_hidden)))
         if said_ns <= _BLOCK_STEP_NS:
             long = round(min(max(_BLOCK_NS / said_ns, _BLOCK[0]), _BLOCK[1]))
             repeats += steps_ns(session, inputs, long)
@@ -222,7 +231,7 @@ def refuse_cached(
         # repeat that was struck is no excuse for a first that was not.
         usual = sorted(repeats)[len(repeats) // 4]
         if min(firsts) < max(usual * _TIMES_FASTER, usual + _SAVED_NS):
-            return short
+            return inputs
     raise CaseError(
         "cached",
         f"each of {_TRIES} first steps with new inputs took {min(firsts) / 1e6:.3g} ms or more,"

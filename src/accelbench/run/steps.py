@@ -40,13 +40,14 @@ from accelbench.runtimes.sketches import KEPT_LOGITS, MOST_VALUES, Glance, Sketc
 
 Sketches = Mapping[str, Sketch]
 
-#: How long a block is whose outputs are looked at: one step is as likely as five, and where
-#: steps are long, as two.
-_STEPS, _FEW_STEPS, _LONG_NS = (1, 5), (1, 2), 30e6
+#: How long a block is whose outputs are looked at: one step is as likely as five. Where steps are
+#: long it is one: what such a step takes alone is needed, too (blocklengths.py).
+_STEPS, _ONE_STEP, LONG_NS = (1, 5), (1, 1), 30e6
 
 #: What was kept is there at once: so much of a step later at most, but for what it takes to bring
-#: outputs to the host, and so much beside: from another process, with five others on two cores, the
-#: quickest of 16 answers took 6 ms. All tries have to be slower.
+#: outputs to the host, what the question for the steps took beside them, and so much: from another
+#: process, with five others on two cores, the quickest of 16 answers took 6 ms, with ten 22 ms. All
+#: tries have to be slower.
 _OF_A_STEP, _FETCHED_PER_S, _BESIDE_NS, _AFAR_NS, _TRIES = 0.5, 0.2e9, 1e6, 12e6, 16
 
 
@@ -150,19 +151,25 @@ class UnseenSteps:
         assert isinstance(session, Stepped)
         self._kept = session
         self._beside_ns = _AFAR_NS if isinstance(session, Elsewhere) else _BESIDE_NS
-        self._session = CheckedSession(session, clock, wall).session
+        self._checked = CheckedSession(session, clock, wall)
         self._clock = clock
-        self._most = _STEPS if said_ns <= _LONG_NS else _FEW_STEPS
+        self._most = _STEPS if said_ns <= LONG_NS else _ONE_STEP
         self._chance = by
-        self._inputs: Any = None
+        self.inputs: Any = None
+        self.alone: list[float] = []  # what steps took that were asked for alone
         self._waits: list[float] = []
+        self._beside: list[int] = []
         self._steps: list[int] = []
 
     def left(self, inputs: Any) -> Sketches:
         """What the last step of a block of them left."""
-        self._inputs = inputs
-        block = self._session.sample(inputs, self._chance.randint(*self._most), Timing.EACH)
+        self.inputs = inputs
+        steps = self._chance.randint(*self._most)
+        block = self._checked.session.sample(inputs, steps, Timing.EACH)
         self._steps += samples_of(block)
+        self._beside.append(self._checked.beside_ns)
+        if steps == 1:
+            self.alone += map(float, samples_of(block))
         start = self._clock.now_ns()
         found = self._kept.stepped(MOST_VALUES)
         self._waits.append(float(self._clock.now_ns() - start))
@@ -177,9 +184,10 @@ class UnseenSteps:
         nbytes = sum(math.prod(one.shape) * one.values.itemsize for one in right.values())
         beside = nbytes / _FETCHED_PER_S * 1e9 + self._beside_ns
         for _ in range(_TRIES):
-            if min(self._waits) <= _OF_A_STEP * median(self._steps) + beside:
+            asking = beside + max(0, min(self._beside))
+            if min(self._waits) <= _OF_A_STEP * median(self._steps) + asking:
                 return
-            self.left(self._inputs)
+            self.left(self.inputs)
         least = min(self._waits) / 1e6
         raise _wrong(f"what they left was there only after {least:.3g} ms, as if computed then")
 
