@@ -162,11 +162,32 @@ class Drawing(Machine):
         return {"y": found + self._noise * self._random.standard_normal(1000)}
 
 
+class Replayed(Drawing):
+    """One that can be made to draw the same each time."""
+
+    @contextmanager
+    def same_draws(self) -> Iterator[None]:
+        self._replays = True
+        yield
+        self._replays = False
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        if getattr(self, "_replays", False):
+            self._random = np.random.default_rng(0)
+        return super().outputs(inputs)
+
+
 def test_random_numbers_are_no_model() -> None:
-    found = checked(Drawing(1.0, "inputs", "weights"))
+    found = checked(Replayed(1.0, "inputs", "weights"))
     assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, False, False)
     with pytest.raises(CaseError, match="its inputs and weights"):
         found.refuse("it")
+    unknown = checked(Drawing(1.0, "inputs", "weights"))
+    assert (unknown.inputs_matter, unknown.weights_matter, unknown.verdict) == (
+        None,
+        None,
+        "failed",
+    )
 
 
 def test_a_real_model_may_differ_a_little_from_run_to_run() -> None:
@@ -176,24 +197,14 @@ def test_a_real_model_may_differ_a_little_from_run_to_run() -> None:
     found.refuse("it")
 
 
-@pytest.mark.parametrize("noise", [0.05, 0.3])
+@pytest.mark.parametrize("noise", [0.3, 100.0])
 def test_a_real_model_may_differ_much_from_run_to_run(noise: float) -> None:
-    """As dropout that is left on makes it: inputs change more than chance does, not ten times."""
-    found = checked(Drawing(noise))
+    """As dropout that is left on makes it, or a mask that is drawn."""
+    found = checked(Replayed(noise))
     assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
     found.refuse("it")
-    half = checked(Drawing(noise, "weights"))
+    half = checked(Replayed(noise, "weights"))
     assert (half.inputs_matter, half.weights_matter) == (True, False)
-
-
-def test_of_few_values_that_differ_from_run_to_run_nothing_is_said() -> None:
-    class Few(Drawing):
-        def outputs(self, inputs: float) -> Mapping[str, Any]:
-            return {"y": super().outputs(inputs)["y"][:4]}
-
-    found = checked(Few(100.0))
-    assert (found.inputs_matter, found.verdict) == (None, "failed")
-    found.refuse("it")
 
 
 @pytest.mark.parametrize("kind", [bool, np.complex64])

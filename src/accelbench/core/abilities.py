@@ -20,6 +20,15 @@ class Doubtable(Protocol):
 
 
 @runtime_checkable
+class Replaying(Protocol):
+    """A session whose model may draw numbers as it runs, and can be made to draw them again."""
+
+    def same_draws(self) -> AbstractContextManager[None]:
+        """Within it each run draws the same; afterwards as if there had been none."""
+        ...
+
+
+@runtime_checkable
 class Undroppable(Protocol):
     """A session whose training can do without dropout, so that its losses can be compared."""
 

@@ -36,7 +36,7 @@ _LEAST_SHARE = 0.6
 
 #: What a step that is asked for alone may take beside: caches are cold, and an accelerator that is
 #: waited for after each step is not kept busy. Of steps of 0.5 ms with WebNN, timed as a whole, one
-#: alone took 0.5 ms more; with other engines, on two busy cores, the quickest of forty took no more.
+#: alone took 0.5 ms more; with other engines, on two busy cores, the quickest of forty no more.
 _HERE_NS, _AWAY_NS, _NOT_KEPT_BUSY_NS = 20e3, 100e3, 1e6
 _TICKS = 3
 

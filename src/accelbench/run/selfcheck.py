@@ -13,15 +13,14 @@ verified shows `verification=not_done`, and then nobody has asked its weights.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from accelbench.catalog.inputs import tensors
-from accelbench.core.abilities import Doubtable
+from accelbench.core.abilities import Doubtable, Replaying
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
@@ -38,11 +37,6 @@ _OTHER_SEED, _RIGHT_SEED = 0x5EED, 0x217
 #: Outputs that differ by chance alone differ by about the same whatever is changed: a change
 #: that matters is this many times as large. What order of summation does is 1e6 times smaller.
 _BEYOND_CHANCE = 10.0
-
-#: Of a model that draws numbers as it runs (dropout that is left on, sampling), means of so many
-#: runs are compared. By chance alone those of changed inputs are 0.7 times as far from the others'
-#: as those of one half of the same runs from the other half's; of so few values, by luck much more.
-_RUNS, _BY_CHANCE, _MORE_THAN_CHANCE, _FEW = 4, 1.0, 1.5, 64
 
 
 @dataclass(frozen=True)
@@ -140,12 +134,10 @@ def self_check(
     repeatable = not _differ(first, second)
     inputs_matter = None if other is None else _matters(first, second, other)
     weights_matter = None if doubted is None else _matters(first, second, doubted)
-    if not repeatable:
-        # Asked again only where it looks like chance: that takes more runs.
-        if inputs_matter is False:
-            inputs_matter = _matters_on_average(session, case, other_seed(seed))
-        if weights_matter is False:
-            weights_matter = _matters_on_average(session, case, None)
+    if not repeatable and False in (inputs_matter, weights_matter):
+        # What it draws may change more than they do.
+        exactly = _of_same_draws(session, case, seed)
+        inputs_matter, weights_matter = inputs_matter or exactly[0], weights_matter or exactly[1]
     return SelfCheck(
         outputs_digest=first.digest or outputs_digest(first.outputs),
         repeatable=repeatable,
@@ -157,40 +149,28 @@ def self_check(
     )
 
 
-def _matters_on_average(session: Session, case: Case, other: int | None) -> bool | None:
-    """Whether a change changes outputs that differ from run to run; None where none can tell.
+def _of_same_draws(session: Session, case: Case, seed: int) -> tuple[bool | None, bool | None]:
+    """Whether inputs and weights matter where each run draws the same; None where none can tell.
 
-    Args:
-        session: the open model.
-        case: what was measured.
-        other: the seed of other inputs; None: the weights are changed.
+    Of means nothing is said: a model whose inputs change less than what it draws, such as one that
+    masks most of them by chance, is as real as any.
     """
-
-    def runs(inputs: Any) -> dict[str, Any]:
-        found = [seen(session, case, inputs).outputs for _ in range(_RUNS)]
-        names = [n for n, values in found[0].items() if np.size(values) >= _FEW]
-        return {
-            name: np.stack([_wide(one[name]) for one in found])
-            for name in names
-            if len({np.shape(one[name]) for one in found}) == 1
-        }
-
-    same = runs(session.prepare(case))
-    if other is not None:
-        changed = runs(session.prepare(case, other))
-    else:
-        with cast(Doubtable, session).other_weights():
-            changed = runs(session.prepare(case))
-    halves = slice(None, _RUNS // 2), slice(_RUNS // 2, None)
-    times = []
-    for name in same.keys() & changed.keys():
-        chance = _distance(*(same[name][half].mean(0) for half in halves))
-        apart = _distance(same[name].mean(0), changed[name].mean(0))
-        if math.isfinite(chance) and chance > 0:
-            times.append(apart / chance)
-    if any(one > _MORE_THAN_CHANCE for one in times):
-        return True
-    return False if times and max(times) < _BY_CHANCE else None
+    if not isinstance(session, Replaying):
+        return None, None
+    with session.same_draws():
+        inputs = session.prepare(case)
+        first, again = (seen(session, case, inputs) for _ in range(2))
+        if _differ(first, again):
+            return None, None
+        doubted = None
+        if isinstance(session, Doubtable):
+            with session.other_weights():
+                doubted = seen(session, case, inputs)
+        other = None
+        if _inputs_vary(case):
+            other = seen(session, case, session.prepare(case, other_seed(seed)))
+    inputs_matter = None if other is None else _matters(first, again, other)
+    return inputs_matter, None if doubted is None else _matters(first, again, doubted)
 
 
 def _wide(values: Any) -> Any:

@@ -183,11 +183,11 @@ class JaxSession:
     @contextmanager
     def other_weights(self) -> Iterator[None]:
         """Doubled: exact both ways, since a power of two only moves the exponent."""
-        self._model.scale(2)
+        kept = self._model.double()
         try:
             yield
         finally:
-            self._model.scale(0.5)
+            self._model.halve(kept)
 
     @contextmanager
     def without_dropout(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.places import Place, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
-from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
+from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
 from accelbench.runtimes.pytorch.procedures.forward import Forward
 from accelbench.runtimes.pytorch.rounding import Rounded
 from accelbench.runtimes.sketches import Sketch, places
@@ -131,6 +131,7 @@ class PytorchSession:
         self.timings: dict[str, int] = {}
         self._quantised: dict[str, Any] = {}
         self._looked_with: Any = None
+        self._replays = False  # each run draws the same numbers
         with memory_errors():
             made: Built = self._timed(clock, "build", self._build)
             self.weights_digest = made.digest
@@ -278,6 +279,8 @@ class PytorchSession:
 
     def outputs(self, inputs: Any) -> dict[str, Any]:
         self._sampler.left = None
+        if self._replays:
+            seed_all(self._job.seed)
         with self._around():
             found = self._procedure.outputs(inputs)
             self._look(found)
@@ -301,17 +304,33 @@ class PytorchSession:
 
     @contextmanager
     def other_weights(self) -> Iterator[None]:
-        """Doubled: exact both ways, since a power of two only moves the exponent."""
+        """Doubled: exact both ways, since a power of two only moves the exponent.
+
+        Of a weight that would be infinite then, such as a mask's, a copy is kept.
+        """
         weights = [p for p in int8.plain(self._module.parameters()) if p.is_floating_point()]
         with torch.no_grad():
+            kept = {i: one.clone() for i, one in enumerate(weights) if not _can_double(one)}
             for weight in weights:
                 weight.mul_(2)
         try:
             yield
         finally:
             with torch.no_grad():
-                for weight in weights:
-                    weight.mul_(0.5)
+                for i, weight in enumerate(weights):
+                    if i in kept:
+                        weight.copy_(kept[i])
+                    else:
+                        weight.mul_(0.5)
+
+    @contextmanager
+    def same_draws(self) -> Iterator[None]:
+        self._replays = True
+        try:
+            with chances_kept(self._place.device):
+                yield
+        finally:
+            self._replays = False
 
     def without_dropout(self) -> AbstractContextManager[None]:
         return dropped_nothing(self._module)
@@ -366,6 +385,14 @@ class PytorchSession:
         self._run = self._module
         self._opened = replace(self._opened, module=self._module, run=self._run)
         self._use(Forward(self._job.case, self._opened))
+
+
+def _can_double(weight: torch.Tensor) -> bool:
+    """Whether no value would be beyond its type; of none that is no number."""
+    if not weight.numel():
+        return True
+    low, high = torch.aminmax(weight)
+    return bool(torch.maximum(-low, high) <= torch.finfo(weight.dtype).max / 2)
 
 
 def _finite(tensor: torch.Tensor) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import torch
 
 from accelbench.core.case import Case
@@ -42,11 +44,30 @@ class Model:
             self.weights = weights_of(self._rebuild(), self.names, self.device)
             self.trained = False
 
-    def scale(self, factor: float) -> None:
-        """Multiply every weight; exact where the factor is a power of two."""
+    def double(self) -> Arrays:
+        """Double every weight, which is exact; gives those that it is not, as they were."""
+        kept = {}
+        for name, weight in self.weights.items():
+            if weight.dtype.kind == "i":
+                continue
+            if not _can_double(weight):
+                kept[name] = weight  # it would be infinite, as a mask may be
+            self.weights[name] = weight * 2
+        return kept
+
+    def halve(self, kept: Arrays) -> None:
+        """Undo `double`."""
         for name, weight in self.weights.items():
             if weight.dtype.kind != "i":
-                self.weights[name] = weight * factor
+                self.weights[name] = kept.get(name, weight * 0.5)
+
+
+def _can_double(weight: jax.Array) -> bool:
+    """Whether no value would be beyond its type; on the host: on a device it would be compiled."""
+    values = np.asarray(weight)
+    if not values.size:
+        return True
+    return bool(max(-values.min(), values.max()) <= jnp.finfo(values.dtype).max / 2)
 
 
 @dataclass
