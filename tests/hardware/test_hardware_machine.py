@@ -167,6 +167,8 @@ def test_busy_cores_name_the_factor_that_is_seen_and_the_threads_that_would_help
     assert "--threads" not in warning  # as many CPUs are free
     (warning,) = noise_warnings(busy, moment(0))
     assert "times as long" not in warning  # steps were not timed singly
+    (warning,) = noise_warnings(busy, moment(0), slowed=1.0)
+    assert "times as long" not in warning  # there was one
     assert "--threads 2" in warning
     (warning,) = noise_warnings(replace(busy, foreign=0.99), moment(0), threads=2)
     assert "--threads 1" in warning  # one at least

@@ -473,6 +473,19 @@ def test_steps_too_short_to_be_timed_each(tmp_path: Path, monkeypatch: pytest.Mo
     assert became("pytorch", of_a_block(10), tmp_path) == "work_skipped"
 
 
+@pytest.mark.parametrize("value", [-3.4e38, -math.inf, 2e38])
+def test_weights_that_cannot_be_doubled_are_what_they_were(value: float) -> None:
+    """As a mask may be: twice it is infinite, and half of that too."""
+    session = KINDS["pytorch"](Job(CASE, CPU), Lie())
+    weights = list(session._module.parameters())
+    with torch.no_grad():
+        weights[0][0, 0] = value
+    before = [one.clone() for one in weights]
+    with session.other_weights():
+        assert not torch.equal(weights[0], before[0])
+    assert all(torch.equal(*pair) for pair in zip(weights, before, strict=True))
+
+
 class Blocks(KINDS["remote"]):  # type: ignore[misc]
     """An engine that is asked for many blocks at once, of which it may do one step each."""
 

@@ -33,6 +33,7 @@ from accelbench.core.words import Mode, Timing
 from accelbench.run.selfcheck import self_check
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.jax.engine_errors import case_errors
+from accelbench.runtimes.jax.procedures.base import Model
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 CPU = Device("cpu", "a processor")
@@ -408,3 +409,19 @@ def test_the_engine_itself_says_what_it_sees() -> None:
     assert isinstance(found["cpu"], Device)
     absent = [one for one in found.values() if isinstance(one, Absent)]
     assert all(one.reason and one.remedy for one in absent)
+
+
+def test_weights_that_cannot_be_doubled_are_what_they_were() -> None:
+    model = Model.__new__(Model)
+    import jax.numpy as jnp
+
+    model.weights = {
+        "mask": jnp.asarray([-3.4e38, 1.0], jnp.float32),
+        "ids": jnp.asarray([1, 2], jnp.int32),
+        "plain": jnp.asarray([0.5, -2.0], jnp.float32),
+    }
+    before = {name: np.asarray(one) for name, one in model.weights.items()}
+    kept = model.double()
+    assert model.weights["plain"].tolist() == [1.0, -4.0]
+    model.halve(kept)
+    assert all(np.array_equal(before[name], one) for name, one in model.weights.items())

@@ -215,6 +215,10 @@ def noise_warnings(
     return found
 
 
+#: By how much the median step is slower than the fastest before that is worth a word.
+_SEEN = 1.05
+
+
 def _crowded(
     foreign: float, before: MachineSnapshot, slowed: float | None, threads: int | None
 ) -> str:
@@ -223,7 +227,7 @@ def _crowded(
     Threads of one step wait for each other, so it is as slow as the one that gets no CPU.
     """
     said = [f"Other processes used {_percent(foreign)} of the CPUs while this was measured."]
-    if slowed is not None:
+    if slowed is not None and slowed >= _SEEN:  # of a single sample it is 1
         said.append(f"The median step took {slowed:.3g} times as long as the fastest.")
     said.append("Close them or use --launches.")
     free = max(1, int(before.limits.effective_cpus(before.cpus) * (1 - foreign)))

@@ -12,9 +12,10 @@ from accelbench.core.protocols import Block
 #: So many equal losses are no chance.
 _TELLING = 3
 
-#: A loss that moved with each of the first steps, and then with none of half of all, at least so
-#: many. One that has fallen to a hundredth may stay where it is: there is nothing left to learn.
-_MOVING, _STANDING, _LEARNED = 10, 20, 0.01
+#: A loss that moved with each of the first steps, and then in the latter half of all, at least so
+#: many, stood still from step to step more often than this. One that has fallen to a hundredth may
+#: stay where it is: there is nothing left to learn.
+_MOVING, _STANDING, _MOST_STILL, _LEARNED = 10, 20, 0.25, 0.01
 
 
 class LossLog:
@@ -43,14 +44,15 @@ class LossLog:
         """
         first, last = self.losses[:_MOVING], self.losses[len(self.losses) // 2 :]
         moved = len(first) == _MOVING and all(a != b for a, b in pairwise(first))
-        if not moved or len(last) < _STANDING or len(set(last)) > 1:
+        if not moved or len(last) < _STANDING or abs(last[0]) <= _LEARNED * abs(first[0]):
             return
-        if abs(last[0]) <= _LEARNED * abs(first[0]):
+        still = sum(a == b for a, b in pairwise(last))
+        if still <= _MOST_STILL * (len(last) - 1):
             return
         raise CaseError(
             "wrong_steps",
-            f"the loss moved with each of the first {_MOVING} training steps, and was {last[0]:.6g}"
-            f" in each of the last {len(last)}: they did not train",
+            f"the loss moved with each of the first {_MOVING} training steps, and of the last"
+            f" {len(last)} with {len(last) - 1 - still}: the others did not train",
             "Look at what the runtime executes in a step; if it is the model that has come to rest,"
             " measure fewer steps (--iterations).",
         )
