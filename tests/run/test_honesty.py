@@ -220,10 +220,10 @@ def test_a_cache_is_caught_on_a_machine_that_others_load(which: str) -> None:
         looked_at(liar, LAUNCH_NS)
 
 
-def uncached(runtime: Any, said_ns: float, chance: Any = CHANCE) -> None:
+def uncached(runtime: Any, chance: Any = CHANCE) -> None:
     checked = CheckedSession(runtime, runtime.clock, None)
     single = Alone(checked.session, 0.0)
-    refuse_cached(checked, case_of(), 0, said_ns, chance, single)
+    refuse_cached(checked, case_of(), 0, chance, single)
 
 
 def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
@@ -240,7 +240,7 @@ def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
 def test_a_slow_first_look_is_no_cache() -> None:
     """Cold memory, late allocations: it has taken three times as long."""
     slow = Honest(3 * WORK_NS)
-    uncached(slow, WORK_NS)
+    uncached(slow)
 
 
 def test_first_looks_that_were_struck_are_no_cache() -> None:
@@ -258,7 +258,7 @@ def test_first_looks_that_were_struck_are_no_cache() -> None:
         looks[-1] = False
 
     unlucky.prepare, unlucky.step = anew, slow  # type: ignore[method-assign]
-    uncached(unlucky, 3e5, Fewest())
+    uncached(unlucky, Fewest())
     assert len(looks) == 16
 
 

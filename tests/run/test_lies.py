@@ -338,7 +338,7 @@ def half_of_long_blocks(honest: Sample, inputs: Any, n: int, timing: Timing) -> 
 
 
 WORK = {
-    "one step of each block": (Lie(sample=last_of_a_block), {"cached"}),
+    "one step of each block": (Lie(sample=last_of_a_block), {"work_skipped"}),
     "half of the batch": (Lie(step=half), {"wrong_steps"}),
     "half of the batch, filled up": (Lie(step=half_filled_up), {"wrong_steps"}),
     "the first item alone": (Lie(step=first_item), {"wrong_steps"}),

@@ -5,7 +5,7 @@ own. Nothing here looks at single steps. It looks at each question as a whole: w
 it was asked, and can it have taken what its answer says?
 
 What looks wrong once may have been struck: the process was stopped between two samples. So too
-little is only believed after some more blocks of which a third does not explain its time. Too much
+little is only believed after some more blocks of which too many do not explain their time. Too much
 needs no second look: no strike makes samples longer than the time in which they were taken.
 """
 
@@ -23,11 +23,10 @@ from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.words import Timing
 from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
-from accelbench.measure.explained import AFAR, HERE, Explained, fits
+from accelbench.measure.explained import AFAR, HERE, MOST_AGAIN, Explained, fits
 
-#: So many blocks more at most, and fewer where they take so long; where so many do not explain
-#: their time, nobody was struck.
-_TRIES, _DOUBTFUL, _LEAST_TRIES, _LONG_NS = 8, 3, 3, 5e9
+#: Blocks that are asked for again are fewer where they take so long.
+_LEAST_AGAIN, _LONG_NS = 3, 5e9
 #: Each about as long as the one that was doubted, or it would be easy to tell from those that are
 #: measured; but of more steps than one, and long enough that a question's own cost does not count.
 _MORE, _LONGER = (0, 3), 8
@@ -150,7 +149,7 @@ class CheckedSession:
             )
 
     def _refuse_unexplained(self, inputs: Any, doubted: int, timing: Timing) -> None:
-        """Ask again, some more steps at once; who explains three of four is believed."""
+        """Ask again, some more steps at once; who explains most of them is believed."""
         found, steps = self._doubts, max(self._doubted_steps, 1)
         few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
         # As long as steps are said to be, of which a question's own cost is no part; but one that
@@ -159,8 +158,9 @@ class CheckedSession:
         long = min(asked * steps / max(found.said_ns, 1), most * steps / max(found.wall_ns, 1))
         least = max(doubted, math.ceil(long), 2)
         again, explained, doubtful = Explained(), 0, 0
-        while doubtful < _DOUBTFUL and explained + doubtful < _TRIES:
-            if explained + doubtful >= _LEAST_TRIES and again.wall_ns > _LONG_NS:
+        struck = self._allowed.struck
+        while doubtful <= struck and explained < MOST_AGAIN - struck:
+            if explained + doubtful >= _LEAST_AGAIN and again.wall_ns > _LONG_NS:
                 break
             steps = least + few.randint(*_MORE)
             block, took = self._sampled(inputs, steps, timing)
@@ -170,9 +170,7 @@ class CheckedSession:
                 doubtful += 1
             else:
                 explained += 1
-            if explained > _TRIES - _DOUBTFUL:
-                return
-        if explained >= 2 * doubtful:
+        if doubtful * MOST_AGAIN < (struck + 1) * (explained + doubtful):
             return
         found += again
         raise CaseError(

@@ -56,9 +56,6 @@ _TRIES = 16
 #: A first look at new inputs takes 1.0 to 1.1 times as long as the next ones with ONNX Runtime,
 #: after an idle moment up to six times.
 _TIMES_FASTER, _SAVED_NS = 4.0, 0.1e6
-#: How many steps there are in a block that is held against single ones, and of how long ones.
-_BLOCK, _BLOCK_NS, _BLOCK_STEP_NS = (10, 30), 30e6, 10e6
-
 #: What a question about new inputs may take beside, in this process: as in run/steps.py.
 _BESIDE_FIRST_NS = 1e6
 
@@ -145,7 +142,7 @@ class Watch:
         afar = isinstance(checked.behind, Elsewhere)
         timing = asked.timing if asked is not None else Timing.EACH
         single = Alone(session, slack_of(self.device, self.clock, afar, timing))
-        inputs = refuse_cached(checked, case, self.seed, said_ns, self.chance, single)
+        inputs = refuse_cached(checked, case, self.seed, self.chance, single)
         if asked is not None:
             refuse_thinned(single, inputs, asked, said_ns)
             if asked.blocks > 1:
@@ -191,15 +188,14 @@ def refuse_cached(
     checked: CheckedSession,
     case: Case,
     seed: int,
-    said_ns: float,
     chance: Chance,
     single: Alone,
 ) -> Any:
     """The quickest first step with new inputs against quick ones with inputs seen before.
 
-    Those are taken between the first ones: what steps took when they were measured, another
-    process may have changed meanwhile. They are of long blocks, too: of a block of which one step
-    is done, a step seems the shorter the longer the block is.
+    Those are taken between the first ones, and as few at once: what steps took when they were
+    measured, another process may have changed meanwhile, and what is pipelined takes less among
+    many (blocklengths.py holds those against single ones).
 
     What a question about new inputs leaves unexplained counts as of its first step, but for what
     questions about others leave and for what it takes to bring the inputs there; and so does what
@@ -224,9 +220,6 @@ def refuse_cached(
             repeats.append(single.step(inputs))
             usually_hidden.append(checked.hidden_ns)
         firsts.append(first + max(0.0, hidden - brought - max(usually_hidden)))
-        if said_ns <= _BLOCK_STEP_NS:
-            long = round(min(max(_BLOCK_NS / said_ns, _BLOCK[0]), _BLOCK[1]))
-            repeats += steps_ns(session, inputs, long)
         # A quick one: where every other step is left out, the median may be of neither kind. A
         # repeat that was struck is no excuse for a first that was not.
         usual = sorted(repeats)[len(repeats) // 4]
