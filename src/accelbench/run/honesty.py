@@ -38,7 +38,6 @@ from accelbench.measure.loop import Question
 from accelbench.run.blocklengths import Alone, refuse_fewer, refuse_thinned, slack_of, steps_ns
 from accelbench.run.selfcheck import other_seed
 from accelbench.run.steps import CHANCE, Chance
-from accelbench.runtimes.sketches import MOST_VALUES
 
 #: Longer steps are not repeated for a check; one that returns early, or remembers, looks short:
 #: as short as starting its work, which on a CPU takes no longer than looking something up.
@@ -337,14 +336,14 @@ def _seen_bytes(session: Session, inputs: Any) -> int:
     """How many bytes a run's outputs are, which are looked at where they lie if that is far."""
     glance = getattr(session, "glance", None)
     if glance is not None:
-        return int(glance(inputs, MOST_VALUES).nbytes)
+        return int(glance(inputs, 1).nbytes)
     return sum(np.asarray(one).nbytes for one in session.outputs(inputs).values())
 
 
 def _waits(waited: Callable[[], float]) -> list[float]:
-    """Two waits; of short ones three. The (lower) median of these stands one strike."""
-    found = [waited(), waited()]
-    return found if min(found) > _SHORT_NS else [*found, waited()]
+    """One wait; of short ones three, whose median stands one strike."""
+    found = [waited()]
+    return found if found[0] > _SHORT_NS else [*found, waited(), waited()]
 
 
 def _timed(clock: Clock, do: Callable[[], Any]) -> float:

@@ -31,7 +31,7 @@ class Sketch:
 class Glance:
     """Outputs that were looked at where they lie."""
 
-    digest: str  # as `outputs_digest` of them would be
+    digest: str  # as `outputs_digest` of them would be; empty where one value was asked for
     outputs: Mapping[str, Sketch]
 
     @property
