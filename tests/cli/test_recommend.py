@@ -483,7 +483,7 @@ def test_a_limit_on_cost_is_kept(
 def test_a_folder_with_a_database_and_a_lake_are_read(
     tmp_path: Path, recommend: Command, command: Callable[..., Command]
 ) -> None:
-    store(tmp_path / "folder" / "other.duckdb", {}, CARD)
+    store(tmp_path / "folder" / "other.duckdb", {}, {**CARD, "latency_mean_ms": 2.0})
     (tmp_path / "lake").mkdir()
     assert command("db")("merge", "folder/other.duckdb", "--db", "lake")[0] == 0
     for place in ("folder/other.duckdb", "folder", "lake"):

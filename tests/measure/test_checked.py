@@ -150,3 +150,11 @@ def test_a_clock_that_is_coarse_may_show_a_step_as_nothing() -> None:
     refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=5000.0)
     with pytest.raises(CaseError, match="took 0 ns"):
         refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=40.0)
+
+
+def test_of_time_that_is_mostly_in_no_step_nothing_is_believed() -> None:
+    assert Explained(1000 * MS, 400 * MS, 1).hides_most(HERE)
+    assert not Explained(1000 * MS, 600 * MS, 1).hides_most(HERE)
+    far = Explained(1000 * MS, 300 * MS, 50)  # the ways there and back
+    assert not far.hides_most(AFAR)
+    assert far.hides_most(HERE)

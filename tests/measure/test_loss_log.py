@@ -48,7 +48,9 @@ FALLING = [2.0 * 0.99**i for i in range(10)]
 
 
 def test_steps_that_train_for_a_while_only_are_refused() -> None:
-    with pytest.raises(CaseError, match="of the last 25 with 0: the others did not") as caught:
+    with pytest.raises(
+        CaseError, match="of the 40 after them with 0: the others did not"
+    ) as caught:
         logged(FALLING + [FALLING[-1]] * 40).refuse_standing()
     assert caught.value.reason == "wrong_steps"
     now_and_then = [1.7 - 0.01 * (i // 3) for i in range(60)]
@@ -62,6 +64,7 @@ def test_steps_that_train_for_a_while_only_are_refused() -> None:
         FALLING + [1.8] * 5,  # few
         [2.0] * 10 + [1.9] * 40,  # it had never moved with each step
         FALLING + [1.7 - 0.01 * (i - i // 6) for i in range(60)],  # a rounding, now and then
+        FALLING + [1.7 - 1e-5 * min(i, 5000) for i in range(8000)],  # it has come to rest
         FALLING + [0.0] * 40,  # learned
         FALLING + [0.01] * 40,
         [],

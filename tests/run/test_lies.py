@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -337,7 +338,32 @@ def half_of_long_blocks(honest: Sample, inputs: Any, n: int, timing: Timing) -> 
     return replace(block, steps=n, phase_ns={"step": [each] * n})
 
 
+def computed_late() -> Lie:
+    """A cache; of inputs that it has not seen the last step of a block computes alone."""
+    lie = Lie()
+    look = remembered(lie)
+    lie.outputs = look
+
+    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+        lie.kept["left"] = n
+        return honest(inputs, n, timing)
+
+    def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
+        lie.kept["left"] -= 1
+        if lie.kept["left"] > 0:
+            WORLD.clock.advance(10_000)
+            return None
+        return look(honest, inputs)
+
+    lie.sample, lie.step = sample, step
+    return lie
+
+
 WORK = {
+    "outputs that it has seen, computed by the last step": (
+        computed_late(),
+        {"cached", "not_real"},
+    ),
     "one step of each block": (Lie(sample=last_of_a_block), {"work_skipped"}),
     "half of the batch": (Lie(step=half), {"wrong_steps"}),
     "half of the batch, filled up": (Lie(step=half_filled_up), {"wrong_steps"}),
@@ -372,6 +398,19 @@ WORK = {
 }  # fmt: skip
 
 
+def thinned_mostly(share: int, of: int) -> Lie:
+    """One block of some is done in full."""
+    lie = Lie()
+
+    def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
+        lie.kept["blocks"] = lie.kept.get("blocks", 0) + (n > 6)
+        full = n <= 6 or lie.kept["blocks"] % of == 0
+        return (honest if full else partial(thinned(share), honest))(inputs, n, timing)
+
+    lie.sample = sample
+    return lie
+
+
 #: Steps of all lengths: such lies are told by how many are asked for at once.
 MANY = {
     "half of the steps": Lie(sample=thinned(2)),
@@ -379,6 +418,7 @@ MANY = {
     "one of eight steps": Lie(sample=thinned(8)),
     "half of the batch in all steps but the last": whole_at_the_end(half_filled_up),
     "one item in all steps but the last": whole_at_the_end(first_item),
+    "half of the steps of most blocks": thinned_mostly(2, 10),
     "half of the steps from seven on": Lie(sample=half_from_seven_on),
 }
 

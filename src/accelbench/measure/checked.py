@@ -67,6 +67,11 @@ class CheckedSession:
         return cast(Session, self)
 
     @property
+    def hides_most(self) -> bool:
+        """Whether most of the time of all questions is in no sample, for no known reason."""
+        return self.explained.hides_most(self._allowed)
+
+    @property
     def behind(self) -> Session:
         """The session itself: what it can do beside is asked of it."""
         return self._session

@@ -66,6 +66,11 @@ class Explained:
         """Of the time, what is in no sample; None before any question."""
         return max(0.0, 1 - self.said_ns / self.wall_ns) if self.wall_ns else None
 
+    def hides_most(self, allowed: Allowed) -> bool:
+        """Whether more than half of the time is unexplained: of strikes or lies, nobody can say."""
+        left = self.wall_ns - self.said_ns - allowed.question_ns * self.questions
+        return left > self.wall_ns / 2
+
     def is_doubtful(self, allowed: Allowed) -> bool:
         """Whether more is unexplained than there is a reason for."""
         most = allowed.share * self.wall_ns + allowed.question_ns * self.questions

@@ -164,6 +164,12 @@ def measure(
     columns, side = _side_passes(session, case, inputs, steady, meter, listener)
     evidence = session.evidence()
     quality, warnings = _judge(steady, warm, rules, evidence)
+    if checked.hides_most:
+        quality = Quality.UNUSABLE  # blocks that were asked again explained theirs
+        warnings.append(
+            f"{checked.explained.unexplained_share or 0.0:.0%} of the time between questions and"
+            " answers is in no step: the process was stopped, or times are missing."
+        )
     return Measurement(
         metrics={
             **summarise(

@@ -12,10 +12,10 @@ from accelbench.core.protocols import Block
 #: So many equal losses are no chance.
 _TELLING = 3
 
-#: A loss that moved with each of the first steps, and then in the latter half of all, at least so
-#: many, stood still from step to step more often than this. One that has fallen to a hundredth may
-#: stay where it is: there is nothing left to learn.
-_MOVING, _STANDING, _MOST_STILL, _LEARNED = 10, 20, 0.25, 0.01
+#: A loss that moved with each of the first steps, and then, of at least so many more, stood still
+#: from step to step more often than this. One that has fallen to a hundredth may stay where it is:
+#: there is nothing left to learn; and one that has come to rest has moved for thousands of steps.
+_MOVING, _STANDING, _MOST_STILL, _LEARNED = 10, 20, 0.5, 0.01
 
 
 class LossLog:
@@ -42,17 +42,17 @@ class LossLog:
         They are verified for the first ten steps alone: a step that trains on changes the weights,
         and so the loss, in its last places at least.
         """
-        first, last = self.losses[:_MOVING], self.losses[len(self.losses) // 2 :]
+        first, last = self.losses[:_MOVING], self.losses[_MOVING - 1 :]
         moved = len(first) == _MOVING and all(a != b for a, b in pairwise(first))
-        if not moved or len(last) < _STANDING or abs(last[0]) <= _LEARNED * abs(first[0]):
+        if not moved or len(last) <= _STANDING or abs(last[-1]) <= _LEARNED * abs(first[0]):
             return
         still = sum(a == b for a, b in pairwise(last))
         if still <= _MOST_STILL * (len(last) - 1):
             return
         raise CaseError(
             "wrong_steps",
-            f"the loss moved with each of the first {_MOVING} training steps, and of the last"
-            f" {len(last)} with {len(last) - 1 - still}: the others did not train",
+            f"the loss moved with each of the first {_MOVING} training steps, and of the"
+            f" {len(last) - 1} after them with {len(last) - 1 - still}: the others did not train",
             "Look at what the runtime executes in a step; if it is the model that has come to rest,"
             " measure fewer steps (--iterations).",
         )

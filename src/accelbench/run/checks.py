@@ -16,7 +16,7 @@ from accelbench.core.abilities import Elsewhere, Stepped
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Device, Session
-from accelbench.core.words import Mode
+from accelbench.core.words import Mode, Timing
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
 from accelbench.run.blocklengths import Alone, refuse_thinned, slack_of
@@ -70,6 +70,7 @@ class Checks:
         self._repeatable = True
         self._left: Sketches = {}
         self._asked: Question | None = None
+        self._alone_asked = False  # of this case
 
     def steady_state_over(self, asked: Question | None = None) -> None:
         """Keep what the last block left, before the session is asked anything else.
@@ -77,7 +78,7 @@ class Checks:
         Args:
             asked: how the most steps were asked for at once.
         """
-        self._asked = asked
+        self._asked, self._alone_asked = asked, False
         if isinstance(self._session, Stepped):
             self._left = self._session.stepped(MOST_VALUES)
 
@@ -94,21 +95,38 @@ class Checks:
         else:
             checked, steps = self._first(case, said_ns)
             self._done = True
+        self._refuse_thinned(case, said_ns)
         if self._watch is not None:
             self._watch.look(self._session, case, said_ns, alone, self._asked)
         if checked is None:
             return Checked(None, (), steps)
         return Checked(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)
 
-    def _refuse_thinned(self, case: Case, said_ns: float, unseen: UnseenSteps) -> None:
-        """Of steps that are too long for a look, what one takes alone is known all the same."""
-        assert self._watch is not None
-        if self._asked is None or not unseen.alone or self._watch.wants(case, said_ns):
+    def _refuse_thinned(
+        self, case: Case, said_ns: float, inputs: Any = None, known: list[float] | None = None
+    ) -> None:
+        """Where time is not held against work, what a step takes alone is asked all the same.
+
+        Args:
+            case: what was measured.
+            said_ns: what a step is said to take.
+            inputs: seen before; None where they have to be prepared.
+            known: what such steps took alone.
+        """
+        watch, asked, alone = self._watch, self._asked, known or []
+        if watch is None or asked is None or case.mode is Mode.TRAINING or self._alone_asked:
             return
-        session, device = self._session, self._watch.device
-        slack = slack_of(device, self._clock, isinstance(session, Elsewhere), self._asked.timing)
-        single = Alone(CheckedSession(session, self._clock, self.wall).session, slack, unseen.alone)
-        refuse_thinned(single, unseen.inputs, self._asked, said_ns)
+        if watch.wants(case, said_ns) or (not alone and said_ns > LONGEST_STEP_NS):
+            return
+        self._alone_asked = True
+        session = CheckedSession(self._session, self._clock, self.wall).session
+        slack = slack_of(
+            watch.device, self._clock, isinstance(self._session, Elsewhere), asked.timing
+        )
+        if not alone:
+            inputs = session.prepare(case)
+            session.sample(inputs, 1, Timing.EACH)  # brings them
+        refuse_thinned(Alone(session, slack, alone), inputs, asked, said_ns)
 
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""
@@ -154,5 +172,5 @@ class Checks:
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
-            self._refuse_thinned(case, said_ns, unseen)
+            self._refuse_thinned(case, said_ns, unseen.inputs, unseen.alone)
         return checked, OK if tells(checked.seen) else NOT_DONE

@@ -211,9 +211,9 @@ def refuse_cached(
         inputs = session.prepare(case, seed=other_seed(seed) + 3 + number)
         # Two after the first: where every other step is left out, one of them is.
         block = chance.randint(1, 3)
-        first, *rest = samples_of(session.sample(inputs, block, Timing.EACH))
-        hidden = checked.hidden_ns
-        repeats += rest
+        found = samples_of(session.sample(inputs, block, Timing.EACH))
+        first, hidden = max(found), checked.hidden_ns  # whichever of them computed
+        repeats += sorted(found)[:-1]
         usually_hidden = []
         for _ in range(max(1, 3 - block)):
             repeats.append(single.step(inputs))

@@ -23,6 +23,7 @@ from accelbench.core.words import Mode, Timing
 from accelbench.runtimes.inputs import Inputs
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.pytorch import int8
+from accelbench.runtimes.pytorch.doubling import doubled
 from accelbench.runtimes.pytorch.places import Place, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
@@ -302,26 +303,8 @@ class PytorchSession:
             found = self._procedure.outputs(inputs)
         return {name: t.cpu().numpy() for name, t in found.items()}
 
-    @contextmanager
-    def other_weights(self) -> Iterator[None]:
-        """Doubled: exact both ways, since a power of two only moves the exponent.
-
-        Of a weight that would be infinite then, such as a mask's, a copy is kept.
-        """
-        weights = [p for p in int8.plain(self._module.parameters()) if p.is_floating_point()]
-        with torch.no_grad():
-            kept = {i: one.clone() for i, one in enumerate(weights) if not _can_double(one)}
-            for weight in weights:
-                weight.mul_(2)
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for i, weight in enumerate(weights):
-                    if i in kept:
-                        weight.copy_(kept[i])
-                    else:
-                        weight.mul_(0.5)
+    def other_weights(self) -> AbstractContextManager[None]:
+        return doubled([p for p in int8.plain(self._module.parameters()) if p.is_floating_point()])
 
     @contextmanager
     def same_draws(self) -> Iterator[None]:
@@ -385,14 +368,6 @@ class PytorchSession:
         self._run = self._module
         self._opened = replace(self._opened, module=self._module, run=self._run)
         self._use(Forward(self._job.case, self._opened))
-
-
-def _can_double(weight: torch.Tensor) -> bool:
-    """Whether no value would be beyond its type; of none that is no number."""
-    if not weight.numel():
-        return True
-    low, high = torch.aminmax(weight)
-    return bool(torch.maximum(-low, high) <= torch.finfo(weight.dtype).max / 2)
 
 
 def _finite(tensor: torch.Tensor) -> bool:

@@ -48,7 +48,7 @@ class Model:
         """Double every weight, which is exact; gives those that it is not, as they were."""
         kept = {}
         for name, weight in self.weights.items():
-            if weight.dtype.kind == "i":
+            if not jnp.issubdtype(weight.dtype, jnp.inexact):
                 continue
             if not _can_double(weight):
                 kept[name] = weight  # it would be infinite, as a mask may be
@@ -58,7 +58,7 @@ class Model:
     def halve(self, kept: Arrays) -> None:
         """Undo `double`."""
         for name, weight in self.weights.items():
-            if weight.dtype.kind != "i":
+            if jnp.issubdtype(weight.dtype, jnp.inexact):
                 self.weights[name] = kept.get(name, weight * 0.5)
 
 
@@ -67,7 +67,9 @@ def _can_double(weight: jax.Array) -> bool:
     values = np.asarray(weight)
     if not values.size:
         return True
-    return bool(max(-values.min(), values.max()) <= jnp.finfo(values.dtype).max / 2)
+    if values.dtype.kind == "c":
+        values = np.abs(values)
+    return max(-float(values.min()), float(values.max())) <= float(jnp.finfo(values.dtype).max) / 2
 
 
 @dataclass
