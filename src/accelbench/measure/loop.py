@@ -98,6 +98,11 @@ class Question:
     steps: int
     blocks: int = 1
 
+    @property
+    def alone(self) -> bool:
+        """Whether it is for a single step."""
+        return self.steps * self.blocks == 1
+
 
 @dataclass(frozen=True)
 class _Steady:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any, cast
 
-from accelbench.core.abilities import Unbroken
+from accelbench.core.abilities import Elsewhere, Unbroken
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.words import Timing
 from accelbench.measure.blocks import samples_of
+from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
 from accelbench.measure.resolution import choose_timing
 
@@ -89,39 +90,54 @@ class Alone:
         return min(self.took_ns) <= said_ns / _LEAST_SHARE + self.slack_ns
 
 
-def slack_of(device: Device, clock: Clock, afar: bool, timing: Timing) -> float:
-    """What a step that is asked for alone may take beside what one of many takes."""
-    here = not afar and (device.hardware == "cpu" or device.unit == "cpu")
+def single_steps(
+    checked: CheckedSession,
+    device: Device,
+    clock: Clock,
+    timing: Timing,
+    known: list[float] | None = None,
+) -> Alone:
+    """Single steps of a session.
+
+    Args:
+        checked: stands before it.
+        device: where it is.
+        clock: the one that its blocks are timed by.
+        timing: how they were timed when they were measured.
+        known: what some took alone.
+    """
+    on_a_cpu = device.hardware == "cpu" or device.unit == "cpu"
+    here = on_a_cpu and not isinstance(checked.behind, Elsewhere)
     beside = _HERE_NS if here else _NOT_KEPT_BUSY_NS if timing is Timing.WHOLE else _AWAY_NS
-    return beside + _TICKS * clock.tick_ns()
+    return Alone(checked.session, beside + _TICKS * clock.tick_ns(), known or [])
 
 
-def refuse_thinned(alone: Alone, inputs: Any, asked: Question, said_ns: float) -> None:
+def refuse_thinned(single: Alone, inputs: Any, asked: Question, said_ns: float) -> None:
     """Steps as they were asked for when they were measured, against those that are alone.
 
     Args:
-        alone: some are known already; more are asked for where those took too long.
+        single: some are known already; more are asked for where those took too long.
         inputs: seen before.
         asked: the most steps at once that it was measured by.
         said_ns: what a step is said to take.
     """
-    if asked.steps * asked.blocks == alone.steps:
+    if asked.steps * asked.blocks == single.steps:
         return
     for _ in range(_MANY_TRIES if said_ns <= _QUICK_NS else _FEW_TRIES):
-        if alone.took_ns and alone.explains(said_ns):
+        if single.took_ns and single.explains(said_ns):
             return
-        alone.step(inputs)
+        single.step(inputs)
     # They may have become slower since: the same question again, beside them. That shows in most
     # tries; a block that is done in full now and then is no excuse for the others.
     tries = TRIES if said_ns <= _LONG_NS else _FEW_TRIES
     often: list[float] = []
     explained = 0
     while len(often) < tries:
-        alone.took_ns.clear()
+        single.took_ns.clear()
         for _ in range(3):
-            alone.step(inputs)
-        often.append(_asked_again(alone.session, inputs, asked))
-        explained += alone.explains(often[-1])
+            single.step(inputs)
+        often.append(_asked_again(single.session, inputs, asked))
+        explained += single.explains(often[-1])
         if 2 * explained > tries:
             return
         if 2 * (len(often) - explained) >= tries:
@@ -129,7 +145,7 @@ def refuse_thinned(alone: Alone, inputs: Any, asked: Question, said_ns: float) -
     raise CaseError(
         "work_skipped",
         f"of {asked.steps * asked.blocks} steps at once each took {median(often) / 1e6:.3g} ms, and"
-        f" one alone {min(alone.took_ns) / 1e6:.3g} ms or more: not all of them are done",
+        f" one alone {min(single.took_ns) / 1e6:.3g} ms or more: not all of them are done",
         "Look at how the runtime runs many steps at once.",
     )
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.core.abilities import Elsewhere, Stepped
+from accelbench.core.abilities import Stepped
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Device, Session
 from accelbench.core.words import Mode, Timing
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
-from accelbench.run.blocklengths import Alone, refuse_thinned, slack_of
+from accelbench.run.blocklengths import refuse_thinned, single_steps
 from accelbench.run.honesty import LONGEST_STEP_NS, Watch
 from accelbench.run.selfcheck import SelfCheck, other_seed, self_check
 from accelbench.run.steps import (
@@ -70,7 +70,6 @@ class Checks:
         self._repeatable = True
         self._left: Sketches = {}
         self._asked: Question | None = None
-        self._alone_asked = False  # of this case
 
     def steady_state_over(self, asked: Question | None = None) -> None:
         """Keep what the last block left, before the session is asked anything else.
@@ -78,7 +77,7 @@ class Checks:
         Args:
             asked: how the most steps were asked for at once.
         """
-        self._asked, self._alone_asked = asked, False
+        self._asked = asked
         if isinstance(self._session, Stepped):
             self._left = self._session.stepped(MOST_VALUES)
 
@@ -91,42 +90,39 @@ class Checks:
             alone: whether no other batch will be measured that this one could be held against.
         """
         if self._done:
-            checked, steps = None, self._again(case, said_ns)
+            checked, steps, unseen = None, self._again(case, said_ns), None
         else:
-            checked, steps = self._first(case, said_ns)
+            checked, steps, unseen = self._first(case, said_ns)
             self._done = True
-        self._refuse_thinned(case, said_ns)
+        self._refuse_thinned(case, said_ns, unseen)
         if self._watch is not None:
             self._watch.look(self._session, case, said_ns, alone, self._asked)
         if checked is None:
             return Checked(None, (), steps)
         return Checked(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)
 
-    def _refuse_thinned(
-        self, case: Case, said_ns: float, inputs: Any = None, known: list[float] | None = None
-    ) -> None:
+    def _refuse_thinned(self, case: Case, said_ns: float, unseen: UnseenSteps | None) -> None:
         """Where time is not held against work, what a step takes alone is asked all the same.
 
         Args:
             case: what was measured.
             said_ns: what a step is said to take.
-            inputs: seen before; None where they have to be prepared.
-            known: what such steps took alone.
+            unseen: steps of it of which some may have been alone.
         """
-        watch, asked, alone = self._watch, self._asked, known or []
-        if watch is None or asked is None or case.mode is Mode.TRAINING or self._alone_asked:
+        watch, asked = self._watch, self._asked
+        if watch is None or asked is None or asked.alone or case.mode is Mode.TRAINING:
             return
-        if watch.wants(case, said_ns) or (not alone and said_ns > LONGEST_STEP_NS):
+        known = unseen.alone if unseen is not None else []
+        if watch.wants(case, said_ns) or (not known and said_ns > LONGEST_STEP_NS):
             return
-        self._alone_asked = True
-        session = CheckedSession(self._session, self._clock, self.wall).session
-        slack = slack_of(
-            watch.device, self._clock, isinstance(self._session, Elsewhere), asked.timing
-        )
-        if not alone:
-            inputs = session.prepare(case)
-            session.sample(inputs, 1, Timing.EACH)  # brings them
-        refuse_thinned(Alone(session, slack, alone), inputs, asked, said_ns)
+        checked = CheckedSession(self._session, self._clock, self.wall)
+        if unseen is not None and known:
+            inputs = unseen.inputs
+        else:
+            inputs = checked.session.prepare(case)
+            checked.session.sample(inputs, 1, Timing.EACH)  # brings them
+        single = single_steps(checked, watch.device, self._clock, asked.timing, known)
+        refuse_thinned(single, inputs, asked, said_ns)
 
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""
@@ -153,7 +149,7 @@ class Checks:
         refuse_other(case, self._left, right, seen(session, case, unseen).sketches)
         return OK if tells(right) else NOT_DONE
 
-    def _first(self, case: Case, said_ns: float) -> tuple[SelfCheck, str]:
+    def _first(self, case: Case, said_ns: float) -> tuple[SelfCheck, str, UnseenSteps | None]:
         session, whole = self._session, compared_whole(case)
         unseen = None
         if self._keeps(case):
@@ -163,14 +159,13 @@ class Checks:
         checked.refuse(case.model.id)
         self._repeatable = checked.repeatable
         if unseen is None or not checked.repeatable:
-            return checked, NOT_DONE
+            return checked, NOT_DONE, None
         if not whole:
             # The self-check has had the first of the other seeds.
             refuse_short(session, case, other_seed(self._seed) + 1, unseen)
-            return checked, OK
+            return checked, OK, None
         refuse_other(case, self._left, checked.seen, checked.others)
         if checked.others is not None and checked.stepped is not None:
             refuse_other(case, checked.stepped, checked.others, checked.seen)
             unseen.refuse_recomputed(checked.others)
-            self._refuse_thinned(case, said_ns, unseen.inputs, unseen.alone)
-        return checked, OK if tells(checked.seen) else NOT_DONE
+        return checked, OK if tells(checked.seen) else NOT_DONE, unseen

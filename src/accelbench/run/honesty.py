@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.core.abilities import Elsewhere
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import AccelbenchError, CaseError
@@ -35,7 +34,7 @@ from accelbench.core.words import Mode, Timing
 from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
-from accelbench.run.blocklengths import Alone, refuse_fewer, refuse_thinned, slack_of, steps_ns
+from accelbench.run.blocklengths import Alone, refuse_fewer, refuse_thinned, single_steps, steps_ns
 from accelbench.run.selfcheck import other_seed
 from accelbench.run.steps import CHANCE, Chance
 
@@ -138,9 +137,8 @@ class Watch:
             return
         checked = CheckedSession(session, self.clock, self.wall)
         session = checked.session
-        afar = isinstance(checked.behind, Elsewhere)
         timing = asked.timing if asked is not None else Timing.EACH
-        single = Alone(session, slack_of(self.device, self.clock, afar, timing))
+        single = single_steps(checked, self.device, self.clock, timing)
         inputs = refuse_cached(checked, case, self.seed, self.chance, single)
         if asked is not None:
             refuse_thinned(single, inputs, asked, said_ns)
