@@ -18,6 +18,13 @@ DEMO := demo
 DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
 BENCHMARKS := fidelity native_loops perturbation cost_per_case memory intervals startup
 
+# An index beside those that pip is configured with; the variable of pip's would replace them.
+INDEX ?=
+MORE := $(if $(INDEX),--extra-index-url $(INDEX))
+# A copy of the package, as `pip install '.[…]'` puts it in place of this tree, would go stale.
+COPY := $(wildcard $(VENV)/lib/python*/site-packages/accelbench/__init__.py)
+.PHONY: $(COPY)
+
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
@@ -40,7 +47,7 @@ help:
 	@echo 'make constraints  pin the versions anew, from a fresh environment'
 	@echo 'make clean        remove $(VENV), $(DEMO)/ and caches'
 	@echo
-	@echo 'PYTHON=python3.12 chooses another Python, VENV=DIR another place.'
+	@echo 'PYTHON=python3.12 chooses another Python, VENV=DIR another place, INDEX=URL a further package index.'
 
 # -- the environment ------------------------------------------------------------------
 
@@ -57,12 +64,12 @@ $(MADE):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): $(MADE) pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e '.[$(EXTRAS)]'
+$(INSTALLED): $(MADE) pyproject.toml constraints.txt $(COPY)
+	$(PIP) install $(MORE) -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(PIP) install -c constraints.txt -e '.[$(EXTRAS),$(ENGINES),dev]'
+	$(PIP) install $(MORE) -c constraints.txt -e '.[$(EXTRAS),$(ENGINES),dev]'
 	@touch $@
 
 install: $(INSTALLED)

@@ -70,7 +70,7 @@ def test_openvino_names_its_devices():
 def test_openvino_absent_or_broken():
     (none,) = OpenvinoDetector(None, lambda: False).detect()
     assert none.reason == "the package openvino is not installed"
-    assert "pip install 'accelbench[openvino]'" in none.remedy
+    assert "accelbench setup openvino" in none.remedy
 
     def crash(module, timeout):
         raise ProbeFailedError("python ended with -11: no message")
@@ -94,7 +94,7 @@ def test_qnn_on_x86_is_emulated_and_only_with_its_package():
     assert isinstance(qnn({}, "/site/onnxruntime_qnn", "x86_64"), Absent)
     none = qnn({}, None, "x86_64")
     assert "no Snapdragon machine" in none.reason
-    assert "pip install onnxruntime-qnn" in none.remedy
+    assert "accelbench setup qnn" in none.remedy
 
 
 def test_qnn_on_a_snapdragon():
@@ -102,7 +102,7 @@ def test_qnn_on_a_snapdragon():
     npu = qnn(board, None, "aarch64")
     assert not npu.emulated
     assert npu.name == "Qualcomm Hexagon NPU of QCS8550"
-    assert "pip install onnxruntime-qnn" in npu.details["package"]
+    assert "accelbench setup qnn" in npu.details["package"]
     laptop = qnn({}, "/site", "ARM64", "win32", "Snapdragon X Elite - Qualcomm Oryon")
     assert isinstance(laptop, Device)
     assert isinstance(qnn({}, None, "aarch64"), Absent)

@@ -144,7 +144,7 @@ def transformers_class(spec: ModelSpec) -> Any:
         raise CaseError(
             "builder_missing",
             f"transformers {transformers.__version__} has no {name}.",
-            "Install a version within accelbench's bounds: pip install 'accelbench[torch]'",
+            "Install a version within accelbench's bounds: accelbench setup torch",
         )
     return model_class
 

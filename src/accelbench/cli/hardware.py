@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from accelbench.core.errors import setting_up
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.serial import device_to_json
@@ -31,7 +32,11 @@ class Serving:
     installed: bool
 
     def __str__(self) -> str:
-        return self.name if self.installed else f"{self.name} (needs accelbench[{self.extra}])"
+        if self.installed:
+            return self.name
+        return (
+            f"{self.name} ({f'needs {setting_up(self.extra)}' if self.extra else 'not installed'})"
+        )
 
 
 @app.command()

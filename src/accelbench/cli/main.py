@@ -46,7 +46,7 @@ COMMANDS = {
     "dashboard": ("accelbench.cli.dashboard", "Look at results in a browser."),
     "models": ("accelbench.cli.models", "List what can be measured by name."),
     "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
-    "setup": ("accelbench.cli.setup", "Fetch what a runtime needs beside its packages."),
+    "setup": ("accelbench.cli.setup", "Install the packages of engines, and what a browser needs."),
     "db": ("accelbench.cli.db", "Make, look into, export and merge databases."),
 }
 

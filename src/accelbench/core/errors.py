@@ -37,13 +37,18 @@ class SurroundingsError(AccelbenchError):
     exit_code = EXIT_ENVIRONMENT
 
 
+def setting_up(extra: str) -> str:
+    """The command that installs an extra, wherever accelbench itself was installed from."""
+    return f"accelbench setup {extra}"
+
+
 class MissingExtraError(SurroundingsError):
     """An optional package is absent; names the install that brings it."""
 
     def __init__(self, package: str, extra: str, needed_for: str) -> None:
         super().__init__(
             f"{needed_for} needs the package {package}, which is not installed.",
-            f"Install it with: pip install 'accelbench[{extra}]'",
+            f"Install it with: {setting_up(extra)}",
         )
         self.package = package
         self.extra = extra

@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -146,6 +146,27 @@ def run(
     """
     pipe = subprocess.PIPE
     return _to_its_end(start(program, pipe, pipe, environment=environment, folder=folder), timeout)
+
+
+def run_heard(program: Sequence[str], hear: Callable[[str], None]) -> int:
+    """Run a program that is not ours to its end, however long it takes; its exit code.
+
+    Args:
+        program: Its name or path, and its arguments.
+        hear: Gets each line that it says, at once.
+
+    Raises:
+        OSError: There is no such program.
+    """
+    process = start(program, subprocess.PIPE, subprocess.STDOUT)
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            hear(line.decode(errors="replace").rstrip())
+        return process.wait()
+    except BaseException:  # Ctrl-C does not reach another session
+        kill_family(process)
+        raise
 
 
 def run_python(module: str, arguments: Sequence[str], timeout: float) -> Ended:

@@ -26,8 +26,8 @@ from accelbench.hardware.common import (
 #: A machine with eight cards without persistence mode takes seconds to initialise.
 _TIMEOUT_SECONDS = 30.0
 
-_DRIVER_REMEDY = "Needs an NVIDIA GPU and its driver; then: pip install 'accelbench[cuda]'"
-_PACKAGE_REMEDY = "Install the reader of NVIDIA's library with: pip install 'accelbench[cuda]'"
+_DRIVER_REMEDY = "Needs an NVIDIA GPU and its driver; then: accelbench setup cuda"
+_PACKAGE_REMEDY = "Install the reader of NVIDIA's library with: accelbench setup cuda"
 
 #: Any of them means that a driver is there: on Linux, in containers, in WSL, on Jetson.
 _SIGNS = ("/proc/driver/nvidia/version", "/sys/module/nvidia/initstate")

@@ -24,7 +24,8 @@ from accelbench.hardware.cpu import CpuDetector
 
 #: Measured: 0.4 s where only a CPU is found; elsewhere every plugin's driver is loaded.
 _TIMEOUT_SECONDS = 60.0
-_REMEDY = "Install it with: pip install 'accelbench[openvino]'"
+_REMEDY = "Install it with: accelbench setup openvino"
+_REINSTALL = "Reinstall it: accelbench setup openvino --reinstall"
 
 
 #: The unit that is none of its own: OpenVINO chooses one of the others.
@@ -95,7 +96,7 @@ class OpenvinoDetector:
                 raise PackageMissingError("the package openvino is not installed", _REMEDY)
             return self._devices(self._probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
         except HardwareError as error:
-            return [absent(self.hardware, error, "Reinstall: pip install 'accelbench[openvino]'")]
+            return [absent(self.hardware, error, _REINSTALL)]
 
     def _devices(self, said: dict[str, Any]) -> list[Device | Absent]:
         if not said["devices"]:

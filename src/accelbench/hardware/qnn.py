@@ -24,7 +24,7 @@ from accelbench.hardware.common import (
 
 _REMEDY = (
     "Needs a Snapdragon machine with Qualcomm's NPU driver; then, and for its emulation on"
-    " x86-64 Linux too: pip install onnxruntime-qnn"
+    " x86-64 Linux too: accelbench setup qnn"
 )
 
 #: The kernel's doors to Hexagon's compute DSP, newest driver first.
@@ -83,7 +83,7 @@ class QnnDetector:
                 driver=_version() if package else "",
                 details={
                     "door": door,
-                    "package": _version() if package else "missing: pip install onnxruntime-qnn",
+                    "package": _version() if package else "missing: accelbench setup qnn",
                 },
             )
         if package is None:

@@ -25,7 +25,7 @@ from accelbench.hardware.common import (
 _TIMEOUT_SECONDS = 30.0
 _REMEDY = (
     "Needs an AMD GPU and its kernel driver (amdgpu with KFD, part of ROCm);"
-    " then: pip install 'accelbench[rocm]'"
+    " then: accelbench setup rocm"
 )
 
 

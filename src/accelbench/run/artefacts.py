@@ -247,5 +247,5 @@ def _missing() -> Outcome:
         Status.UNSUPPORTED,
         "package_missing",
         "models are exported by PyTorch, which is not installed",
-        "Install it with: pip install 'accelbench[torch]'",
+        "Install it with: accelbench setup torch",
     )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from importlib.util import find_spec
 
 from accelbench.core.case import Case
+from accelbench.core.errors import setting_up
 from accelbench.core.protocols import Support
 from accelbench.core.words import Mode
 
@@ -33,7 +34,7 @@ def missing(runtime: str, packages: Iterable[str], extra: str) -> Support | None
                 "package_missing",
                 f"the {runtime} runtime needs the package {package.replace('_', '-')}, which is"
                 " not installed",
-                f"Install it with: pip install 'accelbench[{extra}]'",
+                f"Install it with: {setting_up(extra)}",
             )
     return None
 

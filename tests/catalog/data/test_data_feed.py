@@ -171,5 +171,5 @@ def test_a_missing_path_is_a_usage_error(tmp_path: Path) -> None:
 def test_a_missing_decoder_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures(tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
-    with pytest.raises(MissingExtraError, match=r"needs the package pillow.*accelbench\[data\]"):
+    with pytest.raises(MissingExtraError, match=r"needs the package pillow.*accelbench setup data"):
         feed(tmp_path).batch(a_case("vit-tiny"))

@@ -29,7 +29,7 @@ from accelbench.runtimes.browser import BrowserRuntime, pins
 
 
 def test_an_engine_is_missing_well_or_broken(here):
-    assert engine(here, "fake", FakeRuntime()).remedy == "pip install 'accelbench[fake]'"
+    assert engine(here, "fake", FakeRuntime()).remedy == "accelbench setup fake"
     assert engine(here, "fake", FakeRuntime(extra="")).remedy == "pip install fake"
     assert engine(here, "fake", FakeRuntime()).health is Health.MISSING
     there = replace(here, importable=lambda module: True)
@@ -45,7 +45,7 @@ def test_an_engine_is_missing_well_or_broken(here):
     crash = replace(there, command=raising(ProbeFailedError("ended with -11")))
     ill = engine(crash, "fake", FakeRuntime())
     assert (ill.health, "ended with -11" in ill.said) == (Health.BROKEN, True)
-    assert ill.remedy == "pip install --force-reinstall 'accelbench[fake]'"
+    assert ill.remedy == "accelbench setup fake --reinstall"
     slow = engine(replace(there, command=raising(ProbeTimeoutError("x"))), "fake", FakeRuntime())
     assert (slow.health, "within 60 s" in slow.said) == (Health.BROKEN, True)
     assert "--timeout" in slow.remedy

@@ -26,7 +26,7 @@ def test_extras_are_whole_absent_or_in_versions_they_were_not_made_for(here):
     }
     (jax,) = [one for one in found if one.name == "extra jax"]
     assert jax.said == "jax 0.12.0 where <0.12,>=0.7 is needed"
-    assert jax.remedy == "pip install 'accelbench[jax]'"
+    assert jax.remedy == "accelbench setup jax"
     assert healths(packages.extras(here))["extra torch"] is Health.MISSING
 
 

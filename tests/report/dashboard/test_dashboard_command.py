@@ -157,7 +157,7 @@ def test_without_its_packages_it_names_the_install(
         importlib.util, "find_spec", lambda name: None if name == "uvicorn" else found(name)
     )
     assert ended(monkeypatch) == 3
-    assert "pip install 'accelbench[dashboard]'" in capsys.readouterr().err
+    assert "accelbench setup dashboard" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+from accelbench.core.errors import setting_up
 from accelbench.core.protocols import Runtime, SetUp
 from accelbench.core.words import Provenance
 from accelbench.hardware.common import HardwareError, ProbeTimeoutError
@@ -34,7 +35,7 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
         said = f"it is registered and cannot be loaded: {type(runtime).__name__}: {runtime}"
         return Finding(name, Health.BROKEN, said, "Reinstall or update the package it comes from.")
     info = runtime.info
-    install = f"pip install 'accelbench[{info.extra}]'" if info.extra else _alone(info.package)
+    install = setting_up(info.extra) if info.extra else _alone(info.package)
     if info.package and not world.importable(info.package):
         return Finding(name, Health.MISSING, f"{info.package} is not installed", install)
     if isinstance(runtime, SetUp) and not (there := runtime.ready()).ok:
@@ -67,4 +68,6 @@ def _alone(package: str) -> str:
 def _mend(install: str) -> str:
     if not install:
         return "Reinstall the package it comes from."
-    return install.replace("pip install", "pip install --force-reinstall")
+    if install.startswith("pip"):
+        return install.replace("pip install", "pip install --force-reinstall")
+    return f"{install} --reinstall"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from accelbench.core.errors import setting_up
 from accelbench.hardware.doctor.finding import Finding, Health
 from accelbench.hardware.doctor.versions import Requirement, meets, normal, parse
 from accelbench.hardware.doctor.world import World
@@ -16,7 +17,7 @@ _SHARED = "torch"
 _NOT_ASKED = frozenset({"dev", "all"})
 
 #: Each carries the module `onnxruntime`: the one installed last has overwritten the others.
-_ORT_BUILDS = (
+ORT_BUILDS = (
     "onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-directml",
     "onnxruntime-rocm", "onnxruntime-migraphx", "onnxruntime-training",
 )  # fmt: skip
@@ -42,7 +43,7 @@ class Clash:
 CLASHES: tuple[Clash, ...] = (
     Clash(
         "one onnxruntime",
-        _ORT_BUILDS,
+        ORT_BUILDS,
         "each carries the module onnxruntime, and the one installed last has overwritten the rest",
         lambda found: (
             f"pip uninstall -y {' '.join(found)}; pip install {found[-1]}"
@@ -74,16 +75,15 @@ def extras(world: World) -> list[Finding]:
 
 def _extra(world: World, extra: str, asked: list[Requirement], shared: frozenset[str]) -> Finding:
     name = f"extra {extra}" if extra else "accelbench itself"
-    install = f"pip install 'accelbench[{extra}]'" if extra else "pip install -U accelbench"
     have = {one.name: world.version_of(one.name) for one in asked}
-    wrong = [
-        f"{one.name} {have[one.name]} where {one.spec} is needed"
-        for one in asked
-        if have[one.name] and meets(have[one.name] or "", one.spec) is False
-    ]
+    unfit = [one for one in asked if (v := have[one.name]) and meets(v, one.spec) is False]
     gone = [package for package, version in have.items() if version is None]
+    # What accelbench itself needs is no extra: its packages are named.
+    needed = (f"'{one.name}{one.spec}'" for one in asked if one in unfit or one.name in gone)
+    install = setting_up(extra) if extra else f"pip install {' '.join(needed)}"
     details = {"packages": have}
-    if wrong:
+    if unfit:
+        wrong = (f"{one.name} {have[one.name]} where {one.spec} is needed" for one in unfit)
         return Finding(name, Health.CLASH, "; ".join(wrong), install, details)
     if not gone:
         # Most extras bring torch's along: its packages are listed once.

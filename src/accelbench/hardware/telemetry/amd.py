@@ -24,7 +24,7 @@ def amd_telemetry(ordinal: int, uuid: str | None = None, smi: Any = None) -> Tel
             smi = import_module("amdsmi")
         except (ImportError, KeyError, OSError):  # KeyError: the package without its library
             return NullTelemetry(
-                "amdsmi is not installed or finds no library: pip install 'accelbench[rocm]'"
+                "amdsmi is not installed or finds no library: accelbench setup rocm"
             )
     try:
         smi.amdsmi_init()

@@ -34,9 +34,7 @@ def nvidia_telemetry(uuid: str, nvml: Any = None) -> Telemetry:
         try:
             nvml = import_module("pynvml")
         except ImportError:
-            return NullTelemetry(
-                "the package nvidia-ml-py is not installed: pip install 'accelbench[cuda]'"
-            )
+            return NullTelemetry("the package nvidia-ml-py is not installed: accelbench setup cuda")
     try:
         nvml.nvmlInit()
         return NvidiaTelemetry(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))

@@ -1,0 +1,168 @@
+"""The extras of this accelbench, and what each asks for by the package's own metadata.
+
+Asked of the metadata, the answer is the same wherever accelbench came from: a tree that is edited,
+a folder, a wheel, an address of git or an index.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS
+from accelbench.hardware.doctor.versions import Requirement, meets, parse
+
+PACKAGE = "accelbench"
+#: The marker that an extra is, alone or behind another one.
+_OF_EXTRA = re.compile(r"^(?:\(?(?P<rest>.*?)\)?\s+and\s+)?extra\s*==\s*['\"][^'\"]+['\"]$")
+#: For those who change this program: not among the names that are offered.
+_NOT_OFFERED = frozenset({"dev"})
+#: What somebody types who thinks of an engine, and the extra that brings it.
+_ENGINES = {"pytorch": "torch", "onnxruntime": "onnx", "ort": "onnx"}
+
+VersionOf = Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A requirement of an extra, as the metadata has it and as an installer takes it."""
+
+    text: str
+    about: Requirement
+
+    def is_met(self, version_of: VersionOf) -> bool:
+        """Whether a version is here that will do; a version that cannot be judged will."""
+        have = version_of(self.about.name)
+        return have is not None and meets(have, self.about.spec) is not False
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Extra → what it asks for, and the bounds of all of them."""
+
+    wanted: Mapping[str, tuple[Wanted, ...]]
+    bounds: Mapping[str, str]  # by package
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The names that are shown to people."""
+        return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
+
+    def bounds_beside(self, taken: Iterable[Wanted]) -> tuple[str, ...]:
+        """Bounds of whatever else comes along; said twice, an installer's refusal is about them."""
+        own = {one.about.name for one in taken}
+        return tuple(bound for name, bound in self.bounds.items() if name not in own)
+
+    def meant(self, word: str) -> str:
+        """The extra that a word names, or that brings the engine it names.
+
+        Raises:
+            UsageError: none does.
+        """
+        low = word.lower().replace("_", "-")
+        name = low if low in self.wanted else _ENGINES.get(low, low)
+        if name in self.wanted:
+            return name
+        near = difflib.get_close_matches(low, [*self.offered, *_ENGINES], n=3, cutoff=0.6)
+        close = list(dict.fromkeys(_ENGINES.get(one, one) for one in near))
+        raise UsageError(
+            f"There is no extra named {in_quotes(word)}.",
+            f"Did you mean {' or '.join(close)}?"
+            if close
+            else f"Known: {', '.join(self.offered)}.",
+        )
+
+
+def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
+    """What metadata says of extras: the lines of Provides-Extra and of Requires-Dist."""
+    wanted: dict[str, list[Wanted]] = {name: [] for name in provided}
+    bounds: dict[str, str] = {}
+    for line in requires:
+        found = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]\s*\)?\s*$", line)
+        text = _without_extra(line)
+        about = parse(text)
+        if about is None:
+            continue
+        if about.spec and not about.conditional:
+            bounds[about.name] = f"{about.name}{about.spec}"
+        if found:
+            wanted.setdefault(found.group(1), []).append(Wanted(text, about))
+    return Extras({name: tuple(ones) for name, ones in wanted.items()}, bounds)
+
+
+def _without_extra(line: str) -> str:
+    """A requirement without the extra that asks for it; what else has to hold stays."""
+    asked, _, marker = line.partition(";")
+    found = _OF_EXTRA.match(marker.strip())
+    rest = (found["rest"] or "") if found else marker.strip()
+    return f"{asked.strip()}; {rest}" if rest else asked.strip()
+
+
+def installed() -> Extras:
+    """The extras of this installation.
+
+    Raises:
+        SurroundingsError: accelbench is on the path and not installed.
+    """
+    from importlib.metadata import PackageNotFoundError, metadata, requires
+
+    try:
+        provided = metadata(PACKAGE).get_all("Provides-Extra") or []
+        return extras_of(provided, requires(PACKAGE) or [])
+    except PackageNotFoundError:
+        raise SurroundingsError(
+            "accelbench is not installed in this environment, only found on its path.",
+            "Install it, for example from its folder: pip install -e .",
+        ) from None
+
+
+def chosen(extras: Extras, names: Iterable[str]) -> tuple[Wanted, ...]:
+    """What some extras ask for, each requirement once."""
+    found = {one.text: one for name in names for one in extras.wanted[name]}
+    return tuple(found.values())
+
+
+def lacking(
+    wanted: Iterable[Wanted], version_of: VersionOf
+) -> tuple[tuple[Wanted, ...], tuple[str, ...]]:
+    """What is to be installed, and what is said of what stays as it is.
+
+    A build of ONNX Runtime for other hardware stands in the place of the plain one, which would
+    overwrite it.
+    """
+    needed, said = [], []
+    for one in wanted:
+        other = _in_its_place(one.about.name, version_of)
+        if other:
+            said.append(f"{other} is here, in the place of {one.about.name}.")
+        elif not one.is_met(version_of):
+            needed.append(one)
+    return tuple(needed), tuple(said)
+
+
+def _in_its_place(name: str, version_of: VersionOf) -> str:
+    if name not in ORT_BUILDS or version_of(name) is not None:
+        return ""
+    return next((other for other in ORT_BUILDS if version_of(other) is not None), "")
+
+
+def refuse_clashes(needed: Iterable[Wanted], version_of: VersionOf) -> None:
+    """Refuse to bring together what is known not to get along.
+
+    Raises:
+        SurroundingsError: two packages would clash.
+    """
+    new = {one.about.name for one in needed}
+    for clash in CLASHES:
+        coming = [name for name in clash.packages if name in new]
+        there = [name for name in clash.packages if version_of(name) is not None]
+        if coming and len({*coming, *there}) >= clash.least:
+            both = " and ".join(dict.fromkeys([*coming, *there]))
+            raise SurroundingsError(
+                f"{both} do not get along in one environment: {clash.said}.",
+                "Install them in two environments.",
+            )
