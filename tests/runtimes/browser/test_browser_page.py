@@ -230,3 +230,9 @@ def test_what_a_page_says_becomes_a_reason(message: str, reason: str) -> None:
 def test_a_browser_hears_of_several_lists_of_features_as_one() -> None:
     given = ["--enable-features=A", "--x", "--y=1", "--enable-features=B,C", "--disable-features=D"]
     assert merged(given) == ["--enable-features=A,B,C", "--x", "--y=1", "--disable-features=D"]
+
+
+def test_what_the_device_itself_says_counts_before_what_its_failure_is_called() -> None:
+    error = {"name": "OperationError", "message": "mapAsync failed", "stack": "", "lost": "unknown"}
+    assert understood(error, "run").reason == "device_lost"
+    assert understood({**error, "lost": None}, "run").reason == "run_failed"

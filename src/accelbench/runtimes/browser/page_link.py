@@ -251,13 +251,13 @@ def _with_page(site: Server) -> Server:
     return site
 
 
-def understood(error: Mapping[str, str], what: str) -> CaseError:
+def understood(error: Mapping[str, str | None], what: str) -> CaseError:
     """A page's error as a case's."""
-    message = " ".join(error["message"].split())[:500]
+    message = " ".join(str(error["message"]).split())[:500]
     text = message.lower()
     if any(words in text for words in _NO_ROOM):
         return OutOfMemoryError(f"the browser's tab has no memory left: {message}")
-    if any(words in text for words in _NO_DEVICE):
+    if error.get("lost") or any(words in text for words in _NO_DEVICE):
         return CaseError(
             "device_lost",
             f"the browser lost its GPU at {in_quotes(what)}: {message}",

@@ -59,6 +59,8 @@ async function digested(outputs) {
 
 const here = (name) => new URL(name, document.baseURI).href;
 
+const HEARD_MS = 1000;
+
 export class Engine {
   // The engine's script now, its core with the first session.
   static async loaded(asked) {
@@ -101,6 +103,15 @@ export class Engine {
     const { vendor, architecture, device, description, isFallbackAdapter } = found;
     const said = { vendor, architecture, device, description, fallback: isFallbackAdapter ?? null };
     return { ...said, features: [...features].sort() };
+  }
+
+  // Why its device is lost; null where it is not. What failed for that says anything: the device
+  // itself is asked, which hears of it a moment later.
+  async lost() {
+    if (this.asked.provider !== "webgpu") return null;
+    const device = await this.ort.env.webgpu.device;
+    const told = device?.lost.then(({ reason, message }) => `${reason} ${message}`.trim());
+    return Promise.race([told, new Promise((resolve) => setTimeout(resolve, HEARD_MS, null))]);
   }
 
   async release() {

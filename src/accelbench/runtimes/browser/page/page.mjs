@@ -119,7 +119,8 @@ async function answer(command, arrays) {
   try {
     return await Promise.race([actions[command.do](command, arrays), forgotten]);
   } catch (error) {
-    return [{ error: described(error) }];
+    const lost = await Promise.resolve(engine?.lost()).catch(() => null);
+    return [{ error: { ...described(error), lost: lost ?? null } }];
   } finally {
     unheard = null;
   }
