@@ -22,7 +22,9 @@ def test_the_fastest_way_stands_for_its_platform_and_is_named(tmp_path: Path) ->
     chosen = selector(
         tmp_path,
         result(latency_p50_ms=9.0),
-        result(latency_p50_ms=5.0, runtime="onnxruntime", precision="int8"),
+        result(
+            latency_p50_ms=5.0, runtime="onnxruntime", precision="int8", verification_error=0.05
+        ),
         result(hardware="cuda", latency_p50_ms=6.0),
     )
     cpu = ask(chosen)["all_scores"]["cpu"]
@@ -89,7 +91,9 @@ def test_between_batches_lies_between_what_was_measured(tmp_path: Path) -> None:
     assert said["predictions"]["latency"] == pytest.approx(8.0)  # half way in logarithms
     assert said["predictions"]["latency_low"] == pytest.approx(4.0)
     assert said["predictions"]["latency_high"] == pytest.approx(16.0)
-    beyond = ask(chosen, 64, "cpu")["all_scores"]["cpu"]["predictions"]
+    beyond = ask(chosen, 64, "cpu")["all_scores"]["cpu"]
+    assert beyond["basis"] == "extrapolated"
+    beyond = beyond["predictions"]
     assert beyond["latency"] == pytest.approx(64.0)  # an item costs the same
     assert beyond["latency_high"] / beyond["latency"] == pytest.approx(1.49, abs=0.01)
 

@@ -103,15 +103,16 @@ def test_no_batch_beyond_one_that_ran_out_of_memory_is_recommended(
 
 def test_below_it_the_estimate_stands(tmp_path: Path) -> None:
     said = asked(memory_ran_out(tmp_path), 48)["all_scores"]["cuda"]
-    assert said["basis"] == "between batches"
+    assert said["basis"] == "extrapolated"
 
 
 def test_another_way_that_may_hold_it_is_taken(tmp_path: Path) -> None:
-    smaller = result(hardware="cuda", batch_size=32, latency_p50_ms=40.0, precision="int8")
+    smaller = result(hardware="cuda", batch_size=32, latency_p50_ms=40.0, precision="int8",
+                     verification_error=0.02)  # fmt: skip
     path = stored(tmp_path / "r.duckdb", smaller, result(hardware="cuda", batch_size=32))
     stored(path, failed(batch_size=64, **MEMORY), run="r2")
     said = asked(HardwareSelector(path), 64)["all_scores"]["cuda"]
-    assert (said["basis"], said["precision"]) == ("between batches", "int8")
+    assert (said["basis"], said["precision"]) == ("extrapolated", "int8")
 
 
 def test_nothing_is_offered_under_limits_that_ran_out_of_memory(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_rate_of_items_of_a_known_batch_tells_its_time(
 ) -> None:
     one = served(device_name="A card", throughput=100.0, **changes)
     answer = selector(tmp_path, one).select_hardware(
-        model_name="mixtral-8x7b", batch_size=32, available_hardware=["cuda"]
+        model_name="mixtral-8x7b", batch_size=32, available_hardware=["cuda"], precision="fp8"
     )
     said = answer["all_scores"]["cuda"].get("predictions", {})
     assert said.get("latency") == (None if latency is None else pytest.approx(latency))

@@ -12,6 +12,7 @@ from accelbench.cli.filters import catalogued, in_catalogue
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.select.asking import family_named
+from accelbench.select.exactness import UNVERIFIED
 from accelbench.select.selector import HardwareSelector
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _nobody_knows(one: Mapping[str, Any]) -> bool:
 
 
 def _is_gap(why: str) -> bool:
-    return why.endswith(("was not measured", "no price is known"))
+    return why.endswith(("was not measured", "no price is known", UNVERIFIED))
 
 
 def _models_in(database: Database, family: str | None = None) -> list[str]:

@@ -26,7 +26,8 @@ from accelbench.run.unused import unused
 #: What an answer may rest on, in words.
 _BASES = {
     "measured": "what was measured",
-    "between batches": "what was measured at other batch sizes",
+    "between batches": "what was measured at smaller and larger batches",
+    "extrapolated": "what was measured at other batches, all smaller or all larger",
     "roofline": "its roofline, not having been measured",
     "neighbour": "the nearest model that was measured",
     "rule": "rule alone, nothing like it being measured",

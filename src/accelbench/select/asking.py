@@ -15,6 +15,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family, Mode
 from accelbench.select import checked
 from accelbench.select.evidence import Cell, Known
+from accelbench.select.exactness import is_quantised
 from accelbench.select.sizes import Size
 from accelbench.select.task import task_key, task_named
 
@@ -204,7 +205,13 @@ def precision_named(word: str | None, mode: str = Mode.INFERENCE.value) -> str |
     """
     if word is None:
         return None
-    found = parse_precision(checked.word("precision", word, PRECISIONS))
+    said = checked.word("precision", word, PRECISIONS).strip()
+    try:
+        found = parse_precision(said)
+    except UsageError:
+        if not is_quantised(said):
+            raise
+        return said.lower()  # as others have stored theirs: w8a16
     return found.removeprefix("amp-") if mode == Mode.TRAINING else found
 
 

@@ -1,4 +1,4 @@
-"""From a question and what is known to an answer: plain data, the same for the same data."""
+"""From a question and what is known to a choice, the same for the same data. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accelbench.select.asking import Asked, known_of
 from accelbench.select.candidates import Candidate
 from accelbench.select.certainty import no_clear_winner_between
 from accelbench.select.config import size_of
-from accelbench.select.evidence import Cell, Known, Place
+from accelbench.select.evidence import Cell, Known, Place, best
 from accelbench.select.failures import Failure
 from accelbench.select.figures import (
     FEWEST_FITTED,
@@ -20,14 +20,11 @@ from accelbench.select.figures import (
     has_sizes,
 )
 from accelbench.select.matrices import Matrices
-from accelbench.select.measuring import Beside, remedy
 from accelbench.select.own import Own, own_of
-from accelbench.select.pricing import Costs, sign
 from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
 from accelbench.select.steps import is_near
 from accelbench.select.task import TASKS
-from accelbench.select.words import cost_notes, data_date, explained, unmeasured
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
@@ -69,6 +66,7 @@ class Chosen:
     circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
     only_rates: Mapping[str, str] = field(default_factory=dict)  # by name: no step was timed
     unlike: Mapping[str, str] = field(default_factory=dict)  # by name: measured otherwise, and how
+    inexact: Mapping[str, Cell] = field(default_factory=dict)  # by name: quantised, unasked
 
     @property
     def ranked(self) -> Sequence[Contender]:
@@ -96,7 +94,7 @@ def choose(
 ) -> Chosen:
     """The candidates in order for a question."""
     own = own_of(asked, evidence.cells(asked.names), evidence.failures(asked.names))
-    about = known or known_of(asked, own.cells)
+    about = known or known_of(asked, (*own.cells, *own.inexact))
     importance = ground.config["model_families"].get(asked.family, {})
     question = Question(
         asked.names[0],
@@ -129,7 +127,23 @@ def choose(
         own.circumstances,
         {one.name: said for one in candidates if (said := own.of(one).only_rates)},
         {one.name: said for one in candidates if (said := own.of(one).unlike)},
+        _inexact(asked, candidates, own),
     )
+
+
+def _inexact(asked: Asked, candidates: Sequence[Candidate], own: Own) -> dict[str, Cell]:
+    """Of each candidate the best figure that its precision keeps out, at the batch if there is one.
+
+    Only where it would have been the best of the candidate: else nothing is missed.
+    """
+    found = {}
+    for one in candidates:
+        there = own.of(one)
+        at_batch = [cell for cell in there.inexact if cell.batch == asked.batch]
+        counted = [cell for cell in there.cells if cell.batch == asked.batch]
+        if there.inexact and best([*(at_batch or there.inexact), *counted]).exact is False:
+            found[one.name] = best(at_batch or there.inexact)
+    return found
 
 
 def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
@@ -225,79 +239,3 @@ def _cost(found: Figure | None, prices: Prices | None) -> float | None:
     if found is None or prices is None:
         return None
     return prices({**found.cell.row, "throughput": found.throughput})
-
-
-def told(
-    chosen: Chosen, costs: Costs | None = None, beside: Beside | None = None
-) -> dict[str, Any]:
-    """The answer as JSON has it.
-
-    Args:
-        chosen: the answer.
-        costs: by what it was priced.
-        beside: what a result that is missing is to stand beside.
-    """
-    ranked = chosen.ranked
-    scores = {one.name: _score_told(one, rank) for rank, one in enumerate(ranked, 1)}
-    for one in chosen.contenders:
-        if one.name not in scores:
-            scores[one.name] = _impossible_told(one)
-    missing, beside = unmeasured(chosen), beside or Beside(chosen.shapes)
-    remedies = [remedy(chosen.asked, one.candidate, beside) for one in missing]
-    notes = cost_notes(chosen, costs)
-    return {
-        "primary_recommendation": ranked[0].name if ranked else None,
-        "fallback_options": [one.name for one in ranked[1:]],
-        "all_scores": scores,
-        "clear_winner": chosen.clear,
-        "no_clear_winner_between": list(chosen.unclear),
-        "compared": list(chosen.compared),
-        "explanation": explained(chosen, remedies, sign(costs), notes),
-        "question": {**chosen.asked.told(), "shapes": dict(chosen.shapes)},
-        "weights": dict(chosen.scored.weights),
-        "weights_left_out": dict(chosen.scored.left_out),
-        "data_date": data_date(chosen),
-        "matrix_source": chosen.matrix_source,
-        "missing": [
-            {"hardware": one.name, "command": fills.command}
-            | ({} if fills.command else {"reason": fills.why})
-            for one, fills in zip(missing, remedies, strict=True)
-        ],
-        **({} if costs is None else {"currency": costs.currency, "cost_notes": notes}),
-    }
-
-
-def _score_told(one: Contender, rank: int) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "score": one.score,
-        "rank": rank,
-        "basis": one.figure.basis if one.figure else "rule",
-        "compatible": True,
-        "performance_rating": one.rating,
-        "rating_source": one.entry.source if one.entry.rating else "the rules",
-        "factors": dict(one.factors),
-    }
-    if one.figure is None:
-        return {**found, "reasons": list(one.ruled.why)}
-    row = one.figure.cell.row
-    found |= {
-        "predictions": one.figure.told(),
-        "criteria": dict(one.criteria or {}),
-        "device": row.get("device_name"),
-        "runtime": row.get("runtime"),
-        "precision": row.get("precision"),
-        "measured_at": row.get("moment"),
-        "note": one.figure.note,
-    }
-    if one.cost is not None:
-        found["cost_per_million"] = one.cost
-    return found
-
-
-def _impossible_told(one: Contender) -> dict[str, Any]:
-    return {
-        "score": 0.0,
-        "basis": "incompatible",
-        "compatible": False,
-        "reason": one.why_not,
-    }

@@ -23,7 +23,7 @@ from accelbench.select.front import (
     rate_in,
     unit_in,
 )
-from accelbench.select.limits import Limits, batches_named, kept, limits_named
+from accelbench.select.limits import PRECISION, Limits, batches_named, kept, limits_named
 from accelbench.select.options import Option, options
 from accelbench.select.own import Own
 from accelbench.select.room import counted_memory
@@ -100,7 +100,9 @@ def under(
     rate, counts = rate_in(every), unit_in(every)
 
     def judged(several: Iterable[Option]) -> list[Option]:
-        return _one_of_each((replace(one, why=kept(one, limits, counts)) for one in several), rate)
+        named = asked.precision is not None
+        found = (replace(one, why=kept(one, limits, counts, any_error=named)) for one in several)
+        return _one_of_each(found, rate)
 
     found = Search(
         asked, limits, judged(every), candidates, named, rate, own.only_rates, bool(own.cells)
@@ -206,11 +208,13 @@ def _missed(found: Search) -> str:
     """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
     missed = [(why, one) for one in found.misfits for why in one.why]
     limits = [why.limit for why, _ in missed]
-    most = min(found.limits.told, key=lambda name: -limits.count(name))
+    most = min((*found.limits.told, PRECISION), key=lambda name: -limits.count(name))
     why, one = min(
         ((why, one) for why, one in missed if why.limit == most),
         key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], found.rate)),
     )
+    if most == PRECISION:
+        return f"{limits.count(most)} of {len(found.options)} ways are out: {why.text}"
     is_open = any(one.open for one, _ in missed if one.limit == most)
     missed_by = "not known to be kept" if is_open else "missed"
     return (

@@ -13,6 +13,7 @@ from typing import Any
 
 from accelbench.analysis.costs import devices_in
 from accelbench.measure.launches import interval_of, typical
+from accelbench.select.exactness import is_exact
 
 #: The sizes of a step's inputs: with the batch, what a figure is of.
 SHAPES = (
@@ -125,6 +126,11 @@ class Cell(Attempt):
         """Whether the time of a step is known: of some there is nothing but a throughput."""
         return bool(self.latencies)
 
+    @cached_property
+    def exact(self) -> bool:
+        """Whether it counts where nobody named a precision."""
+        return is_exact(self.row)
+
     @property
     def imported(self) -> bool:
         """Whether somebody else measured it: what it does not say is not known."""
@@ -191,7 +197,7 @@ class Place:
 
     Attributes:
         device: its name; "" stands for any of the platform.
-        precision: None stands for any.
+        precision: None stands for any that may be chosen unasked.
         scenario: how requests came; None stands for any.
     """
 
@@ -210,7 +216,7 @@ class Place:
             and row.get("mode") == self.mode
             and cell.timed
             and (not self.device or is_on(cell, self.device))
-            and self.precision in (None, cell.precision)
+            and (cell.exact if self.precision is None else cell.precision == self.precision)
             and cell.devices in (None, 1)
             and self.scenario in (None, row.get("scenario"))
         )

@@ -16,13 +16,14 @@ from statistics import median, quantiles
 from typing import Any
 
 from accelbench.select.evidence import SINGLE, Cell, Known, best
+from accelbench.select.exactness import error_of
 from accelbench.select.failures import Failure, in_the_way
 from accelbench.select.spans import Span
 from accelbench.select.steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.units import items_a_step, unit_of
 
-MEASURED, BETWEEN, ROOFLINE, NEIGHBOUR, RULE = (
-    *("measured", "between batches", "roofline", "neighbour", "rule"),
+MEASURED, BETWEEN, EXTRAPOLATED, ROOFLINE, NEIGHBOUR, RULE = (
+    *("measured", "between batches", "extrapolated", "roofline", "neighbour", "rule"),
 )
 #: What tells questions of other models apart.
 Key = tuple[Any, ...]
@@ -95,6 +96,8 @@ class Figure:
         if self.measured:
             more = ("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts")
             found |= {name: row[name] for name in more if row.get(name) is not None}
+            if (error := error_of(row)) is not None:
+                found["verification_error"] = error
             found["launches"] = len(self.cell.latencies)
         return found
 
@@ -120,7 +123,7 @@ def figure(
         return _measured(best(here))
     free, against = in_the_way(question.batch, own, failures)
     # Where it was tried and failed, other models say nothing of it.
-    return between_batches(question, free) or (
+    return from_batches(question, free) or (
         None
         if is_barred(against, question.precision)
         else roofline(question, peers, known) or neighbour(question, peers, known)
@@ -140,7 +143,7 @@ def _measured(cell: Cell) -> Figure:
     return Figure(MEASURED, cell.latency, cell.throughput, low, high, cell)
 
 
-def between_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
+def from_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
     """From the same model at other batches, way by way; the fastest way counts."""
     ways: dict[tuple[str, ...], dict[int, Cell]] = {}
     for cell in own:
@@ -152,7 +155,7 @@ def between_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
 
 def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
     """Between batches and below them the bounds are what cannot be otherwise; above, a guess."""
-    batch = question.batch
+    batch, basis = question.batch, EXTRAPOLATED
     below = max((b for b in by_batch if b < batch), default=None)
     above = min((b for b in by_batch if b > batch), default=None)
     if below is not None and above is not None:
@@ -163,7 +166,7 @@ def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
         low = max(first.latency, last.latency * batch / above)
         high = min(last.latency, first.latency * batch / below)
         low, high, cell = min(low, high, middle), max(low, high, middle), first
-        note = f"between batch {below} and {above}"
+        basis, note = BETWEEN, f"between batch {below} and {above}"
     elif below is not None:
         cell = by_batch[below]
         middle = cell.latency * batch / below
@@ -180,7 +183,7 @@ def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
         low, high = cell.latency * batch / above, cell.latency
         note = f"from batch {above}, the smallest that was measured"
     low, high = _no_nearer(middle, low, high)
-    return _estimate(question, BETWEEN, middle, low, high, cell, note, items_a_step([cell]))
+    return _estimate(question, basis, middle, low, high, cell, note, items_a_step([cell]))
 
 
 def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:

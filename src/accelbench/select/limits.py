@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
+from accelbench.select.exactness import MOST_ERROR, error_of, is_exact, why_inexact
 from accelbench.select.figures import MEASURED
 from accelbench.select.spans import Span
 from accelbench.select.units import counted, rounded
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 #: How a reason ends that is a gap, which measuring may fill.
 UNMEASURED = "was not measured"
 _NO_PRICE = "no price is known"
+#: The limit that nobody sets: quantised outputs may not be off by more, unasked.
+PRECISION = "precision"
 #: Tensors are indexed by signed 32 or 64 bits.
 _LARGEST = 2**31 - 1
 #: What was given is repeated as far as one line has room for it.
@@ -113,15 +116,22 @@ def spelled(value: float) -> str:
     return f"{value:.10g}"
 
 
-def kept(one: Option, limits: Limits, counts: str) -> tuple[Reason, ...]:
+def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[Reason, ...]:
     """Every limit that an option is not known to keep.
 
     Args:
         one: with its figures.
         limits: what has to be kept.
         counts: what rates, and what a million of costs, are limited for, as `counted` says it.
+        any_error: a precision was named; else quantised outputs have a limit without being asked,
+            unless one was set.
     """
-    return tuple(_reasons(one, limits, counts))
+    found = tuple(_reasons(one, limits, counts))
+    if any_error or limits.max_error is not None or is_exact(one.row):
+        return found
+    error = error_of(one.row)
+    by = math.inf if error is None else error / MOST_ERROR
+    return (*found, Reason(PRECISION, why_inexact(one.row), by, open=error is None))
 
 
 def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[Reason]:

@@ -20,6 +20,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
+from accelbench.core.precision import PRECISIONS
 from accelbench.core.words import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
 from accelbench.select.asking import GENERATING, SIZES, Asked
@@ -90,6 +91,8 @@ def _words(asked: Asked, candidate: Candidate, beside: Beside) -> Iterator[str]:
     yield from ("accelbench", "run", asked.names[0], "--hardware", _hardware(candidate))
     yield from ("--batch-sizes", str(asked.batch))
     yield from _mode(asked, spec)
+    if asked.precision and asked.precision not in PRECISIONS:
+        raise _NoCommandError(f"run measures in no {asked.precision}")
     if asked.precision:
         yield from ("--precision", asked.precision)
     yield from _sizes(asked, spec, beside)

@@ -13,6 +13,7 @@ from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.choosing import Prices
 from accelbench.select.evidence import Cell, Known, sizes_of
+from accelbench.select.exactness import error_of
 from accelbench.select.figures import MEASURED, Figure, Question, figure
 from accelbench.select.limits import Reason
 from accelbench.select.own import Own
@@ -23,8 +24,6 @@ from accelbench.select.units import ITEMS
 ESTIMATED = "estimated"
 #: Other batches of the same way are all that an option is estimated from.
 _NOTHING = Known()
-#: Of a result that outputs are held against: by definition it does not differ from itself.
-_REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
@@ -214,8 +213,5 @@ def _cost(row: Mapping[str, Any], rate: Span, prices: Prices | None) -> Span | N
 
 def _error(cells: Sequence[Cell]) -> float | None:
     """The most that is known of these; of an estimate, what the same way has at other batches."""
-    known = [
-        0.0 if cell.row.get("verification") == _REFERENCE else cell.row.get("verification_error")
-        for cell in cells
-    ]
-    return None if None in known else max(float(one) for one in known if one is not None)
+    known = [error_of(cell.row) for cell in cells]
+    return None if None in known else max(one for one in known if one is not None)

@@ -25,6 +25,7 @@ class Own:
         failures: what failed when it was last tried.
         others: figures of the model that were asked something else.
         untimed: what is known of it without the time of a step.
+        inexact: its figures that do not count, being quantised without a known error and unasked.
         sizes: of the figures, else those that were asked for.
         context: sizes and circumstances of the figures.
     """
@@ -35,6 +36,7 @@ class Own:
     sizes: Mapping[str, int] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     untimed: Sequence[Cell] = ()
+    inexact: Sequence[Cell] = ()
 
     def of(self, candidate: Candidate) -> Own:
         """The same of one candidate."""
@@ -45,6 +47,7 @@ class Own:
             self.sizes,
             self.context,
             [cell for cell in self.untimed if candidate.has(cell)],
+            [cell for cell in self.inexact if candidate.has(cell)],
         )
 
     @property
@@ -84,15 +87,28 @@ def own_of(
     failures: Sequence[Failure],
     *,
     any_batch: bool = False,
+    inexact: bool = False,
 ) -> Own:
-    """Of all that is stored of a model, what answers what is asked, perhaps at another batch."""
+    """Of all that is stored of a model, what answers what is asked, perhaps at another batch.
+
+    Args:
+        asked: the question.
+        cells: its figures.
+        failures: what failed when it was last tried.
+        any_batch: its batch is none of the question.
+        inexact: quantised figures count as well, as a limit of the error is asked about apart.
+    """
     known = [
         cell
         for cell in cells
         if cell.mode == asked.mode and asked.precision in (None, cell.precision)
     ]
-    fitting = [cell for cell in known if cell.timed]
-    still = standing([one for one in failures if _fits(one, asked)], fitting)
+    unasked = asked.precision is None and not inexact
+    left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
+    # What works in int8 has worked, whether or not it counts.
+    every = [cell for cell in known if cell.timed]
+    still = standing([one for one in failures if _fits(one, asked)], every)
+    fitting = [cell for cell in every if not unasked or cell.exact]
     found = meant(
         lasting(fitting, still), None if any_batch else asked.batch, asked.shapes, asked.spec
     )
@@ -105,6 +121,7 @@ def own_of(
         sizes,
         found.context,
         [cell for cell in known if not cell.timed],
+        left_out,
     )
 
 

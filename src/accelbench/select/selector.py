@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
+from accelbench.select.answers import told
 from accelbench.select.asking import Put, family_named
 from accelbench.select.candidates import order_in, placed
 from accelbench.select.checked import amount, batches
-from accelbench.select.choosing import Ground, choose, told
+from accelbench.select.choosing import Ground, choose
 from accelbench.select.constraints import Limits, limits_named, under
 from accelbench.select.distributed import advised
 from accelbench.select.evidence import Known
@@ -286,7 +287,7 @@ class HardwareSelector:
             asked = knows.asked(put, self.config, self._estimate_model_size)
             cells = knows.store.cells(asked.names)
             failures = knows.store.failures(asked.names)
-            own = own_of(asked, cells, failures, any_batch=True)
+            own = own_of(asked, cells, failures, any_batch=True, inexact=True)
             among = knows.candidates(self.config, available_hardware)
         found = under(asked, bounds, own, among, sizes, self.prices)
         return found if self.prices is None else {**found, "currency": self.prices.currency}

@@ -9,6 +9,7 @@ from accelbench.analysis.cost_words import money
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
+from accelbench.select.exactness import why_inexact
 from accelbench.select.measuring import Remedy, remedy
 from accelbench.select.task import TASKS
 from accelbench.select.units import rounded
@@ -90,6 +91,11 @@ def _sentences(
         yield f"Of {name} a throughput is known, and no time of a step: {rate}."
     for name, how in chosen.unlike.items():
         yield f"{name} was measured under other circumstances alone: {how}."
+    for name, cell in chosen.inexact.items():
+        yield (
+            f"{cell.precision} on {name} ({rounded(cell.latency)} ms at batch {cell.batch}) does"
+            f" not count: {why_inexact(cell.row)}. A precision that is named counts all the same."
+        )
     yield from _unsaid(chosen)
     yield from _together(chosen)
     yield from _ground(chosen)

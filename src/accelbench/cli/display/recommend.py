@@ -17,8 +17,6 @@ from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 
 Answer = Mapping[str, Any]
 
-#: What each figure rests on, as a column has it.
-_BASES = {"between batches": "other batches"}
 #: Models of a ranking that are shown.
 _MOST_RANKED = 20
 _ORDER = (
@@ -57,15 +55,16 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
             _first(one),
             *_figures(_best(one)),
             _counts(_best(one), units),
+            _error(_best(one)),
             _in_a_word(_best(one)),
             ", ".join(one["fallback_options"][:2]),
         )
         for one in answers
     ]
-    heads = ("model", "batch", "take", "ms", _rate(units), "counts", "by", "else")
+    heads = ("model", "batch", "take", "ms", _rate(units), "counts", "error", "by", "else")
     if len(batches) == 1:
         console.print(text(f"At batch {batches.pop()}"), style="bold")
-    console.print(table(heads, rows, right=(1, 3, 4)))
+    console.print(table(heads, rows, right=(1, 3, 4, 6)))
     if any(one["no_clear_winner_between"] for one in answers):
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
     if any(_is_alone(one) for one in answers):
@@ -156,6 +155,7 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
             *_figures(one),
             _counts(one, units),
             _memory(one),
+            _error(one),
             _cost(one),
             _basis(one),
             figure(one["score"]),
@@ -163,8 +163,11 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
         for name, one in scores.items()
     ]
     priced = _a_million(sign)
-    heads = ("hardware", "engine", "ms", _rate(units), "counts", "MB", priced, "by", "score")
-    return table(heads, rows, right=(2, 3, 5, 6, 8))
+    heads = (
+        *("hardware", "engine", "ms", _rate(units), "counts", "MB", "error"),
+        *(priced, "by", "score"),
+    )
+    return table(heads, rows, right=(2, 3, 5, 6, 7, 9))
 
 
 def _a_million(sign: str) -> str:
@@ -220,6 +223,12 @@ def _memory(one: Answer) -> str:
     return "" if known is None else figure(known)
 
 
+def _error(one: Answer) -> str:
+    """How far its outputs are from fp32's, as verified; empty where nobody compared them."""
+    known = (one.get("predictions") or {}).get("verification_error")
+    return "" if known is None else f"{known:.2g}"
+
+
 def _cost(one: Answer) -> str:
     known = one.get("cost_per_million")
     return "" if known is None else money(known)
@@ -228,7 +237,7 @@ def _cost(one: Answer) -> str:
 def _basis(one: Answer) -> str:
     basis = str(one.get("basis") or "")
     rating = f": {one['performance_rating']}" if basis == "rule" and "score" in one else ""
-    return f"{_BASES.get(basis, basis)}{rating}"
+    return f"{basis}{rating}"
 
 
 def _in_a_word(one: Answer) -> str:
@@ -269,6 +278,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     for name, one in scores.items():
         if not one["compatible"]:
             yield f"{name} is out: {one['reason']}."
+    yield from _left_out(answer)
     if answer["no_clear_winner_between"]:
         yield "They differ by less than is known of them: --verify measures them in turns."
     if _is_alone(answer):
@@ -290,6 +300,18 @@ def _briefly(answer: Answer) -> Iterator[str]:
         yield f"Data of {_moment(answer['data_date'])}; compatibility by {answer['matrix_source']}."
     else:
         yield f"Compatibility by {answer['matrix_source']}."
+
+
+def _left_out(answer: Answer) -> Iterator[str]:
+    """What does not count for its precision; what several are left out for is said once."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for one in answer["left_out"]:
+        by_reason.setdefault((one["precision"], one["reason"]), []).append(one["hardware"])
+    for (precision, reason), names in by_reason.items():
+        yield (
+            f"{precision} of {', '.join(names)} does not count: {reason}."
+            f" --precision {precision} counts it."
+        )
 
 
 def _to_measure(missing: Sequence[Answer]) -> str | None:

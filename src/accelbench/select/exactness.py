@@ -1,0 +1,50 @@
+"""Whether a figure may be chosen although nobody named its precision. Pure.
+
+Quantised weights give other outputs, and whoever did not ask for them has not agreed to that. Such
+a figure counts unasked only where its outputs were held against the reference's, and were near.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: The most that quantised outputs may be off, of what another input would change in them: what
+#: verification allows fp16 at most (docs/measuring.md).
+MOST_ERROR = 0.1
+#: int8, w8a16, "int8(w8/a8)", uint8, fp8, nf4, e4m3: what has fewer digits than a half float, or
+#: integers in its place.
+_QUANTISED = re.compile(r"int\d|w\d+a\d+|(?:fp|float|nf)[48](?!\d)|e[45]m[23]|\bq\d", re.IGNORECASE)
+#: How a reason ends that verifying may remove.
+UNVERIFIED = "its error was not verified"
+#: Of a result that outputs are held against: by definition it does not differ from itself.
+_REFERENCE = "reference"
+
+
+def is_quantised(precision: str | None) -> bool:
+    """Whether a precision, by whoever's name, has weights that are no floats of 16 bits or more."""
+    return bool(_QUANTISED.search(precision or ""))
+
+
+def error_of(row: Mapping[str, Any]) -> float | None:
+    """How far its outputs are from the reference's; None where nobody compared them."""
+    if row.get("verification") == _REFERENCE:
+        return 0.0
+    error = row.get("verification_error")
+    return None if error is None else float(error)
+
+
+def is_exact(row: Mapping[str, Any]) -> bool:
+    """Whether a figure counts where no precision was named."""
+    if not is_quantised(row.get("precision")):
+        return True
+    error = error_of(row)
+    return error is not None and error <= MOST_ERROR
+
+
+def why_inexact(row: Mapping[str, Any]) -> str:
+    """In words, why it does not."""
+    error = error_of(row)
+    known = UNVERIFIED if error is None else f"its error is {error:.2g}"
+    return f"unasked, {row.get('precision')} may be off by at most {MOST_ERROR:g}, and {known}"
