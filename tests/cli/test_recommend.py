@@ -80,7 +80,7 @@ def test_what_nobody_measured_never_wins(
     tmp_path: Path, recommend: Command, row: dict[str, Any]
 ) -> None:
     store(tmp_path / DB, {}, row)
-    found = answer(recommend, "bert-tiny")
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu", row["hardware"])
     assert found["primary_recommendation"] == "cpu"
     assert found["all_scores"][row["hardware"]]["basis"] == "rule"
 
@@ -573,13 +573,39 @@ def test_slips_are_told_in_one_sentence(
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "words", [("bert-tiny", "--db", "none.duckdb"), (), ("--task", "training")]
-)
-def test_a_database_that_is_not_there_is_said(recommend: Command, words: tuple[str, ...]) -> None:
-    code, _, err = recommend(*words)
+def test_a_named_database_that_is_not_there_is_said(recommend: Command) -> None:
+    code, _, err = recommend("bert-tiny", "--db", "none.duckdb")
     assert code == 3
     assert "There is no database at" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "measures"),
+    [
+        (("recommend",), "--set small"),
+        (("recommend", "--task", "training"), "--set small"),
+        (("recommend", "--family", "vision"), "--category vision"),
+        (("recommend", "--verify"), "--set small"),
+        (("matrix", "--models", "bert-tiny"), "bert-tiny"),
+        (("plot", "bert-tiny"), "bert-tiny"),
+    ],
+)
+def test_where_nobody_has_measured_it_says_what_to_run(
+    command: Callable[..., Command], words: tuple[str, ...], measures: str
+) -> None:
+    code, out, err = command(words[0])(*words[1:])
+    assert (code, out) == (4, "")
+    assert "Nothing is measured, as there is no database at" in err
+    assert f"`accelbench run {measures}" in err
+
+
+def test_what_nobody_measured_is_ruled_by_what_is_here(recommend: Command) -> None:
+    code, out, _ = recommend("bert-tiny")
+    assert code == 0
+    assert "not here" in out  # nowhere is every platform
+    assert "webgpu" not in out
+    assert "webgpu" in recommend("bert-tiny", "--deployment", "browser")[1]
+    assert "webgpu" in recommend("bert-tiny", "--hardware", "all")[1]
 
 
 def test_an_empty_database_cannot_tell(recommend: Command, command: Callable[..., Command]) -> None:

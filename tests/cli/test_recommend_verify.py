@@ -36,6 +36,23 @@ def test_an_answer_by_rule_becomes_one_by_measurement(tmp_path: Path, recommend:
     assert found["all_scores"]["cpu"]["predictions"]["latency"] > 0
 
 
+def test_a_named_database_is_made(
+    tmp_path: Path, recommend: Command, planned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(database: Database, journeys: Any) -> list[str]:
+        planned.extend(journeys)
+        store(database.path, {"latency_p50_ms": 3.0, "throughput": 333.0})
+        database.fill()
+        return ["r"]
+
+    monkeypatch.setattr(verifying, "measured", measured)
+    words = ("bert-tiny", "--hardware", "cpu", "--db", tmp_path / "new.duckdb")
+    code, out, err = recommend(*words, "--verify")
+    assert code == 0, err
+    assert "measured" in out
+    assert (tmp_path / "new.duckdb").exists()
+
+
 def test_a_search_under_limits_measures_what_it_thinks_fits(
     recommend: Command, planned: list[Any]
 ) -> None:

@@ -66,10 +66,10 @@ def test_the_newest_run_speaks_also_where_it_failed(tmp_path: Path) -> None:
 
 def test_a_platform_that_refused_a_family_is_out_with_its_reason(tmp_path: Path) -> None:
     refused = {"status": "unsupported", "reason": "operator", "latency_p50_ms": None}
-    answer = ask(selector(tmp_path, result(), result(hardware="webnn", **refused)))
-    assert answer["all_scores"]["webnn"]["compatible"] is False
-    assert "operator" in answer["all_scores"]["webnn"]["reason"]
-    assert "webnn" not in answer["fallback_options"]
+    answer = ask(selector(tmp_path, result(), result(hardware="qnn", **refused)))
+    assert answer["all_scores"]["qnn"]["compatible"] is False
+    assert "operator" in answer["all_scores"]["qnn"]["reason"]
+    assert "qnn" not in answer["fallback_options"]
 
 
 def test_newer_results_are_seen_by_a_selector_that_is_there_already(tmp_path: Path) -> None:

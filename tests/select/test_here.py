@@ -56,8 +56,18 @@ class Asked:
 
 
 def test_a_stand_in_is_not_here_also_where_only_its_results_show_it(database: Database) -> None:
-    assert Here(Asked(), FOUND, None).words == ["cpu", "cuda", "webgpu"]
-    assert Here(Asked(), FOUND, database).words == ["cpu", "cuda:=NVIDIA A10"]
+    assert Here(Asked(), FOUND, None).words(browsers=True) == ["cpu", "cuda", "webgpu"]
+    assert Here(Asked(), FOUND, database).words(browsers=True) == ["cpu", "cuda:=NVIDIA A10"]
+
+
+def test_a_browser_is_here_only_for_whom_it_is_meant() -> None:
+    assert Here(Asked(), FOUND, None).words() == ["cpu", "cuda"]
+    selector = Asked()
+    here = Here(selector, FOUND, None)
+    here.select_hardware(available_hardware=["cpu", "webgpu"])
+    assert selector.hardware == ["cpu"]
+    here.select_hardware(available_hardware=["webgpu"])
+    assert selector.hardware == ["webgpu"]
 
 
 def test_a_platform_is_its_device_where_others_have_figures(database: Database) -> None:

@@ -176,18 +176,21 @@ def test_webnn_browser_based_deployment(family: str) -> None:
 
 def test_webnn_small_to_medium_models() -> None:
     small, medium, large = (
-        ask("vision", model)["all_scores"]["webnn"]["score"] for model in (SMALL, MEDIUM, LARGE)
+        ask("vision", model, 1, "inference", "webnn")["all_scores"]["webnn"]["score"]
+        for model in (SMALL, MEDIUM, LARGE)
     )
     assert small == medium > large
 
 
 def test_webnn_embedding_and_vision_tasks() -> None:
-    ratings = {family: rating(ask(family, SMALL, 4), "webnn") for family in Family}
+    ratings = {
+        family: rating(ask(family, SMALL, 4, "inference", *ALL), "webnn") for family in Family
+    }
     assert {family for family, level in ratings.items() if level == "high"} == {
         *("embedding", "vision"),
     }
     # Outside of a page nothing else is given up for one by a rule.
-    texts = ask("text_generation", SMALL, 4)["fallback_options"]
+    texts = ask("text_generation", SMALL, 4, "inference", *ALL)["fallback_options"]
     assert texts.index("cpu") < texts.index("webnn")
 
 

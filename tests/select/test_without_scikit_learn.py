@@ -38,7 +38,8 @@ print(json.dumps({
     "roofline": ask("embedding", "unseen", 1, flops=5e6),
     "neighbour": ask("embedding", "unseen", 1, parameters=4500),
     "rule": ask("vision", "unseen", 1),
-    "nothing": HardwareSelector("empty").select_hardware("text_generation", "gpt2", 1),
+    "nothing": HardwareSelector("empty").select_hardware(
+        "text_generation", "gpt2", 1, available_hardware=["cpu", "cuda"]),
     "limits": chosen.best_under({"max_latency_ms": 50, "memory_mb": 200}, model_name="model-1"),
     "every model": chosen.select_for_all_models(),
     "ranks": chosen.rank_models("embedding", ["cpu"]),

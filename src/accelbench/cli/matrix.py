@@ -13,7 +13,7 @@ from accelbench.cli.delivered import deliver
 from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import refuse_unknown
-from accelbench.cli.stored import filled, of_machine, runs_to_judge, where_of
+from accelbench.cli.stored import filled_if_any, of_machine, runs_to_judge, where_of
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.visible import in_quotes
@@ -62,7 +62,7 @@ def matrix(
     refuse_taken(output)
     filters = _filters(models, words(family), precision, mode)
     only = tuple(name.lower() for name in words(hardware))
-    made, about = _made(filled(db or db_path), filters, machine, only)
+    made, about = _made(filled_if_any(db or db_path, filters), filters, machine, only)
     if output is None and form == "table":
         from accelbench.cli.display.matrix import show
 

@@ -201,11 +201,11 @@ def _subject(
     db: Path | None,
 ) -> Subject:
     from accelbench.cli.pictures import subject_in, subject_of
-    from accelbench.cli.stored import filled
+    from accelbench.cli.stored import filled_if_any
 
     if files:
         return subject_of(files, filters, prices)
-    return subject_in(filled(db), filters, machine, prices)
+    return subject_in(filled_if_any(db, filters), filters, machine, prices)
 
 
 def files_in(folder: Path | None) -> list[Path]:

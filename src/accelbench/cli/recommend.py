@@ -162,6 +162,7 @@ def recommend(
         {n: v for n, v in question.items() if v},
         batches,
         priced,
+        verify=verify,
     )
     if create_map:
         _refuse_beside_map(

@@ -48,6 +48,7 @@ class Recommender:
         question: What is asked beside model and batch, by the selector's own words.
         batches: Batch sizes that are named.
         prices: What an hour costs, where that is to count.
+        verify: Something will be measured, into a database that need not be there yet.
     """
 
     def __init__(
@@ -58,7 +59,10 @@ class Recommender:
         question: Mapping[str, Any],
         batches: Sequence[int],
         prices: Prices | None = None,
+        *,
+        verify: bool = False,
     ) -> None:
+        self._verify = verify
         self._db, self._batches, self._prices = db, tuple(batches), prices
         self._about = (config, matrix_file)
         self._question = dict(question)
@@ -68,11 +72,16 @@ class Recommender:
 
     @cached_property
     def selector(self) -> HardwareSelector:
-        """Over what is named; a database that is named and is not there is a slip."""
-        if self._db is not None and not self._db.expanduser().is_dir():
-            from accelbench.cli.stored import filled
+        """Over what is named; a database that is named and is not there is a slip.
 
-            filled(self._db)
+        Unless it is about to be made by what is measured for the answer.
+        """
+        from accelbench.cli.stored import filled
+        from accelbench.store.lake import store_at
+
+        named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
+        if named is not None and (store_at(named).there or not self._verify):
+            filled(named)
         return HardwareSelector(self._db, *self._about, self._prices)
 
     def _look_again(self) -> None:
@@ -85,7 +94,7 @@ class Recommender:
         asked = dict(self._question)
         hardware = asked.get("available_hardware", ())
         if [name.lower() for name in hardware] == ["all"]:
-            del asked["available_hardware"]
+            asked["available_hardware"] = self.selector.hardware_types
         elif HERE in [name.lower() for name in hardware]:
             others = [name for name in hardware if name.lower() != HERE]
             asked["available_hardware"] = [*self._here(), *others]
@@ -228,15 +237,15 @@ class Recommender:
             NothingMeasuredError: There is none.
         """
         from accelbench.cli.missing import none_found, nothing
-        from accelbench.cli.stored import filled
+        from accelbench.cli.stored import filled_if_any
 
         database = self.selector.database
-        if database is None:
-            if self._db is None:
-                filled(None)  # says that there is none
-            raise nothing(f"{self._db} has no results", {})
         family = self._question.get("model_family")
         asked = {} if family is None else {"family": (family_named(family),)}
+        if database is None:
+            if self._db is None:
+                filled_if_any(None, asked)  # says that there is none
+            raise nothing(f"{self._db} has no results", asked)
         names = _models_in(database, *asked.get("family", ()))
         if not names:
             raise none_found(database, asked)
@@ -252,7 +261,8 @@ class Recommender:
         from accelbench.hardware.detect import detect_all
         from accelbench.select.here import Here
 
-        return Here(self.selector, detect_all(), self.selector.database).words
+        browsers = self._question.get("deployment") == "browser"
+        return Here(self.selector, detect_all(), self.selector.database).words(browsers=browsers)
 
 
 def _said_of(found: Sequence[Mapping[str, Any]]) -> int:

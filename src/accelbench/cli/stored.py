@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import complain
-from accelbench.cli.missing import none_found, refuse_unknown
+from accelbench.cli.missing import none_found, nothing, refuse_unknown
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 
@@ -46,6 +46,24 @@ def filled(path: Path | None) -> Database:
         for problem in filled.problems:
             complain(problem)
     return database
+
+
+def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Database:
+    """As `filled`; where nobody named a database and there is none, nothing is measured yet.
+
+    Args:
+        path: the database that is named, if one is.
+        asked: column → the values that would have counted.
+
+    Raises:
+        NothingMeasuredError: there is none, with the command that would bring what is asked for.
+    """
+    from accelbench.store.lake import store_at
+
+    usual = store_at(None)
+    if path is None and not usual.there:
+        raise nothing(f"Nothing is measured, as there is no database at {usual.name}", asked)
+    return filled(path)
 
 
 def _no_lake(place: Place) -> StoreError:

@@ -43,6 +43,7 @@ def told(
         "weights": dict(chosen.scored.weights),
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
+        "browsers_left_out": list(chosen.unasked),
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,
         "missing": [
@@ -65,7 +66,8 @@ def _score_told(one: Contender, rank: int) -> dict[str, Any]:
         "factors": dict(one.factors),
     }
     if one.figure is None:
-        return {**found, "reasons": list(one.ruled.why)}
+        here = {} if one.present is None else {"present": one.present}
+        return {**found, "reasons": list(one.ruled.why), **here}
     row = one.figure.cell.row
     found |= {
         "predictions": one.figure.told(),

@@ -14,7 +14,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.words import HARDWARE
 from accelbench.select import checked
 from accelbench.select.evidence import Attempt, is_on
-from accelbench.select.rules import DEPLOYMENTS
+from accelbench.select.rules import BROWSERS, DEPLOYMENTS
 
 #: Shown only where there is something to say of them, as in the matrix.
 _RARE = ("wasm", "tpu")
@@ -41,7 +41,7 @@ def candidates(
     measured: Mapping[str, Sequence[str]],
     others: Iterable[str] = (),
 ) -> list[Candidate]:
-    """Those that are asked for, each once; without a word of them every platform.
+    """Those that are asked for, each once; without a word of them every platform but browsers.
 
     Args:
         asked: platforms, "platform:device", "platform:=its whole name", or a part of the name of
@@ -55,12 +55,18 @@ def candidates(
     known = list(dict.fromkeys((*HARDWARE, *measured, *others)))
     asked = checked.names("available_hardware", asked)
     if asked is None:
-        there = {*measured, *others}
-        return [Candidate(name) for name in known if name not in _RARE or name in there]
+        return [Candidate(name) for name in every(measured, others) if name not in BROWSERS]
     found = [_named(word, known, measured) for word in asked if word.strip()]
     if not found:
         raise UsageError("No hardware is named.", f"Name some of {', '.join(known)}.")
     return list(dict.fromkeys(found))
+
+
+def every(measured: Mapping[str, Sequence[str]], others: Iterable[str] = ()) -> list[str]:
+    """Every platform that there is anything to say of."""
+    there = {*measured, *others}
+    known = dict.fromkeys((*HARDWARE, *measured, *others))
+    return [name for name in known if name not in _RARE or name in there]
 
 
 def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list[Candidate]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from accelbench.select.asking import Asked, known_of
@@ -44,12 +44,24 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True)
 class Ground:
-    """What an answer stands on beside the evidence."""
+    """What an answer stands on beside the evidence.
+
+    Attributes:
+        config: the configuration.
+        matrices: who is believed of what runs where.
+        order: of equals.
+        prices: dollars per million of a result.
+        present: which of some platforms this machine has, where that is to count; it is asked only
+            about what has no figure.
+        unasked: platforms that nobody named, and that only count when named.
+    """
 
     config: Mapping[str, Any]
     matrices: Matrices
     order: Encode
     prices: Prices | None = None
+    present: Callable[[Sequence[str]], Container[str]] | None = None
+    unasked: Container[str] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Chosen:
     only_rates: Mapping[str, str] = field(default_factory=dict)  # by name: no step was timed
     unlike: Mapping[str, str] = field(default_factory=dict)  # by name: measured otherwise, and how
     inexact: Mapping[str, Cell] = field(default_factory=dict)  # by name: quantised, unasked
+    unasked: Sequence[str] = ()  # platforms with figures that count only when named
 
     @property
     def ranked(self) -> Sequence[Contender]:
@@ -111,6 +124,7 @@ def choose(
         _contender(asked, one, found, own.of(one), ground)
         for one, found in zip(candidates, figures, strict=True)
     ]
+    contenders = _placed_here(contenders, ground)
     weights = weights_of(asked, ground.config)
     order = scored(contenders, weights, ground.order)
     unclear = no_clear_winner_between(order.ranked, weights, ground.order)
@@ -128,6 +142,7 @@ def choose(
         {one.name: said for one in candidates if (said := own.of(one).only_rates)},
         {one.name: said for one in candidates if (said := own.of(one).unlike)},
         _inexact(asked, candidates, own),
+        sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
     )
 
 
@@ -144,6 +159,18 @@ def _inexact(asked: Asked, candidates: Sequence[Candidate], own: Own) -> dict[st
         if there.inexact and best([*(at_batch or there.inexact), *counted]).exact is False:
             found[one.name] = best(at_batch or there.inexact)
     return found
+
+
+def _placed_here(contenders: Sequence[Contender], ground: Ground) -> list[Contender]:
+    """Each without a figure with whether this machine has it, where that is to count."""
+    bare = [one.candidate.platform for one in contenders if one.figure is None and one.compatible]
+    if ground.present is None or not bare:
+        return list(contenders)
+    there = ground.present(bare)
+    return [
+        replace(one, present=one.candidate.platform in there) if one.figure is None else one
+        for one in contenders
+    ]
 
 
 def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:

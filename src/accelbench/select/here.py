@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accelbench.core.protocols import Absent, Device
+from accelbench.select.rules import BROWSERS
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -54,17 +55,20 @@ class Here:
     def select_hardware(
         self, *, available_hardware: Sequence[str], **question: Any
     ) -> Mapping[str, Any]:
-        """The answer for these platforms, each being the device of it that is here."""
-        there = [self.word(platform) for platform in available_hardware]
+        """The answer for these platforms, each being the device of it that is here.
+
+        Nobody has named them: a browser is among them only where nothing else is.
+        """
+        plain = [name for name in available_hardware if name not in BROWSERS]
+        there = [self.word(platform) for platform in plain or available_hardware]
         return self._selector.select_hardware(available_hardware=there, **question)
 
-    @property
-    def words(self) -> list[str]:
-        """Everything here, as a selector takes it."""
+    def words(self, *, browsers: bool = False) -> list[str]:
+        """Everything here, as a selector takes it; browsers where they are meant."""
         present = (
             name
             for name, ones in self.found.items()
-            if any(isinstance(one, Device) for one in ones)
+            if any(isinstance(one, Device) for one in ones) and (browsers or name not in BROWSERS)
         )
         return [self.word(name) for name in present]
 

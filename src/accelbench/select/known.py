@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Absent, Device
 from accelbench.core.words import HARDWARE
+from accelbench.hardware.detect import Detected
 from accelbench.select.asking import Asked, Put
-from accelbench.select.candidates import Candidate, candidates, deployed
+from accelbench.select.candidates import Candidate, candidates, deployed, every
 from accelbench.select.choosing import Chosen
 from accelbench.select.matrices import Matrices, of_config, of_results
 from accelbench.select.measuring import Beside
@@ -40,6 +42,7 @@ class Knowledge:
     ) -> None:
         self.database: Database | None = opened(database_path)
         self.store: Store | Nothing = Nothing() if self.database is None else Store(self.database)
+        self._detected: Mapping[str, Sequence[Device | Absent]] = Detected()
         self._pages = pages(matrix_file, own_hardware(config))
         #: Words of `run` that put its results where they are looked for; or why none do.
         self.where, self.unwritable = destination(database_path)
@@ -73,12 +76,26 @@ class Knowledge:
         self, config: Mapping[str, Any], asked: Sequence[str] | None, deployment: str | None = None
     ) -> list[Candidate]:
         """What can be chosen among."""
-        own = own_hardware(config)
-        others = [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
-        found = candidates(asked, self.store.devices(), others)
+        found = candidates(asked, self.store.devices(), self._others(config))
         if deployment is None:
             return found
         return deployed(found, deployment, all_asked=asked is None)
+
+    def platforms(self, config: Mapping[str, Any]) -> list[str]:
+        """Every platform that there is anything to say of."""
+        return every(self.store.devices(), self._others(config))
+
+    def _others(self, config: Mapping[str, Any]) -> list[str]:
+        own = own_hardware(config)
+        return [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
+
+    def present(self, platforms: Iterable[str]) -> frozenset[str]:
+        """Which platforms this machine has: a stand-in is none. Each is looked for once."""
+        return frozenset(
+            name
+            for name in platforms
+            if any(isinstance(o, Device) and not o.emulated for o in self._detected.get(name, ()))
+        )
 
     def beside(self, chosen: Chosen) -> Beside:
         """What a new result has to be like to be held against the figures of an answer."""

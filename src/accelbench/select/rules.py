@@ -119,6 +119,10 @@ DEPLOYMENTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+#: Pages in a browser: nobody's server or laptop runs a model there without meaning to.
+BROWSERS = frozenset(DEPLOYMENTS["browser"])
+
+
 @dataclass(frozen=True)
 class Ruled:
     """What the rules say of a platform."""

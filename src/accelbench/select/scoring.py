@@ -40,6 +40,7 @@ class Contender:
     score: float = 0.0
     criteria: Mapping[str, float] | None = None
     cautious: bool = False  # scored by the slow end of its bounds
+    present: bool | None = None  # on this machine, where nothing was measured and that counts
     failed: str = ""  # what became of the newest attempt, where that left nothing to choose
 
     @property
@@ -83,8 +84,8 @@ Encode = Callable[[str], float]
 def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order: Encode) -> Scored:
     """The contenders that can be chosen, the best first.
 
-    Those with a figure come first, by their scores; the others follow by the rules. Equals follow
-    `order`, then their names.
+    Those with a figure come first, by their scores; the others follow by the rules, what is present
+    before what is not. Equals follow `order`, then their names.
     """
     able = [one for one in contenders if one.compatible]
     figured = [one for one in able if one.figure is not None]
@@ -106,7 +107,9 @@ def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order:
     ]
 
     def place(one: Contender) -> tuple[Any, ...]:
-        return one.figure is None, -_rounded(one.score), order(one.candidate.platform), one.name
+        absent = one.figure is None and one.present is False
+        score, equals = -_rounded(one.score), order(one.candidate.platform)
+        return one.figure is None, absent, score, equals, one.name
 
     return Scored(tuple(sorted((*rated, *ruled), key=place)), used, left_out, by_cost)
 

@@ -24,6 +24,7 @@ from accelbench.select.mapping import selection_map
 from accelbench.select.own import own_of
 from accelbench.select.pricing import Costs, Given, costs_of
 from accelbench.select.ranking import does, may_do, ranked
+from accelbench.select.rules import BROWSERS
 from accelbench.select.sizes import from_name
 from accelbench.select.sources import Nothing, StrPath, configured
 from accelbench.select.task import task_key, task_named
@@ -68,6 +69,11 @@ class HardwareSelector:
     def database(self) -> Database | None:
         """What answers rest on; None where nothing was measured."""
         return self._knows.database
+
+    @property
+    def hardware_types(self) -> list[str]:
+        """Every platform that there is anything to say of, browsers too."""
+        return self._knows.platforms(self.config)
 
     @property
     def _store(self) -> Store | Nothing:
@@ -126,7 +132,8 @@ class HardwareSelector:
             batch_size: items in a step.
             mode: inference or training; a task has its own.
             available_hardware: platforms ("cuda"), devices ("cuda:NVIDIA GeForce RTX 4090"), or a
-                part of the name of one device ("rtx 4090"); every platform without it.
+                part of the name of one device ("rtx 4090"). Without it every platform but browsers,
+                and of those that nothing is known of first what this machine has.
             task_type: classification, generation, embedding, speech_recognition, fine_tuning or
                 training: which figures matter more.
             distributed_config: {"gpu_count": 4, "max_memory_gb": 16}.
@@ -156,7 +163,11 @@ class HardwareSelector:
             order = (
                 placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
             )
-            ground = Ground(config, knows.matrices(config), order, self.prices)
+            anywhere = available_hardware is None and deployment is None
+            ground = Ground(
+                config, knows.matrices(config), order, self.prices,
+                present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
+            )  # fmt: skip
             chosen = choose(asked, among, knows.store, ground, known)
         answer = told(chosen, self.prices, knows.beside(chosen))
         spread = advised(asked, [one.candidate.platform for one in chosen.ranked])
@@ -193,7 +204,11 @@ class HardwareSelector:
     def create_hardware_selection_map(
         self, available_hardware: Sequence[str] | None = None
     ) -> dict[str, Any]:
-        """An answer for every family, size, batch and mode, as the documents nest it."""
+        """An answer for every family, size, batch and mode, as the documents nest it.
+
+        It is of every platform, browsers too, wherever they may be.
+        """
+        among = self.hardware_types if available_hardware is None else available_hardware
 
         def select(family: str, name: str, batch: int, mode: str) -> Mapping[str, Any]:
             return self.select_hardware(
@@ -201,7 +216,7 @@ class HardwareSelector:
                 model_name=name,
                 batch_size=batch,
                 mode=mode,
-                available_hardware=available_hardware,
+                available_hardware=among,
             )
 
         self._knows.store.expect_many()
@@ -271,7 +286,7 @@ class HardwareSelector:
             model_family: as `select_hardware` has it, and all that follows.
             model_name: the model.
             mode: inference or training.
-            available_hardware: what counts; everything without it.
+            available_hardware: what counts; everything but browsers without it.
             batch_sizes: estimated where they were not measured.
             precision: only this one.
             shapes: sizes of a step.
@@ -295,9 +310,7 @@ class HardwareSelector:
     @property
     def compatibility_matrix(self) -> dict[str, Any]:
         """What each platform is worth for each family, and which source says so."""
-        names = [one.platform for one in self._knows.candidates(self.config, None)]
-        matrices = self._knows.matrices(self.config)
-        return matrices.document(list(dict.fromkeys(names)), utc_now())
+        return self._knows.matrices(self.config).document(self.hardware_types, utc_now())
 
     def _answers(
         self,

@@ -96,6 +96,8 @@ def _sentences(
             f"{cell.precision} on {name} ({rounded(cell.latency)} ms at batch {cell.batch}) does"
             f" not count: {why_inexact(cell.row)}. A precision that is named counts all the same."
         )
+    if chosen.unasked:
+        yield f"{browsers_left_out(chosen.unasked)}"
     yield from _unsaid(chosen)
     yield from _together(chosen)
     yield from _ground(chosen)
@@ -104,6 +106,14 @@ def _sentences(
     if missing:
         said = next((one for one in remedies if one.command), next(iter(remedies), ""))
         yield f"Not measured: {', '.join(one.name for one in missing)}. {said}".strip()
+
+
+def browsers_left_out(names: Sequence[str]) -> str:
+    """That a browser's figures do not count unasked."""
+    return (
+        f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} figures, and a browser is"
+        " chosen only when named, or by --deployment browser."
+    )
 
 
 def _first(chosen: Chosen, what: str, sign: str) -> str:
@@ -128,7 +138,8 @@ def _figure_said(one: Contender, sign: str) -> str:
         # That it is rated so is said already.
         reasons = [why for why in one.ruled.why if why != f"rated {one.rating}"]
         why = "; ".join(reasons) or f"{one.entry.source or 'no rule'} says no more"
-        return f"By rule alone, rated {one.rating}: {why}."
+        here = "" if one.present is not False else ", not on this machine"
+        return f"By rule alone, rated {one.rating}{here}: {why}."
     row = found.cell.row
     where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
     figures = f"{rounded(found.latency)} ms a step, {rounded(found.throughput)} {found.unit}/s"

@@ -14,6 +14,7 @@ from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.words import figure
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.select.words import browsers_left_out
 
 Answer = Mapping[str, Any]
 
@@ -237,7 +238,7 @@ def _cost(one: Answer) -> str:
 def _basis(one: Answer) -> str:
     basis = str(one.get("basis") or "")
     rating = f": {one['performance_rating']}" if basis == "rule" and "score" in one else ""
-    return f"{basis}{rating}"
+    return f"{basis}{rating}{', not here' if one.get('present') is False else ''}"
 
 
 def _in_a_word(one: Answer) -> str:
@@ -279,6 +280,8 @@ def _briefly(answer: Answer) -> Iterator[str]:
         if not one["compatible"]:
             yield f"{name} is out: {one['reason']}."
     yield from _left_out(answer)
+    if answer["browsers_left_out"]:
+        yield browsers_left_out(answer["browsers_left_out"])
     if answer["no_clear_winner_between"]:
         yield "They differ by less than is known of them: --verify measures them in turns."
     if _is_alone(answer):
