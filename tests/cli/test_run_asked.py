@@ -55,6 +55,7 @@ def test_a_dry_run_says_that_a_busy_machine_takes_longer(
     command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planned_module, "busy_warning", lambda now: "The machine is busy.")
+    monkeypatch.setenv("ACCELBENCH_SCRIPT", "script.json")
     words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)
     code, out, _ = command("run")(*words)
     assert (code, "Note: The machine is busy.\n" in out) == (0, True)

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from shells import QUICK, Shell
 
-from accelbench.cli import asked
 from accelbench.core.errors import UsageError
+from accelbench.runtimes.names import runtimes_named
 from accelbench.store.database import Database
 
 
@@ -57,7 +57,7 @@ def test_the_runtime_of_tests_is_offered_only_where_it_is_scripted(
         if value:
             monkeypatch.setenv("ACCELBENCH_SCRIPT", value)
         with pytest.raises(UsageError) as caught:
-            asked.runtimes(["abacus"])
+            runtimes_named(["abacus"])
         assert ("scripted" in caught.value.advice) == offered
         assert "later piece" not in caught.value.advice
 

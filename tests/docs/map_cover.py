@@ -17,8 +17,8 @@ from guides_map import COMMANDS, lines_with
 from map_commands import places_in, quickened, spoken
 
 from accelbench.catalog.find import find
-from accelbench.cli.asked import BOTH
 from accelbench.core.precision import parse_precision
+from accelbench.runtimes.names import BOTH
 
 #: Options whose words choose a way; those of the others are names, numbers and paths.
 CHOOSING = ("--set", "--framework", "--precision", "--mode", "--category", "--model-families")

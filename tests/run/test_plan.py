@@ -292,7 +292,7 @@ def test_where_memory_is_not_known_nothing_is_left_out(known: str) -> None:
 
 def test_an_unknown_runtime_is_refused_with_those_there_are() -> None:
     request = Request(models("bert-tiny"), runtimes=("torchh",))
-    with pytest.raises(UsageError, match=r"torchh.*Runtimes installed here: main, other"):
+    with pytest.raises(UsageError, match=r"torchh.*Installed here: main, other"):
         journey.plan_for(request, FOUND, RUNTIMES)
 
 

@@ -13,14 +13,12 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
-from accelbench.hardware.detect import known
+from accelbench.hardware.names import platform_named, refuse_unknown_platform
 from accelbench.run.plan import DEFAULT_BATCH_SIZES
+from accelbench.runtimes.names import runtime_named
 
-#: The frameworks that the guide names: known words, whether or not they are installed.
-FRAMEWORKS = ("pytorch", "jax")
 SYNTHETIC = "synthetic"
 #: The guide: "Minimum: 50 iterations".
 FEWEST_ITERATIONS = 50
@@ -31,9 +29,9 @@ class BenchmarkConfig:
     """What to measure: the guide's parameters, its defaults included.
 
     Attributes:
-        framework: 'pytorch', 'jax' or any other runtime that is installed.
+        framework: 'pytorch', 'jax' or any other runtime, as --framework takes it: 'onnx', 'torch' …
         model_name: A name of the catalogue: 'resnet50', 'vit_b_16', 'bert' …
-        device_prefer: 'cuda', 'mps', 'cpu', 'tpu' …; None takes the best one present. A
+        device_prefer: 'cuda', 'gpu', 'cpu', 'tpu' …; None takes the best one present. A
             device that is named and absent gives unsupported results, never another device.
         batch_sizes: Items in one step, a result each.
         warmup_iterations: Steps before the measured ones.
@@ -71,20 +69,10 @@ class BenchmarkConfig:
         Raises:
             UsageError: one sentence, and what to use instead.
         """
-        names = (*FRAMEWORKS, *(n for n in registered(RUNTIMES) if n not in FRAMEWORKS))
-        if self.framework not in names:
-            raise UsageError(
-                f"There is no framework named {in_quotes(self.framework)}.",
-                f"Known: {', '.join(names)}.",
-            )
+        runtime_named(_text("framework", self.framework), "framework")
         spec = self.spec
         if self.device_prefer is not None:
-            kind = str(self.device_prefer).lower().partition(":")[0]
-            if kind not in known():
-                raise UsageError(
-                    f"There is no device named {in_quotes(self.device_prefer)}.",
-                    f"Known: {', '.join(known())}; None takes the best one present.",
-                )
+            refuse_unknown_platform(_text("device_prefer", self.device_prefer))
         check_counts("batch_sizes", self.batch_sizes, least=1)
         check_count("warmup_iterations", self.warmup_iterations, least=0)
         check_count("measurement_iterations", self.measurement_iterations, least=1)
@@ -93,6 +81,16 @@ class BenchmarkConfig:
         _text("csv_output_dir", self.csv_output_dir)
         if self.input_shape is not None:
             _check_fits(spec, self)
+
+    @property
+    def runtime(self) -> str:
+        """The runtime behind the framework's name, of which some have several."""
+        return runtime_named(self.framework, "framework")
+
+    @property
+    def platform(self) -> str | None:
+        """The platform that is asked for; of gpu the one that is here."""
+        return None if self.device_prefer is None else platform_named(str(self.device_prefer))
 
     @property
     def spec(self) -> ModelSpec:

@@ -31,6 +31,7 @@ from accelbench.exchange import tree
 from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
+from accelbench.hardware.names import platforms_named
 from accelbench.run import journey
 from accelbench.run.automatic import Choice, plan_chosen
 from accelbench.run.journey import Ended, Found, Journey
@@ -253,7 +254,7 @@ def _allowed(found: Found, names: Sequence[str] | None) -> Found:
     """Of what is here, the platforms that may be chosen."""
     if names is None:
         return found
-    wanted = {str(name).lower().partition(":")[0] for name in names}
+    wanted = {one for name in names for one in platforms_named(str(name).partition(":")[0])}
     return {name: entries for name, entries in found.items() if name in wanted}
 
 

@@ -151,26 +151,25 @@ def _settings(config: BenchmarkConfig) -> Settings:
 def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
     """The cases of one config, those of a framework that is not installed included."""
     shapes = config.shapes
-    hardware = str(config.device_prefer).lower() if config.device_prefer else ""
     request = Request(
         models=(config.spec,),
-        hardware=(hardware or _best(found, runtimes.get(config.framework)),),
-        runtimes=(config.framework,),
+        hardware=(config.platform or _best(found, runtimes.get(config.runtime)),),
+        runtimes=(config.runtime,),
         batch_sizes=tuple(config.batch_sizes),
         sequence_lengths=(shapes.sequence,) if shapes.sequence else (),
         image_sizes=(shapes.image,) if shapes.image else (),
         precisions=(config.precision,),
     )
-    if config.framework in runtimes:
+    if config.runtime in runtimes:
         return journey.plan_for(request, found, runtimes)
     refusal = Refusal(
         Status.UNSUPPORTED,
         "no_runtime",
-        f"no runtime named {config.framework} is installed here",
+        f"no runtime named {config.runtime} is installed here",
         f"Runtimes installed here: {', '.join(sorted(runtimes))}.",
     )
     name, _, ordinal = request.hardware[0].partition(":")
-    target = Target(config.framework, name, ordinal or None)
+    target = Target(config.runtime, name, ordinal or None)
     present = next((one for one in found.get(name, ()) if isinstance(one, Device)), None)
     return Plan(
         tuple(

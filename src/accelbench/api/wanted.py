@@ -11,13 +11,13 @@ from accelbench.api.config import check_count, check_counts
 from accelbench.catalog.find import choose, find
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family, Mode
-from accelbench.hardware.detect import known
+from accelbench.hardware.names import platform_named, refuse_unknown_platform
 from accelbench.run.context import Settings
 from accelbench.run.plan import AUTO, Request
+from accelbench.runtimes.names import runtime_named
 from accelbench.select import checked
 
 #: What drawing numbers takes.
@@ -78,11 +78,7 @@ class Wanted:
         if allowed == []:
             raise UsageError("available_hardware is empty.", "Name at least one, or leave it out.")
         for name in (*names, *(allowed or ())):
-            if name.lower().partition(":")[0] not in known():
-                raise UsageError(
-                    f"There is no hardware named {in_quotes(name)}.",
-                    f"Known: {', '.join(known())}.",
-                )
+            refuse_unknown_platform(name)
 
     def _check_words(self) -> None:
         if self.mode not in tuple(Mode):
@@ -90,12 +86,8 @@ class Wanted:
                 f"There is no mode {in_quotes(self.mode)}.", f"Modes: {', '.join(Mode)}."
             )
         parse_precision(checked.word("precision", self.precision, PRECISIONS))
-        frameworks = registered(RUNTIMES)
-        if self.framework is not None and str(self.framework) not in frameworks:
-            raise UsageError(
-                f"There is no framework named {in_quotes(self.framework)}.",
-                f"Known: {', '.join(sorted(set(frameworks) - {'scripted'}))}.",
-            )
+        if self.framework is not None:
+            runtime_named(str(self.framework), "framework")
         if self.verify not in _VERIFY:
             raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {in_quotes(self.verify)}.")
         if self.label is not None:
@@ -132,8 +124,8 @@ class Wanted:
         """The same, as plans are made of it."""
         return Request(
             models=tuple(models),
-            hardware=(AUTO if self.chosen else str(self.hardware).lower(),),
-            runtimes=(self.framework,) if self.framework else (),
+            hardware=(AUTO if self.chosen else platform_named(str(self.hardware)),),
+            runtimes=(runtime_named(str(self.framework)),) if self.framework else (),
             batch_sizes=tuple(self.batch_sizes or ()),
             sequence_lengths=(self.sequence_length,) if self.sequence_length else (),
             precisions=(parse_precision(self.precision),),

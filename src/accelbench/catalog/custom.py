@@ -35,7 +35,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family
 
-SIZES = ("tiny", "small", "base", "large")
+SIZES = ("tiny", "small", "base", "medium", "large")
 KEYS = ("name", "family", "size", "modality", "path", "class", "config")
 #: What a model of one's own must say, since no catalogue does.
 _OF_ITS_OWN = ("family", "size", "modality")

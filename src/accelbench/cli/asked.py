@@ -17,9 +17,10 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode
 from accelbench.hardware.browsers import BROWSER_VARIABLE
-from accelbench.hardware.detect import known
+from accelbench.hardware.names import platform_named
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.plan import AUTO
+from accelbench.runtimes.names import runtime_named
 
 
 def models_for(
@@ -75,36 +76,18 @@ def platforms(names: Sequence[str]) -> tuple[str, ...]:
                 "Name platforms, or let one be chosen.",
             )
         return (AUTO,)
-    valid = known()
-    for name in names:
-        if name.partition(":")[0] not in valid:
-            raise UsageError(
-                f"There is no hardware named {in_quotes(name)}.", f"Known: {', '.join(valid)}."
-            )
-    return tuple(names)
+    return tuple(dict.fromkeys(platform_named(name) for name in names))
 
 
-#: What the guide means by both, and how people call others.
-BOTH = ("pytorch", "jax")
-_ALIASES = {"onnx": "onnxruntime", "ort": "onnxruntime", "torch": "pytorch"}
-#: The runtime that tests script; its script is named in this variable.
-_SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
+#: The two models that the guide's own runner means by both.
+_BOTH_MODELS = ("resnet50", "vit_b_16")
 
 
-def runtimes(names: Sequence[str]) -> tuple[str, ...]:
-    """Runtime names as asked for, each seen to be registered."""
-    valid = registered(RUNTIMES)
-    meant = [
-        one
-        for name in names
-        for one in (BOTH if name.lower() == "both" else (_ALIASES.get(name, name),))
-    ]
-    for name in meant:
-        if name not in valid:
-            shown = sorted(n for n in valid if n != _SCRIPTED or os.environ.get(_SCRIPT))
-            advice = f"Runtimes installed here: {', '.join(shown)}."
-            raise UsageError(f"There is no runtime named {in_quotes(name)}.", advice)
-    return tuple(dict.fromkeys(meant))
+def models_named(words: Sequence[str]) -> tuple[str, ...]:
+    """Models as the guides' option names them."""
+    return tuple(
+        name for word in words for name in (_BOTH_MODELS if word.lower() == "both" else (word,))
+    )
 
 
 def launches(asked: int | None, frameworks: Sequence[str], against: str | None = None) -> int:
@@ -240,6 +223,6 @@ def runtime_options(values: Iterable[str] | None) -> dict[str, dict[str, Option]
     found: dict[str, dict[str, Option]] = {}
     points = registered(RUNTIMES)
     for setting in written(values):
-        [name] = runtimes([setting.runtime])
+        name = runtime_named(setting.runtime)
         found.setdefault(name, {})[setting.name] = meant(setting, load(points[name]).info.options)
     return found

@@ -16,6 +16,7 @@ from accelbench.cli.display.tables import (
     print_pairs,
 )
 from accelbench.cli.display.terminal import complain, print_line
+from accelbench.cli.groups import NamedCommands
 from accelbench.cli.imported import (
     Brought,
     brought,
@@ -42,6 +43,7 @@ from accelbench.store.lake import Lake, store_at
 from accelbench.store.places import place_of
 
 app = typer.Typer(
+    cls=NamedCommands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

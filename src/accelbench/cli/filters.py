@@ -26,7 +26,9 @@ def filters_of(
     found: Filters = {
         # By the catalogue's name, and as others call theirs.
         "model": tuple(dict.fromkeys(n for name in named for n in (catalogued(name), name))),
-        "hardware": tuple(name.lower() for name in words(list(hardware))),
+        "hardware": tuple(
+            dict.fromkeys(one for name in words(list(hardware)) for one in _platforms(name))
+        ),
         "runtime": tuple(
             dict.fromkeys(one for name in words(list(runtimes)) for one in _runtimes(name.lower()))
         ),
@@ -61,12 +63,18 @@ def _of_catalogue(name: str) -> str | None:
         return None
 
 
+def _platforms(word: str) -> tuple[str, ...]:
+    from accelbench.hardware.names import platforms_named
+
+    return platforms_named(word)
+
+
 def _runtimes(word: str) -> tuple[str, ...]:
     """Runtimes of ours, beside the word itself: somebody else may have it for one of theirs."""
-    from accelbench.cli.asked import runtimes
+    from accelbench.runtimes.names import runtimes_named
 
     try:
-        return (*runtimes([word]), word)
+        return (*runtimes_named([word]), word)
     except UsageError:
         return (word,)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,7 +60,7 @@ def hardware(
     use_browser(browser)
 
     wanted = [part for name in names or () for part in name.split(",") if part]
-    found = {name: detect(name) for name in wanted} if wanted else detect_all()
+    found = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
     served, broken = runtimes()
     if as_json:
         sys.stdout.write(json.dumps(document(found, served, broken), indent=2) + "\n")
@@ -68,6 +68,23 @@ def hardware(
     from accelbench.cli.hardware_page import show
 
     show(found, served, broken, verbose=verbose)
+
+
+def _platforms(words: Iterable[str]) -> dict[str, None]:
+    """The platforms that are asked about; of gpu the one that is here, else why none is."""
+    from accelbench.core.errors import SurroundingsError
+    from accelbench.hardware.names import GPU, GPU_PLATFORMS, gpu_here
+
+    found: dict[str, None] = {}
+    for word in words:
+        if word.lower() != GPU:
+            found[word.lower()] = None
+            continue
+        try:
+            found[gpu_here().partition(":")[0]] = None
+        except SurroundingsError:
+            found |= dict.fromkeys(GPU_PLATFORMS)
+    return found
 
 
 def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:

@@ -19,10 +19,11 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from accelbench import __version__
 from accelbench.cli.display.terminal import complain, guarded, log_everything, print_traceback
+from accelbench.cli.groups import NamedCommands
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,
     EXIT_NO,
@@ -72,7 +73,7 @@ def _as_typed(found: re.Match[str]) -> str:
     return in_quotes(literal_eval(found[0])) if "\\" in found[0] else found[0]
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(NamedCommands):
     """Lists commands from the table and imports a command's module when it is run."""
 
     def list_commands(self, ctx: Any) -> list[str]:

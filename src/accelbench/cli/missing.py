@@ -5,12 +5,12 @@ Only what this program does not know itself is looked for in the database.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.filters import catalogued, in_catalogue, misplaced
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.core.near import LIKE, near
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.visible import in_quotes
 
@@ -38,7 +38,6 @@ _ASKS = {
 _NAMED = 6
 #: How like a name has to be; platforms and precisions are short.
 _LIKE = {"model": 0.6, "family": 0.6, "runtime": 0.6}
-_LIKE_SHORT = 0.5
 
 Asked = Mapping[str, Sequence[Any]]
 
@@ -85,9 +84,9 @@ def none_found(database: Database, asked: Asked, but: str = "") -> NothingMeasur
             )
     what = " of what was asked for" if asked else ""
     found = nothing(f"{database.name} has no results{what}{but}", asked)
-    near = dict.fromkeys(one for name in absent for one in _near(name, stored, "model"))
-    if near:
-        found.advice = f"There are results of {', '.join(near)}."
+    others = dict.fromkeys(one for name in absent for one in _near(name, stored, "model"))
+    if others:
+        found.advice = f"There are results of {', '.join(others)}."
     return found
 
 
@@ -116,10 +115,10 @@ def _is_known(column: str, word: str) -> bool:
     if column == "model":
         return in_catalogue(word)
     if column == "runtime":
-        from accelbench.cli.asked import runtimes
+        from accelbench.runtimes.names import runtimes_named
 
         try:
-            return bool(runtimes([word]))
+            return bool(runtimes_named([word]))
         except UsageError:
             return False
     return word in _known(column)
@@ -132,9 +131,9 @@ def _known(column: str) -> tuple[str, ...]:
 
         return known()
     if column == "runtime":
-        from accelbench.core.plugins import RUNTIMES, registered
+        from accelbench.runtimes.names import known_runtimes
 
-        return tuple(sorted(name for name in registered(RUNTIMES) if name != "scripted"))
+        return known_runtimes()
     if column == "precision":
         from accelbench.core.precision import PRECISIONS
 
@@ -168,9 +167,9 @@ def _hint(database: Database, column: str, word: str) -> str:
     if column != "model" and (said := misplaced(word)):
         return said
     stored = _stored(database, column)
-    near = _near(word, dict.fromkeys([*_known(column), *stored]), column)
-    if near:
-        return f"Did you mean {_or(near)}?"
+    alike = _near(word, dict.fromkeys([*_known(column), *stored]), column)
+    if alike:
+        return f"Did you mean {_or(alike)}?"
     if stored:
         more = f" and {len(stored) - _NAMED} more" if len(stored) > _NAMED else ""
         return f"There are results of {', '.join(stored[:_NAMED])}{more}."
@@ -179,13 +178,8 @@ def _hint(database: Database, column: str, word: str) -> str:
 
 
 def _near(word: str, names: Iterable[str], column: str) -> list[str]:
-    """Names that are like a word, whatever their case."""
-    spelt: dict[str, list[str]] = {}
-    for one in names:
-        spelt.setdefault(one.lower(), []).append(one)
-    like = _LIKE.get(column, _LIKE_SHORT)
-    near = difflib.get_close_matches(word.lower(), spelt, n=3, cutoff=like)
-    return [one for low in near for one in spelt[low]]
+    """Names that are like a word."""
+    return near(word, names, _LIKE.get(column, LIKE))
 
 
 def _absent(models: Sequence[str], stored: Sequence[str]) -> list[str]:

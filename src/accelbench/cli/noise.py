@@ -11,7 +11,6 @@ from accelbench.analysis.judging import Answer
 from accelbench.analysis.noise import Floor, floors
 from accelbench.catalog.find import find
 from accelbench.cli.asked import platforms, precisions
-from accelbench.cli.asked import runtimes as named_runtimes
 from accelbench.cli.baselines import rows_of_runs
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import Filters
@@ -28,6 +27,7 @@ from accelbench.run import journey
 from accelbench.run.context import Settings
 from accelbench.run.journey import Journey
 from accelbench.run.plan import Request
+from accelbench.runtimes.names import runtimes_named
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -66,7 +66,7 @@ def _measured(database: Database, asked: Filters, launches: int) -> str:
     request = Request(
         models=tuple(find(name) for name in _models(asked)),
         hardware=platforms(asked.get("hardware", ("cpu",))),
-        runtimes=named_runtimes(asked.get("runtime", ())),
+        runtimes=runtimes_named(asked.get("runtime", ())),
         precisions=precisions(asked.get("precision", ())),
         batch_sizes=asked.get("batch_size", (1,)),
         modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),

@@ -16,6 +16,7 @@ from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.core.errors import UsageError
+from accelbench.core.near import meant
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
@@ -234,7 +235,7 @@ def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
     for name in names:
         if name not in CHARTS:
             raise UsageError(
-                f"There is no chart {in_quotes(name)}.", f"Charts: {', '.join(CHARTS)}."
+                f"There is no chart {in_quotes(name)}.", meant(name, CHARTS, "Charts", like=0.6)
             )
     return {name: CHARTS[name] for name in dict.fromkeys(names)} or CHARTS
 

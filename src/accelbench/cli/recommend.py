@@ -212,7 +212,7 @@ def _names(values: list[str]) -> tuple[str, ...]:
     """Platforms and devices: a device's name may well have spaces in it."""
     from accelbench.hardware.detect import known
 
-    plain = {*known(), "all", "here"}
+    plain = {*known(), "all", "here", "gpu"}
     parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
     if values and not parts:
         words(values)  # refuses it
@@ -220,7 +220,20 @@ def _names(values: list[str]) -> tuple[str, ...]:
     for part in parts:
         several = part.split()
         found += several if plain.issuperset(one.lower() for one in several) else [part]
-    return tuple(dict.fromkeys(found))
+    return tuple(one for word in dict.fromkeys(found) for one in _of_gpus(word))
+
+
+def _of_gpus(word: str) -> tuple[str, ...]:
+    """For gpu the one that is here; where none is, whichever has results."""
+    from accelbench.core.errors import SurroundingsError
+    from accelbench.hardware.names import GPU, gpu_here
+
+    if word.lower() != GPU:
+        return (word,)
+    try:
+        return (gpu_here(),)
+    except SurroundingsError:
+        return ("cuda", "rocm", "mps")
 
 
 def _limits(*given: float | None) -> Limits | None:

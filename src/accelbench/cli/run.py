@@ -232,6 +232,7 @@ def run(
     from accelbench.cli.against import against_of, refuse_threshold
     from accelbench.cli.run_end import finish
     from accelbench.run.plan import Request
+    from accelbench.runtimes.names import runtimes_named
 
     _refuse_contradictions(ctx)
     refuse_threshold(threshold)
@@ -250,7 +251,7 @@ def run(
         if resume is not None:
             ended = running.resume_run(resume, places, stream, quiet)
             finish(ended, places, stream, as_json, quiet, compare, threshold)
-        names = [*words(models), *words(model_id)]
+        names = [*words(models), *asked.models_named(words(model_id))]
         chosen = asked.models_for(
             names=names,
             set_name="small" if small_models else set_name,
@@ -263,7 +264,7 @@ def run(
         request = Request(
             models=chosen,
             hardware=asked.platforms([*words(hardware), *words(device)]),
-            runtimes=asked.runtimes(words(framework)),
+            runtimes=runtimes_named(words(framework)),
             batch_sizes=numbers([*(batch_sizes or ()), *(batch_size or ())], "--batch-sizes"),
             sequence_lengths=numbers(sequence_lengths, "--sequence-lengths"),
             image_sizes=numbers(image_sizes, "--image-sizes"),

@@ -253,12 +253,12 @@ def deliver(
     threshold: float | None = None,
 ) -> Check | None:
     """The files, the table, every path, and the JSON document; what arms came to, if there are."""
-    from accelbench.cli.asked import BOTH
     from accelbench.cli.display.frameworks import print_frameworks
     from accelbench.cli.display.profile import print_profiles
     from accelbench.cli.display.summary import print_summary, trust
     from accelbench.cli.display.warnings import told, warning_lines
     from accelbench.exchange.rows import row_of
+    from accelbench.runtimes.names import BOTH
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
     written: list[tuple[str, Path | str]] = []

@@ -110,7 +110,7 @@ COLUMNS: tuple[Column, ...] = (
     _text("case", "architecture", "one of the eleven architectures", Architecture),
     _text("case", "modality", "modality tags, comma-separated"),
     _text("case", "task", "what the model is for"),
-    _text("case", "model_size", "tiny, small, base or large"),
+    _text("case", "model_size", "tiny, small, base, medium or large"),
     _whole("case", "parameters", "number of weights", ranges.WEIGHTS, "params"),
     _text("case", "weights", "random, a local path or a hub id"),
     _text("case", "hardware", "platform"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.near import meant
 from accelbench.core.plugins import HARDWARE as GROUP
 from accelbench.core.plugins import load, registered
 from accelbench.core.protocols import Absent, Device
@@ -59,9 +59,7 @@ def detect(hardware: str) -> list[Device | Absent]:
     """What one platform's detector finds. Raises UsageError for a name that nobody registered."""
     point = registered(GROUP).get(hardware)
     if point is None:
-        names = known()
-        near = difflib.get_close_matches(hardware.lower(), names, n=3, cutoff=0.5)
-        advice = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}."
+        advice = meant(hardware, known())
         raise UsageError(f"There is no hardware named {in_quotes(hardware)}.", advice)
     return _detect(hardware, point)
 

@@ -25,6 +25,7 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
+from accelbench.core.near import meant
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.provenance import THIS_ARM
@@ -49,6 +50,7 @@ from accelbench.run.simulating import Simulate, counted_as, measured_of
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.verification import Verifications
 from accelbench.run.workshop import Workshop
+from accelbench.runtimes.names import known_runtimes
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, being_written, read
 
@@ -101,9 +103,12 @@ class Ended:
 
 
 def installed_runtimes() -> dict[str, Runtime]:
-    """Every runtime that can be imported, by name."""
+    """Every runtime that can be imported and chosen, by name."""
     found: dict[str, Runtime] = {}
+    names = known_runtimes()
     for name, made in load_all(RUNTIMES):
+        if name not in names:
+            continue
         if isinstance(made, Exception):
             _log.debug("runtime %s cannot be imported", name, exc_info=made)
         else:
@@ -117,7 +122,7 @@ def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) ->
     if unknown:
         raise UsageError(
             f"There is no runtime named {in_quotes(unknown[0])}.",
-            f"Runtimes installed here: {', '.join(sorted(runtimes))}.",
+            meant(unknown[0], sorted(runtimes), "Installed here"),
         )
     return expand(request, found, runtimes, estimates.memory, estimates.free)
 

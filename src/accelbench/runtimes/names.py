@@ -1,0 +1,57 @@
+"""Runtimes by the names that people type, on the command line and in the API. Imports no engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from accelbench.core.errors import UsageError
+from accelbench.core.near import meant
+from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.visible import in_quotes
+
+#: What the guide means by both, and how people call others.
+BOTH = ("pytorch", "jax")
+_ALIASES = {"onnx": "onnxruntime", "ort": "onnxruntime", "torch": "pytorch"}
+#: The runtime that tests script; its script is named in this variable.
+_SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
+
+
+def known_runtimes() -> tuple[str, ...]:
+    """Registered runtimes; the one that tests script only where a script is named."""
+    script = bool(os.environ.get(_SCRIPT))
+    return tuple(sorted(n for n in registered(RUNTIMES) if n != _SCRIPTED or script))
+
+
+def runtime_named(word: str, what: str = "runtime") -> str:
+    """The runtime that a word stands for.
+
+    Args:
+        word: what was typed.
+        what: what the caller calls such a thing.
+
+    Raises:
+        UsageError: there is none.
+    """
+    low = word.lower()
+    name, names = _ALIASES.get(low, low), known_runtimes()
+    if name in names:
+        return name
+    if word in names:  # somebody's own, in capitals
+        return word
+    advice = meant(word, names, "Installed here")
+    raise UsageError(f"There is no {what} named {in_quotes(word)}.", advice)
+
+
+def runtimes_named(words: Iterable[str]) -> tuple[str, ...]:
+    """Those that several words stand for, each once; `both` is the guide's two.
+
+    Raises:
+        UsageError: a word stands for none.
+    """
+    found = (
+        name
+        for word in words
+        for name in (BOTH if word.lower() == "both" else (runtime_named(word),))
+    )
+    return tuple(dict.fromkeys(found))

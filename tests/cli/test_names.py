@@ -1,0 +1,125 @@
+"""Names that people type: near ones for slips, `gpu` for what is here, one set everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from shells import Command, ended
+
+from accelbench.api.config import BenchmarkConfig
+from accelbench.api.wanted import Wanted
+from accelbench.cli import asked
+from accelbench.cli.filters import filters_of
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.near import meant
+from accelbench.core.protocols import Absent, Device
+from accelbench.hardware.names import gpu_here, platform_named
+from accelbench.run.journey import installed_runtimes
+from accelbench.runtimes.names import runtime_named, runtimes_named
+
+Found = Callable[[str], Sequence[Device | Absent]]
+
+
+def having(*platforms: str, unit: str = "") -> Found:
+    def detect(name: str) -> Sequence[Device | Absent]:
+        if name not in platforms:
+            return [Absent(name, f"no {name} driver", "Install it.")]
+        return [Device(name, 0, "A card", name, f"{name}-1", unit=unit)]
+
+    return detect
+
+
+def test_a_slip_is_answered_with_names_like_it_and_else_with_all() -> None:
+    assert meant("Cudda", ["cpu", "cuda"]) == "Did you mean cuda or cpu?"
+    assert meant("toaster", ["cpu", "cuda"]) == "Known: cpu, cuda."
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("compar",), "There is no command 'compar'. Did you mean compare?"),
+        (("db", "exprt"), "There is no command 'exprt'. Did you mean export?"),
+        (("toast",), "There is no command 'toast'. Commands: run, hardware,"),
+        (("run", "bert-tiny", "--hardware", "cudda"), "Did you mean cuda or cpu?"),
+        (("run", "bert-tiny", "--framework", "onnxrt"), "Did you mean onnxruntime?"),
+        (("plot", "--chart", "paretto"), "There is no chart 'paretto'. Did you mean pareto?"),
+    ],
+)
+def test_slips_on_the_command_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: Sequence[str],
+    said: str,
+) -> None:
+    assert ended(monkeypatch, *words) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("there", "platform"),
+    [
+        (("cuda",), "cuda"),
+        (("rocm", "mps"), "rocm"),
+        (("mps",), "mps"),
+        (("directml",), "directml"),
+    ],
+)
+def test_gpu_is_the_one_that_is_here(there: tuple[str, ...], platform: str) -> None:
+    assert gpu_here(having(*there)) == platform
+    assert platform_named("GPU:1", having(*there)) == f"{platform}:1"
+
+
+def test_intels_gpu_is_a_device_of_openvino() -> None:
+    assert platform_named("gpu", having("openvino", unit="gpu")) == "openvino:gpu"
+    with pytest.raises(SurroundingsError):
+        gpu_here(having("openvino", unit="cpu"))
+
+
+def test_where_no_gpu_is_the_reasons_are_said() -> None:
+    with pytest.raises(SurroundingsError, match=r"No GPU is here\. cuda: no cuda driver; rocm: "):
+        gpu_here(having())
+
+
+def test_stored_results_of_gpus_are_those_of_their_platforms() -> None:
+    assert filters_of(hardware=["gpu"])["hardware"] == ("cuda", "rocm", "mps", "directml")
+
+
+@pytest.mark.parametrize(
+    ("word", "runtime"),
+    [("onnx", "onnxruntime"), ("ort", "onnxruntime"), ("torch", "pytorch"), ("JAX", "jax")],
+)
+def test_the_api_takes_the_names_of_the_command_line(word: str, runtime: str) -> None:
+    assert runtimes_named([word]) == (runtime,)
+    assert BenchmarkConfig(framework=word).runtime == runtime
+    assert Wanted(framework=word).request(()).runtimes == (runtime,)
+
+
+def test_the_api_answers_slips_as_the_command_line_does() -> None:
+    with pytest.raises(UsageError, match=r"no framework named 'onnxrt'\. Did you mean onnxruntime"):
+        BenchmarkConfig(framework="onnxrt")
+    with pytest.raises(UsageError, match=r"no hardware named 'cudda'\. Did you mean cuda"):
+        BenchmarkConfig(device_prefer="cudda")
+    assert BenchmarkConfig(device_prefer="gpu").device_prefer == "gpu"  # asked when it runs
+
+
+def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ACCELBENCH_SCRIPT", raising=False)
+    with pytest.raises(UsageError, match="There is no runtime named 'scripted'"):
+        runtime_named("scripted")
+    with pytest.raises(UsageError, match="There is no framework named 'scripted'"):
+        BenchmarkConfig(framework="scripted")
+    with pytest.raises(UsageError):
+        Wanted(framework="scripted")
+    assert "scripted" not in installed_runtimes()
+
+
+def test_both_models_are_the_two_of_the_guide() -> None:
+    assert asked.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
+
+
+def test_gpu_can_be_asked_about(command: Callable[..., Command]) -> None:
+    code, out, err = command("hardware")("gpu")
+    assert (code, err) == (0, "")
+    assert "cuda" in out
+    assert "cpu" not in out
