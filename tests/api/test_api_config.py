@@ -39,7 +39,7 @@ def test_models_are_found_by_the_guides_names_and_the_catalogues(name: str, mode
     assert BenchmarkConfig(model_name=name).spec.id == model
 
 
-@pytest.mark.parametrize("framework", ["pytorch", "jax", "scripted"])
+@pytest.mark.parametrize("framework", ["pytorch", "jax", "onnx"])
 def test_a_framework_is_one_of_the_guides_or_a_registered_one(framework: str) -> None:
     assert BenchmarkConfig(framework=framework).framework == framework
 
@@ -85,7 +85,7 @@ def test_no_input_shape_leaves_the_models_own() -> None:
         ({"framework": "torchh"}, "no framework named 'torchh'"),
         ({"model_name": "resnet51"}, "no model named 'resnet51'"),
         ({"model_name": 5}, "model_name takes a name, not 5"),
-        ({"device_prefer": "gpu"}, "no device named 'gpu'"),
+        ({"device_prefer": "gpuu"}, "no hardware named 'gpuu'"),
         ({"batch_sizes": []}, "batch_sizes is empty"),
         ({"batch_sizes": 8}, "batch_sizes takes a list"),
         ({"batch_sizes": "1,8"}, "batch_sizes takes a list"),

@@ -123,11 +123,19 @@ def test_sql_answers_people_and_machines(tmp_path: Path, shell: Command) -> None
     assert "n/a" in out
     assert shell.json("sql", query, "--db", path) == {
         "columns": ["model", "latency_mean_ms", "nothing"],
-        "rows": [["[red]x\x1b[2J", 1.25, None]],
+        "rows": [{"model": "[red]x\x1b[2J", "latency_mean_ms": 1.25, "nothing": None}],
     }
+    assert shell("sql", query, "--csv", "--db", path)[1] == (
+        "model,latency_mean_ms,nothing\n[red]x<U+001B>[2J,1.25,\n"
+    )
+    assert shell("sql", query, "--csv", "--json", "--db", path)[0] == 2
+    twice = shell.json("sql", "SELECT 1 AS a, 2 AS a, 'x,y' AS b", "--db", path)
+    assert twice == {"columns": ["a", "a_1", "b"], "rows": [{"a": 1, "a_1": 2, "b": "x,y"}]}
     odd = "SELECT 'nan'::DOUBLE, 1.5::DECIMAL(4,2), DATE '2026-01-02', started_at, extra, [1, 2]"
     found = shell.json("sql", f"{odd} FROM benchmark_results LIMIT 1", "--db", path)
-    assert found["rows"] == [[None, 1.5, "2026-01-02", "2026-01-02T03:04:05.000000Z", None, [1, 2]]]
+    assert [list(row.values()) for row in found["rows"]] == [
+        [None, 1.5, "2026-01-02", "2026-01-02T03:04:05.000000Z", None, [1, 2]]
+    ]
 
 
 def test_wide_answers_are_a_value_a_line(tmp_path: Path, shell: Command) -> None:

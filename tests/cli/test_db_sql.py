@@ -50,7 +50,7 @@ def test_one_statement_is_answered(query: str, said: str, shell: Command) -> Non
 
 
 def test_a_semicolon_at_the_end_or_in_a_word_is_no_second_statement(shell: Command) -> None:
-    assert shell.json("sql", "SELECT 'a;b';")["rows"] == [["a;b"]]
+    assert shell.json("sql", "SELECT 'a;b';")["rows"] == [{"'a;b'": "a;b"}]
 
 
 def test_a_column_like_no_other_is_answered_with_how_to_list_them(shell: Command) -> None:

@@ -270,7 +270,10 @@ def test_quiet_is_quiet() -> None:
     assert stream.getvalue() == ""
 
 
-def test_the_table_fits_eighty_columns_and_takes_names_literally() -> None:
+def test_the_table_fits_eighty_columns_and_takes_names_literally(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
     odd = {
         **ROW,
@@ -291,7 +294,27 @@ def test_the_table_fits_eighty_columns_and_takes_names_literally() -> None:
 EMULATED = {**ROW, "hardware": "qnn", "runtime": "qnn", "precision": "int8", "emulated": True}
 
 
-def test_the_time_of_an_emulation_is_never_shown_without_that_word() -> None:
+def test_what_is_piped_is_as_wide_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    name = "a-model-with-a-name-that-goes-on-and-on-and-on-and-on"
+    print_summary([{**ROW, "model": name, "audio_seconds": 30, "new_tokens": 128}], stream)
+    heading, line = stream.getvalue().splitlines()
+    assert line.startswith(f"{name} ")
+    assert line.rstrip().endswith(" converged")
+    assert heading.rstrip().endswith("quality")
+
+
+def test_of_a_run_without_results_no_table_is_printed() -> None:
+    stream = io.StringIO()
+    print_summary([], stream)
+    assert stream.getvalue() == ""
+
+
+def test_the_time_of_an_emulation_is_never_shown_without_that_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert "qnn/qnn int8 emulated batch 8" in case_line(EMULATED)[0]
     assert "emulated" not in case_line(ROW)[0]
     stream = io.StringIO()

@@ -135,7 +135,7 @@ def test_runtimes_by_platform(monkeypatch):
     monkeypatch.setattr(command, "load_all", lambda group: iter(registered))
     served, broken = command.runtimes()
     assert {k: [str(one) for one in ones] for k, ones in served.items()} == {
-        "cpu": ["here", "missing (needs accelbench[torch])"],
+        "cpu": ["here", "missing (needs accelbench setup torch)"],
         "cuda": ["here"],
     }
     said = command.document(FOUND, served, broken)

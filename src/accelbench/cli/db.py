@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from accelbench.cli.display.tables import (
+    apart,
     jsonable,
     print_answer,
     print_json,
@@ -29,6 +31,7 @@ from accelbench.cli.imported import (
 from accelbench.cli.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted
+from accelbench.exchange.csv_export import write_lines
 from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
@@ -108,8 +111,16 @@ def sql(
     db: DbOption = None,
     db_path: DbPathOption = None,
     as_json: JsonOption = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="CSV on standard output, empty where nothing is known.")
+    ] = False,
 ) -> None:
-    """Ask the database in SQL. It reads this database and nothing else."""
+    """Ask the database in SQL. It reads this database and nothing else.
+
+    As JSON, rows are records: objects with a value by each column's name.
+    """
+    if as_json and as_csv:
+        raise UsageError("--json and --csv contradict each other.", "Leave one out.")
     refuse_but_one(query)
     database = _database(db, db_path)
     _fill(database)
@@ -117,9 +128,13 @@ def sql(
         columns, rows = database.query(query)
     except UsageError as error:
         raise advised(error, query, database) from error
+    columns = apart(columns)
     if as_json:
-        plain_rows = [[jsonable(value) for value in row] for row in rows]
-        print_json({"columns": columns, "rows": plain_rows})
+        plain = (map(jsonable, row) for row in rows)
+        records = [dict(zip(columns, row, strict=True)) for row in plain]
+        print_json({"columns": columns, "rows": records})
+    elif as_csv:
+        write_lines(sys.stdout, columns, (map(jsonable, row) for row in rows))
     else:
         print_answer(columns, rows)
 

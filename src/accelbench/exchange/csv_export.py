@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from accelbench.core.identity import canonical
 from accelbench.core.visible import csv_cell
@@ -26,6 +26,14 @@ def write_csv(
         for row in rows:
             more = said.get(row["run_id"], [""]) if runs else []
             writer.writerow([*(_cell(row[name]) for name in names), *more])
+
+
+def write_lines(stream: IO[str], names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    """The same of an answer in SQL, to a stream."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(map(csv_cell, names))
+    for row in rows:
+        writer.writerow(map(_cell, row))
 
 
 def _cell(value: Any) -> str:

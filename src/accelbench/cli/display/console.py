@@ -7,6 +7,7 @@ column is broken where it has a separator.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -24,6 +25,8 @@ from accelbench.core.visible import visible
 #: Where a name may be broken: bert-|base, distilbert_|base, pytorch/|cpu, openvino:|cpu, hint=|1,
 #: LlavaFor|Generation. Not at a dot or a comma, which figures and versions have.
 _BREAK = re.compile(r"(?<=[-_/:=])(?=[^-_/:=])|(?<=[a-z])(?=[A-Z])")
+#: Columns of what is no terminal, where nobody says how many it has.
+_UNBOUNDED = 10_000
 _WORD = re.compile(r"\S+")
 
 
@@ -113,9 +116,13 @@ def _shown(renderable: RenderableType) -> RenderableType:
 def console(stream: IO[str] | None = None, **options: Any) -> TextConsole:
     """The console for a stream; else for standard output.
 
+    What is piped or goes into a file is as wide as it needs: no word of it is broken.
+
     Args:
         stream: Where it draws.
         options: rich's.
     """
     where = unguarded(stream if stream is not None else sys.stdout)
+    if not where.isatty() and "COLUMNS" not in os.environ:
+        options = {"width": _UNBOUNDED, **options}
     return TextConsole(file=where, markup=False, emoji=False, highlight=False, **options)

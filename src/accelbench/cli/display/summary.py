@@ -42,7 +42,9 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
-    """Every result in a line."""
+    """Every result in a line; nothing of a run that was interrupted before its first."""
+    if not rows:
+        return
     from rich.table import Table
 
     from accelbench.cli.display.console import console

@@ -39,6 +39,17 @@ def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
     console().print(table)
 
 
+def apart(columns: Sequence[str]) -> list[str]:
+    """Names of columns, each once: one that comes again is numbered, as DuckDB does in tables."""
+    found: list[str] = []
+    for name in columns:
+        one, number = name, 1
+        while one in found:
+            one, number = f"{name}_{number}", number + 1
+        found.append(one)
+    return found
+
+
 def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """What SQL gave: a table, or where that would be too wide a value a line."""
     show = _print_records if len(columns) > _MOST_COLUMNS else _print_table
