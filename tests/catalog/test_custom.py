@@ -45,7 +45,7 @@ def written(folder: Path, content: str | dict[str, Any]) -> Path:
 
 
 def test_the_documents_example_names_models_of_the_catalogue(tmp_path: Path) -> None:
-    bert, t5 = models_in(written(tmp_path, DOCUMENT))
+    bert, t5 = models_in(written(tmp_path, DOCUMENT)).models
     assert [bert.id, t5.id] == ["bert-tiny", "t5-small"]
     assert "bert_tiny" in bert.aliases
     assert bert.config_digest == find("bert-tiny").config_digest
@@ -60,7 +60,7 @@ def test_comments_are_allowed_and_only_the_name_is_needed(tmp_path: Path) -> Non
     path = written(
         tmp_path, '\ufeff{ // mine\n "x": {"name": "BERT" /* base */, "size": "large"} }'
     )
-    (bert,) = models_in(path)
+    (bert,) = models_in(path).models
     assert (bert.id, bert.size) == ("bert-base", "large")
 
 
@@ -140,7 +140,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSpec]:
     folder = tmp_path_factory.mktemp("own")
     (folder / "ours").mkdir()
     (folder / "ours" / "config.json").write_text(json.dumps(BERT))
-    return {spec.id: spec for spec in models_in(written(folder, OWN))}
+    return {spec.id: spec for spec in models_in(written(folder, OWN)).models}
 
 
 def test_own_models_keep_their_place_between_the_catalogues(ours: dict[str, ModelSpec]) -> None:
@@ -295,11 +295,42 @@ def test_a_mistake_is_told_with_its_line_and_key(
         ('{"a": {"name": "bert"},\n"a": {"name": "t5"}}', ", line 2: the key 'a' is there twice."),
         ('{"a": {"name": "bert",\n"name": "t5"}}', ", line 2: the key 'name' is there twice."),
         ('{"a": {"name": "bert"\n"size": "tiny"}}', ", line 2: a comma"),
-        ('{"a": {"name": "bert"},\n"b": {"name": "bert-base"}}', ", line 2, 'name' of 'b': bert-"),
     ],
 )
 def test_a_file_that_is_wrong_as_a_whole(tmp_path: Path, content: str, says: str) -> None:
     assert refused(tmp_path, content).startswith(says)
+
+
+def test_one_wrong_entry_does_not_stop_the_others(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        {
+            "a": {"name": "bert-tiny"},
+            "typo": {"name": "t5-smal"},
+            "text": "bert",
+            "unbuilt": {"name": "ours", "config": {**BERT, "auto_map": {}}, **TEXT},
+            "again": {"name": "bert_tiny"},
+            "b": {"name": "t5-small", "size": "medium"},
+        },
+    )
+    found = models_in(path)
+    assert [(one.id, one.size) for one in found.models] == [
+        ("bert-tiny", "tiny"),
+        ("t5-small", "medium"),
+    ]
+    assert list(found.wrong) == ["text", "unbuilt", "typo", "again"]
+    assert "bert-tiny is in the file twice" in str(found.wrong["again"])
+    heard: list[UsageError] = []
+    chosen = choose(models_file=path, pass_over=heard.append)
+    assert [one.id for one in chosen] == ["bert-tiny", "t5-small"]
+    assert [str(one) for one in heard] == [str(one) for one in found.wrong.values()]
+    # Of those that nobody named, nothing is said; one that is named is an error, as all are
+    # where nobody hears of them.
+    assert choose(["a"], models_file=path, pass_over=heard.append)[0].id == "bert-tiny"
+    assert len(heard) == 4
+    for names, hear in (((), None), (("typo",), heard.append)):
+        with pytest.raises(UsageError, match=r"'text': a model is|'typo': there is no model"):
+            choose(names, models_file=path, pass_over=hear)
 
 
 def test_advice_on_an_unknown_name_is_in_whole_sentences(tmp_path: Path) -> None:

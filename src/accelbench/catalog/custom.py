@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,29 +78,50 @@ class _Entry:
         return value
 
 
-def models_in(path: Path) -> tuple[ModelSpec, ...]:
-    """The models that a file describes, in its order, each once.
+@dataclass(frozen=True)
+class Described:
+    """What a file describes: its models in their order, and what is wrong, by the entry's key."""
+
+    models: tuple[ModelSpec, ...]
+    wrong: Mapping[str, UsageError]
+
+
+def models_in(path: Path) -> Described:
+    """The models that a file describes, each once; one that is wrong does not stop the others.
 
     Raises:
-        UsageError: the file, or something in it, is wrong: one sentence with the
-            file, the line and the key.
+        UsageError: the file is wrong, or all that is in it: one sentence with the file, the line
+            and the key.
         MissingExtraError: a model of one's own needs transformers to be described.
     """
-    entries = [_checked(entry) for entry in _read(path)]
-    own = {number: _own(one) for number, one in enumerate(entries) if _is_own(one)}
+    wrong: dict[str, UsageError] = {}
+    entries, own = dict[str, _Entry](), dict[str, Own]()
+    for entry in _read(path, wrong):
+        try:
+            _check(entry)
+            if _is_own(entry):
+                own[entry.key] = _own(entry)
+            entries[entry.key] = entry
+        except UsageError as error:
+            wrong[entry.key] = error
     described = dict(zip(own, describe(list(own.values())) if own else (), strict=True))
     specs: dict[str, ModelSpec] = {}
-    for number, entry in enumerate(entries):
-        found = described.get(number) or _of_the_catalogue(entry)
-        if isinstance(found, str):
-            raise entry.wrong(found, "class" if "class" in entry.said else "path")
-        if found.id in specs:
-            raise entry.wrong(f"{found.id} is in the file twice.", "name", "Leave one out.")
-        specs[found.id] = found
-    return tuple(specs.values())
+    for key, entry in entries.items():
+        try:
+            found = described.get(key) or _of_the_catalogue(entry)
+            if isinstance(found, str):
+                raise entry.wrong(found, "class" if "class" in entry.said else "path")
+            if found.id in specs:
+                raise entry.wrong(f"{found.id} is in the file twice.", "name", "Leave one out.")
+            specs[found.id] = found
+        except UsageError as error:
+            wrong[key] = error
+    if not specs:
+        raise next(iter(wrong.values()))
+    return Described(tuple(specs.values()), wrong)
 
 
-def _read(path: Path) -> list[_Entry]:
+def _read(path: Path, wrong: dict[str, UsageError]) -> list[_Entry]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -120,18 +141,21 @@ def _read(path: Path) -> list[_Entry]:
         )
     if not whole:
         raise UsageError(f"{path}, line {whole.line}: there is no model in it.", "Describe one.")
+    found = []
     for key, said in whole.items():
-        if not isinstance(said, Object):
-            raise UsageError(
+        if isinstance(said, Object):
+            found.append(_Entry(path, key, whole.lines[key], said))
+        else:
+            wrong[key] = UsageError(
                 f"{path}, line {whole.lines[key]}, {in_quotes(key)}: a model is an object with"
                 " keys.",
                 f"Keys: {', '.join(KEYS)}.",
             )
-    return [_Entry(path, key, whole.lines[key], said) for key, said in whole.items()]
+    return found
 
 
-def _checked(entry: _Entry) -> _Entry:
-    """The entry, if its keys and words are known ones."""
+def _check(entry: _Entry) -> None:
+    """Refuse an entry whose keys or words are none that are known."""
     for key in entry.said:
         if key not in KEYS:
             advice = _meant(key, KEYS) or f"Keys: {', '.join(KEYS)}."
@@ -145,7 +169,6 @@ def _checked(entry: _Entry) -> _Entry:
         for key in _OF_ITS_OWN:
             if key not in entry.said:
                 raise entry.wrong(f"a model of your own needs a {in_quotes(key)}.")
-    return entry
 
 
 def _modalities() -> list[str]:

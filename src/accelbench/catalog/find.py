@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -53,6 +53,7 @@ def choose(
     *,
     all_models: bool = False,
     models_file: Path | None = None,
+    pass_over: Callable[[UsageError], None] | None = None,
 ) -> tuple[ModelSpec, ...]:
     """The models a command line asks for, each once, named ones first.
 
@@ -67,6 +68,8 @@ def choose(
         all_models: take the whole catalogue.
         models_file: models described by a file: more names for `models`, and where
             none is named, all of them join the others.
+        pass_over: hears of each entry of that file that is wrong and whose model nobody named;
+            without it, one that is wrong is an error.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
     if limit is not None and limit < 1:
@@ -75,9 +78,7 @@ def choose(
         raise UsageError("The set custom needs a file.", "Name it with --models-file FILE.")
     own: tuple[ModelSpec, ...] = ()
     if models_file is not None:
-        from accelbench.catalog.custom import models_in
-
-        own = models_in(models_file)
+        own = _described(models_file, (*models, *specific), pass_over, every=not models)
     start = [find(name, own) for name in models]
     if set_name == CUSTOM or not models:
         start += own
@@ -98,6 +99,25 @@ def choose(
     if not chosen:
         raise UsageError("No model is left after the filters.", _LIST_THEM)
     return tuple(chosen[:limit])
+
+
+def _described(
+    path: Path,
+    named: Sequence[str],
+    pass_over: Callable[[UsageError], None] | None,
+    *,
+    every: bool,
+) -> tuple[ModelSpec, ...]:
+    """The models of a file, and a word of each entry that is wrong, where all are asked for."""
+    from accelbench.catalog.custom import models_in
+
+    described = models_in(path)
+    for key, error in described.wrong.items():
+        if pass_over is None or any(_key(name) == _key(key) for name in named):
+            raise error
+        if every:
+            pass_over(error)
+    return described.models
 
 
 def members(set_name: str) -> tuple[ModelSpec, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from accelbench.catalog.data.folder import look
@@ -31,6 +31,7 @@ def models_for(
     every: bool,
     hardware_named: bool,
     models_file: Path | None = None,
+    pass_over: Callable[[UsageError], None] | None = None,
 ) -> tuple[ModelSpec, ...]:
     """The models asked for; hardware alone means every model."""
     nothing = not (names or set_name or categories or specific or every or models_file)
@@ -41,6 +42,7 @@ def models_for(
         specific,
         all_models=every or (nothing and hardware_named),
         models_file=models_file,
+        pass_over=pass_over,
     )
 
 

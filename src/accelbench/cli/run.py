@@ -251,6 +251,7 @@ def run(
         if resume is not None:
             ended = running.resume_run(resume, places, stream, quiet)
             finish(ended, places, stream, as_json, quiet, compare, threshold)
+        passed_over: list[str] = []
         names = [*words(models), *asked.models_named(words(model_id))]
         chosen = asked.models_for(
             names=names,
@@ -260,6 +261,7 @@ def run(
             every=every,
             hardware_named=bool(hardware or device),
             models_file=models_file,
+            pass_over=lambda error: passed_over.append(str(error)),
         )
         request = Request(
             models=chosen,
@@ -304,9 +306,11 @@ def run(
             from accelbench.cli.planned import show_plan
 
             show_plan(request, how, stream=sys.stdout, as_json=as_json)
+            for text in passed_over:
+                complain(f"Left out: {text}")
             raise typer.Exit(EXIT_OK)
         ended = running.new_run(request, how, places, stream, quiet)
-        finish(ended, places, stream, as_json, quiet, compare, threshold)
+        finish(ended, places, stream, as_json, quiet, compare, threshold, passed_over)
 
 
 #: What may stand beside --resume: everything else was settled when the run began.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 import typer
@@ -29,8 +30,12 @@ def finish(
     quiet: bool,
     compare: bool,
     threshold: float | None,
+    passed_over: Sequence[str] = (),
 ) -> None:
-    """Deliver what was measured, and end the program. Raises typer.Exit."""
+    """Deliver what was measured, and end the program. Raises typer.Exit.
+
+    What was `passed_over`, of a models file, was asked for and gave no result.
+    """
     lacks = () if ended.interrupted else _lacks(ended, places)
     held = running.deliver(ended, places, stream, as_json, quiet, compare, lacks, threshold)
     if ended.interrupted:
@@ -39,7 +44,9 @@ def finish(
     if not nothing or ended.tally.all_fine:  # else every line above says that it failed
         for line in [str(one) for one in lacks] or ([nothing] if nothing else []):
             complain(line)
-    unmeasured = bool(lacks or nothing)
+    for text in passed_over:
+        complain(f"Not measured: {text}")
+    unmeasured = bool(lacks or nothing or passed_over)
     if held is not None and threshold is not None and not unmeasured:
         raise typer.Exit(exit_code(held))
     raise typer.Exit(_exit_code(ended, unmeasured))
