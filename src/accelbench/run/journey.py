@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import __version__
-from accelbench.core.errors import StoreError, SurroundingsError, UsageError
+from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
     PROFILE,
@@ -25,12 +25,10 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
-from accelbench.core.near import meant
 from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import device_to_json
-from accelbench.core.visible import in_quotes
 from accelbench.run import estimates
 from accelbench.run.arms import Arm, Other, opened
 from accelbench.run.artefacts import Artefacts
@@ -50,7 +48,7 @@ from accelbench.run.simulating import Simulate, counted_as, measured_of
 from accelbench.run.surroundings import Surroundings
 from accelbench.run.verification import Verifications
 from accelbench.run.workshop import Workshop
-from accelbench.runtimes.names import known_runtimes
+from accelbench.runtimes.names import known_runtimes, no_such_runtime
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, Journal, being_written, read
 
@@ -107,11 +105,9 @@ def installed_runtimes() -> dict[str, Runtime]:
     found: dict[str, Runtime] = {}
     names = known_runtimes()
     for name, made in load_all(RUNTIMES):
-        if name not in names:
-            continue
         if isinstance(made, Exception):
             _log.debug("runtime %s cannot be imported", name, exc_info=made)
-        else:
+        elif name in names:
             found[name] = made
     return found
 
@@ -120,10 +116,7 @@ def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) ->
     """The plan of a request on this machine as it is now."""
     unknown = [name for name in request.runtimes if name not in runtimes]
     if unknown:
-        raise UsageError(
-            f"There is no runtime named {in_quotes(unknown[0])}.",
-            meant(unknown[0], sorted(runtimes), "Installed here"),
-        )
+        raise no_such_runtime(unknown[0], sorted(runtimes))
     return expand(request, found, runtimes, estimates.memory, estimates.free)
 
 

@@ -39,8 +39,13 @@ def runtime_named(word: str, what: str = "runtime") -> str:
         return name
     if word in names:  # somebody's own, in capitals
         return word
+    raise no_such_runtime(word, names, what)
+
+
+def no_such_runtime(word: str, names: Iterable[str], what: str = "runtime") -> UsageError:
+    """The error where a word stands for none of these."""
     advice = meant(word, names, "Installed here")
-    raise UsageError(f"There is no {what} named {in_quotes(word)}.", advice)
+    return UsageError(f"There is no {what} named {in_quotes(word)}.", advice)
 
 
 def runtimes_named(words: Iterable[str]) -> tuple[str, ...]:
