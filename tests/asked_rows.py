@@ -6,7 +6,9 @@ from typing import Any
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    """One launch, measured; with these columns instead."""
+    """One launch, measured; with these columns instead. Its mean goes with its median."""
+    median = changes.get("latency_p50_ms")
+    mean = {} if median is None else {"latency_mean_ms": median * 9.0 / 8.0}
     return {
         "model": "bert-tiny",
         "family": "embedding",
@@ -36,5 +38,6 @@ def row(**changes: Any) -> dict[str, Any]:
         "weights_digest": "w",
         "workarounds": [],
         "conditions": {"versions": {"torch": "2.13"}},
+        **mean,
         **changes,
     }

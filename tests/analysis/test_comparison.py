@@ -18,8 +18,8 @@ from accelbench.analysis.comparison import (
     axes_with_answers,
     compared,
 )
+from accelbench.analysis.figures import Statistic
 from accelbench.analysis.questions import AXES
-from accelbench.analysis.sides import Basis
 from accelbench.measure.apart import unpaired_interval
 from asked_rows import row
 
@@ -34,7 +34,7 @@ def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[
 def test_the_cpu_is_what_others_are_held_against() -> None:
     cpu, gpu = only([row(**GPU, latency_p50_ms=2.0, memory_peak_mb=50.0), row()])
     assert (cpu.side.row["hardware"], cpu.speedup) == ("cpu", 1.0)
-    assert (gpu.speedup, gpu.memory_ratio, gpu.interval) == (4.0, 0.5, None)
+    assert (gpu.speedup, gpu.memory_ratio) == (4.0, 0.5)
     assert gpu.baseline is cpu.side
 
 
@@ -97,8 +97,8 @@ def test_the_newest_run_speaks_and_its_launches_give_the_interval() -> None:
     gpu = [row(**GPU, launch=n, latency_p50_ms=ms) for n, ms in enumerate((2.0, 2.02, 1.98))]
     _, line = only([old, *cpu, *gpu])
     assert line.speedup == pytest.approx(4.0, rel=1e-4)
-    assert line.interval is not None
-    assert 3.8 < line.interval.low < 4.0 < line.interval.high < 4.2
+    assert line.ratio is not None
+    assert 3.8 < (line.ratio.low or 0.0) < 4.0 < (line.ratio.high or 0.0) < 4.2
 
 
 def test_two_versions_of_an_engine_in_one_import_are_not_launches_of_one_thing() -> None:
@@ -107,7 +107,7 @@ def test_two_versions_of_an_engine_in_one_import_are_not_launches_of_one_thing()
     fast = row(**GPU, **common, conditions={"torch": "2.9"}, latency_p50_ms=2.0)
     base = row(**common, conditions={"torch": "2.9"})
     _, line = only([base, slow, fast])
-    assert line.side.latencies == [2.0]
+    assert line.side.times == (2.0 * 9 / 8,)
     assert line.differs == ("compiled False → True",)
 
 
@@ -141,20 +141,22 @@ def test_a_mean_or_a_throughput_stands_in() -> None:
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
     _, line = only([row(latency_p50_ms=None), row(**GPU) | rate])
     assert line.speedup == pytest.approx(9.0 / 2.0)
+    assert line.differs[0] == "figure mean → throughput"
 
 
 def test_another_figure_and_another_unit_are_said() -> None:
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
     images = row(throughput=100.0, throughput_unit="images/s")
     _, line = only([images, row(**GPU) | rate | {"throughput_unit": "tokens/s"}])
-    assert line.differs[:2] == ("figure p50 → throughput", "unit images/s → tokens/s")
+    assert line.differs[:2] == ("figure mean → throughput", "unit images/s → tokens/s")
+    assert (line.speedup, line.refused) == (None, "they have no figure in common")
 
 
 def test_a_tail_is_held_against_the_same_tail_alone() -> None:
     tail = {"latency_p50_ms": None, "latency_mean_ms": None, "latency_p90_ms": 9.0}
     assert compared([row(), row(**GPU) | tail], AXES["hardware"]) == []
     _, line = only([row() | tail, row(**GPU) | tail | {"latency_p90_ms": 3.0}])
-    assert (line.speedup, line.side.basis, line.side.throughput) == (3.0, Basis.P90, None)
+    assert (line.speedup, line.side.statistic, line.side.throughput) == (3.0, Statistic.P90, None)
 
 
 def test_batches_are_held_against_the_smallest_by_items() -> None:
@@ -176,8 +178,8 @@ def test_training_is_held_against_inference_whatever_it_reads() -> None:
 def test_precisions_runtimes_and_models_are_axes() -> None:
     assert only([row(), row(precision="int8", latency_p50_ms=4.0)], by="precision")[1].speedup == 2
     assert only([row(), row(runtime="jax", latency_p50_ms=4.0)], by="runtime")[1].speedup == 2
-    other = row(model="vit-tiny", sequence_length=None, image_size=32, weights_digest="v")
-    assert only([row(), other | {"latency_p50_ms": 4.0}], by="model")[1].speedup == 2
+    other = {"model": "vit-tiny", "sequence_length": None, "image_size": 32, "weights_digest": "v"}
+    assert only([row(), row(**other, latency_p50_ms=4.0)], by="model")[1].speedup == 2
 
 
 @pytest.mark.parametrize("by", ["run", "date"])
@@ -212,8 +214,8 @@ def test_one_launch_has_no_interval() -> None:
 
 def test_the_knee_is_by_throughput_as_the_table_shows_it() -> None:
     """A median step may be as fast while the mean, which throughput is of, is not."""
-    one = row(latency_p50_ms=2.0, throughput=415.0)
-    four = row(batch_size=4, latency_p50_ms=8.2, throughput=472.0)
+    one = row(latency_p50_ms=2.0, latency_mean_ms=1e3 / 415, throughput=415.0)
+    four = row(batch_size=4, latency_p50_ms=8.2, latency_mean_ms=4e3 / 472, throughput=472.0)
     first, second = only([one, four], by="batch")
     assert (first.knee, second.knee) == (False, True)
 

@@ -95,7 +95,7 @@ def test_a_million_of_what_the_throughput_counts() -> None:
     # Without a throughput it is by the batch, whatever a rate would have counted.
     bare = row(throughput_unit="tokens/s", batch_size=4)
     assert items_of(bare) == "inferences"
-    assert cost_of(bare, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.0)  # 8 ms of 4
+    assert cost_of(bare, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.25)  # 9 ms of 4
 
 
 def test_a_training_step_costs_its_mean_time_and_inference_has_none() -> None:

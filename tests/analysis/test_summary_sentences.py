@@ -26,8 +26,8 @@ def test_the_smallest_batch_is_told_not_the_one_that_gains_most() -> None:
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert line == (
-        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 1 ms; pytorch on cpu in fp32 takes"
-        " 2.00× as long (single launches: no interval)."
+        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 1.12 ms a step; pytorch on cpu in"
+        " fp32 takes 2.00× as long (single figures: no interval)."
     )
 
 
@@ -39,12 +39,12 @@ def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> Non
     )
     assert [one for one in said if one.startswith(("bert", "gpt2"))] == [
         (
-            "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1 ms; pytorch on cpu in"
-            " fp32 takes 2.00× as long (single launches: no interval)."
+            "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1.12 ms a step; pytorch on"
+            " cpu in fp32 takes 2.00× as long (single figures: no interval)."
         ),
         (
-            "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5 ms; nothing beside it to"
-            " compare with."
+            "gpt2-tiny, inference, batch 1: pytorch on cpu in fp32, 5.62 ms a step; nothing"
+            " beside it to compare with."
         ),
     ]
 
@@ -56,7 +56,7 @@ def test_what_nobody_measured_is_never_the_fastest() -> None:
         cell(3, latency_p50_ms=0.1, emulated=True, hardware="webgpu"),
     )
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert line.endswith("2 ms; nothing beside it to compare with.")
+    assert line.endswith("2.25 ms a step; nothing beside it to compare with.")
 
 
 def test_how_far_launches_differ_is_of_these_launches() -> None:
@@ -71,7 +71,7 @@ def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
     wild = cell(2, latency_p50_ms=1.0, runtime="jax", quality="unusable")
     said = told(cell(1, quality="converged"), wild)
     (line,) = [one for one in said if one.startswith("bert-tiny")]
-    assert "pytorch on cpu in fp32, 8 ms; nothing beside it to compare with" in line
+    assert "pytorch on cpu in fp32, 9.00 ms a step; nothing beside it to compare with" in line
     assert (
         "1 of 2 launches unusable: interval wider than ±25 %."
         " Nothing is judged or chosen by them." in said

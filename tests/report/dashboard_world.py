@@ -24,7 +24,10 @@ OTHER = {**MACHINE, "machine": "office"}
 
 
 def result(**changes: Any) -> dict[str, Any]:
-    """One launch, measured, with these columns instead."""
+    """One launch, measured, with these columns instead; its mean is its median."""
+    median = changes.get("latency_p50_ms")
+    if median is not None:
+        changes = {"latency_mean_ms": median, **changes}
     row = {
         "model": "bert-tiny",
         "family": "embedding",

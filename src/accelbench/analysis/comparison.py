@@ -1,8 +1,7 @@
-"""How many times as fast: sides of a question against one of them, with what has to be said. Pure.
+"""Sides of a question against one of them: how many times as fast, and what has to be said. Pure.
 
-Launches are the unit of replication. An interval is of the launches of both sides, by Welch's t
-on logarithms, and where the sides are of different runs it has in it by how much runs of the same
-thing differ, as `check` judges them.
+The ratio itself is made in one place, `ratios`. Where the sides are of different runs it has in it
+by how much runs of the same thing differ, as `check` judges them.
 """
 
 from __future__ import annotations
@@ -11,16 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from accelbench.analysis.figures import items
 from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
-from accelbench.analysis.run_noise import Histories, between_rows, histories
-from accelbench.analysis.sides import Side, items, meet, sides
+from accelbench.analysis.ratios import Ratio, ratio
+from accelbench.analysis.run_noise import Histories, histories
+from accelbench.analysis.sides import Side, meet, sides
 from accelbench.core.provenance import source_of
 from accelbench.core.worth import WHY_UNUSABLE
-from accelbench.measure.apart import unpaired_interval
-from accelbench.measure.launches import RatioInterval
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")
+#: Why two sides are not held against each other that one tells a median of, and the other a mean.
+NO_FIGURE = "they have no figure in common"
 #: The axes along which one run may have measured more than one place.
 _OF_ONE_RUN = ("hardware", "runtime", "precision", "batch", "mode")
 #: A batch that is as fast as this share of the fastest is fast enough.
@@ -33,13 +34,24 @@ class Compared:
 
     side: Side
     baseline: Side | None  # None where the question was not answered there
-    speedup: float | None = None  # items in the same time
-    interval: RatioInterval | None = None  # of the speed-up; None below two launches a side
+    ratio: Ratio | None = None  # items in the same time; None for the baseline itself
     memory_ratio: float | None = None
     efficiency: float | None = None  # of a batch: speed-up, as a share of how much larger it is
     knee: bool = False  # the smallest batch that is nearly as fast as any
     refused: str = ""  # why it is not compared
     differs: tuple[str, ...] = ()  # what else is not alike
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is what others are held against."""
+        return self.baseline is self.side
+
+    @property
+    def speedup(self) -> float | None:
+        """Items in the same time; None where nothing can be told."""
+        if self.ratio is not None:
+            return self.ratio.value if self.ratio.told else None
+        return 1.0 if self.is_baseline else None
 
 
 def compared(
@@ -60,11 +72,15 @@ def compared(
     rows = list(rows)
     known = histories(rows)
     found = []
-    for asked in sides(rows, axis):
+    for asked in sides(rows, axis, lambda places: _place_of(places, axis, baseline)):
         if len(asked) < 2:
             continue
-        base = _baseline(asked, axis, baseline)
-        lines = [_compared(side, base, axis, allow, known) for side in _ordered(asked, axis)]
+        ordered = _ordered(asked, axis)
+        place = _place_of(asked, axis, baseline)
+        base = None if place is None else asked[place]
+        if axis.name == "run" and not baseline:
+            base = ordered[0]
+        lines = [_compared(side, base, axis, allow, known) for side in ordered]
         found.append(_with_knee(lines) if axis.name == "batch" else lines)
     return found
 
@@ -88,29 +104,33 @@ def answers_to(value: Key, word: str) -> bool:
     )
 
 
-def _baseline(asked: Mapping[Key, Side], axis: Axis, words: tuple[str, ...]) -> Side | None:
+def _place_of(places: Iterable[Key], axis: Axis, words: tuple[str, ...]) -> Key | None:
+    """The place that others are held against; None where none is what was asked for."""
     if not words:
-        return _ordered(asked, axis)[0]  # of hardware the CPU, where it was measured
-    places = sorted(asked.items(), key=_place)
-    named = (side for word in words for value, side in places if answers_to(value, word))
+        return min(places, key=lambda one: _rank(one, axis))  # of hardware the CPU, where it is
+    ordered = sorted(places, key=_name)
+    named = (place for word in words for place in ordered if answers_to(place, word))
     return next(named, None)
 
 
-def _place(entry: tuple[Key, Side]) -> tuple[Any, ...]:
-    return tuple((part is None, str(part)) for part in entry[0])
+def _name(place: Key) -> tuple[Any, ...]:
+    return tuple((part is None, str(part)) for part in place)
+
+
+_FIRST = {"cpu": 0, "pytorch": 0, "fp32": 0, "inference": 0}
+
+
+def _rank(place: Key, axis: Axis) -> tuple[Any, ...]:
+    """By size where the axis has an order, else the usual first and then by name."""
+    if axis.name in ("batch", "threads"):
+        return (place[0] or 0,)
+    return _FIRST.get(str(place[0]), 1), _name(place)
 
 
 def _ordered(asked: Mapping[Key, Side], axis: Axis) -> list[Side]:
-    """By size or time where the axis has an order, else the usual first and then by name."""
-    if axis.name in ("batch", "threads"):
-        return sorted(asked.values(), key=lambda side: side.value[0] or 0)
     if axis.name == "run":
         return sorted(asked.values(), key=lambda s: str(s.row.get("started_at") or ""))
-    first = {"cpu": 0, "pytorch": 0, "fp32": 0, "inference": 0}
-    return [
-        side
-        for _, side in sorted(asked.items(), key=lambda e: (first.get(str(e[0][0]), 1), _place(e)))
-    ]
+    return [asked[place] for place in sorted(asked, key=lambda one: _rank(one, axis))]
 
 
 def _compared(
@@ -124,23 +144,22 @@ def _compared(
         *differences(base.row, side.row),
     )
     if side is base:
-        return Compared(side, base, 1.0, efficiency=1.0 if axis.name == "batch" else None)
+        return Compared(side, base, efficiency=1.0 if axis.name == "batch" else None)
     why = [one for one in refusals(base.row, side.row, axis.name) if one not in allow]
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
     if not (side.usable and base.usable):
         return Compared(side, base, refused=f"unusable: {WHY_UNUSABLE}", differs=differs)
-    apart = between_rows(base.row, side.row, known)
-    interval = unpaired_interval(side.times, base.times, runs=apart)
-    speedup = base.time_ms / side.time_ms
+    found = ratio(side.rows, base.rows, known)
+    if found is None:
+        return Compared(side, base, refused=NO_FIGURE, differs=differs)
     larger = items(side.row) / items(base.row)
     return Compared(
         side,
         base,
-        speedup,
-        interval,
+        found,
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
-        speedup / larger if axis.name == "batch" else None,
+        found.value / larger if axis.name == "batch" and found.told else None,
         differs=differs,
     )
 
@@ -155,8 +174,8 @@ def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:
 
 def _other_figures(a: Side, b: Side) -> Iterable[str]:
     """Where one is timed by another figure, or counts other items."""
-    if a.basis is not b.basis:
-        yield f"figure {a.basis} → {b.basis}"
+    if a.statistic is not b.statistic:
+        yield f"figure {a.statistic} → {b.statistic}"
     units = (a.row.get("throughput_unit"), b.row.get("throughput_unit"))
     if all(units) and units[0] != units[1]:
         yield f"unit {units[0]} → {units[1]}"
@@ -187,7 +206,7 @@ def differences(a: Row, b: Row) -> list[str]:
 
 def _with_knee(lines: Sequence[Compared]) -> list[Compared]:
     """Mark the smallest batch that reaches nearly the throughput of the best."""
-    rated = ((one, one.side.throughput) for one in lines if one.speedup is not None)
+    rated = ((one, one.side.throughput) for one in lines if one.ratio or one.is_baseline)
     known = [(one, rate) for one, rate in rated if rate is not None]
     if len(known) < 2:
         return list(lines)

@@ -18,7 +18,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from accelbench.analysis.sides import items, latency
+from accelbench.analysis.figures import latency, rate_of
 from accelbench.core.columns import STEP_MS
 from accelbench.measure.apart import Apart, independent, unpaired_interval
 from accelbench.measure.launches import (
@@ -77,27 +77,20 @@ def typical_sql(figure: str, where: str = "true") -> str:
     return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
 
 
-def _throughput(row: Row) -> float | None:
-    if row.get("throughput") is not None:
-        return float(row["throughput"])
-    time = latency(row)
-    return None if time is None else 1e3 * items(row) / time
-
-
 def _memory(row: Row) -> float | None:
     value = row.get("memory_peak_mb")
     return None if value is None else float(value)
 
 
-_ITEMS = "1e3 * coalesce(nullif(batch_size, 0), 1)"
-_STEP = f"coalesce({', '.join(STEP_MS)})"
+#: Nothing is made of another kind: a rate of many requests at once has no latency, and only a mean
+#: of a known batch has a rate.
 METRICS = (
-    Metric("latency", "ms", latency, f"coalesce({_STEP}, {_ITEMS} / nullif(throughput, 0))"),
+    Metric("latency", "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)"),
     Metric(
         "throughput",
         "items/s",
-        _throughput,
-        f"coalesce(throughput, {_ITEMS} / {_STEP})",
+        rate_of,
+        "coalesce(throughput, 1e3 * batch_size / nullif(latency_mean_ms, 0))",
         lower_is_better=False,
     ),
     Metric("memory", "MB", _memory, "memory_peak_mb", runs=PRIOR_OF_MEMORY, timed=False),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.questions import Key, Row, values
-from accelbench.analysis.sides import newest
+from accelbench.analysis.standing import newest
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Status
 

@@ -1,4 +1,4 @@
-"""What stands at one place of a picture: a question on one machine, by its newest run. Pure.
+"""What stands at one place of a picture: a question on one machine, by its best launches. Pure.
 
 Launches are the unit of replication: where there are two and more, the interval is of them, else it
 is what the samples of the only launch say, which knows nothing of how launches differ.
@@ -6,13 +6,24 @@ is what the samples of the only launch say, which knows nothing of how launches 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from accelbench.analysis.figures import (
+    Statistic,
+    latency,
+    statistic_of,
+    step_of,
+    tail_of,
+    times_by,
+)
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.questions import Key, Row, flat, plain, values
-from accelbench.analysis.sides import PER_MILLION, PER_STEP, latency, newest
+from accelbench.analysis.ratios import interval_within
+from accelbench.analysis.sides import PER_MILLION, PER_STEP
+from accelbench.analysis.standing import Software, Standing, software, standing
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import of_this_arm
 from accelbench.core.words import Provenance, Status
@@ -37,10 +48,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Point:
-    """The launches of one question on one machine, in its newest run."""
+    """The launches of one question on one machine, of the run that says most."""
 
     rows: Sequence[Row]
     machine: str
+    aside: Standing | None = None  # what else was measured of it
 
     @property
     def row(self) -> Row:
@@ -71,12 +83,39 @@ class Point:
 
     @cached_property
     def latency(self) -> Span | None:
-        """Milliseconds of a step."""
-        found = _span(self.rows, latency)
-        low, high = (self.row.get(f"latency_ci_{end}_ms") for end in ("low", "high"))
-        if found is None or found.low is not None or low is None or high is None:
+        """Milliseconds of a step: the mean, of which ratios are; the median where no mean is known.
+
+        The interval within a single launch is of its median; around the mean it is as wide.
+        """
+        statistic = self.latency_by
+        if statistic is None:
+            return None
+        found = _span(self.rows, lambda row: step_of(row, statistic))
+        known = interval_within(self.row)
+        if found is None or found.low is not None or known is None:
             return found
-        return Span(found.value, float(low), float(high))
+        times = found.value / (latency(self.row) or found.value)
+        return Span(found.value, known[0] * times, known[1] * times)
+
+    @cached_property
+    def latency_by(self) -> Statistic | None:
+        """Which figure its latency is, of all its launches."""
+        both = (Statistic.MEAN, Statistic.MEDIAN)
+        return next((s for s in both if all(step_of(row, s) for row in self.rows)), None)
+
+    @cached_property
+    def percentile(self) -> tuple[float, Statistic] | None:
+        """A percentile, where it is all that is known of how long something took."""
+        found = [tail for row in self.rows if (tail := tail_of(row)) is not None]
+        if len(found) < len(self.rows) or self.latency or self.throughput:
+            return None
+        return typical([value for value, _ in found]), found[0][1]
+
+    @cached_property
+    def item_ms(self) -> float:
+        """Milliseconds an item, by the figure that ratios are of."""
+        known = times_by(self.rows)
+        return typical(known[1]) if known is not None else float("inf")
 
     @cached_property
     def throughput(self) -> Span | None:
@@ -113,31 +152,58 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     known = machines or {}
     found: dict[Key, list[Row]] = {}
     for row in rows:
-        if row.get("status") == Status.OK and latency(row) is not None and of_this_arm(row):
+        if row.get("status") == Status.OK and statistic_of(row) is not None and of_this_arm(row):
             found.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )
-    return [Point(newest(several), str(key[0])) for key, several in found.items()]
+    made = [(standing(several), str(key[0])) for key, several in found.items()]
+    return [Point(one.rows, machine, one) for one, machine in made]
 
 
-def fastest_of_each(found: Iterable[Point]) -> list[Point]:
-    """One for each question, machine and kind: the fastest, in the order of their firsts.
+def alike_of_each(
+    found: Iterable[Point], together: Callable[[Point], object], *, only: bool = False
+) -> list[Point]:
+    """One for each question, machine and kind, in the order of their firsts: of like software.
 
     An import brings figures of many versions of an engine at once; side by side they would have
-    one name and one place, as nobody asked for a version.
+    one name and one place, as nobody asked for a version. Of what is drawn together the software
+    stands that most of it ran, and of as common ones the fastest.
+
+    Args:
+        found: points.
+        together: what points are drawn together, as a key.
+        only: what ran other software is left out: a line is of one thing.
     """
+    every = list(found)
+    ran: dict[object, dict[Software, set[Key]]] = {}
+    for one in every:
+        versions = ran.setdefault(together(one), {})
+        versions.setdefault(software(one.row), set()).add(_asked(one))
     best: dict[Key, Point] = {}
-    for one in found:
-        key = (one.machine, one.kind, *values(one.row, ASKED))
+    for one in every:
+        key = _asked(one)
         known = best.get(key)
-        if known is None or _time(one) < _time(known):
+        if known is None or _order(one, ran[together(one)]) < _order(known, ran[together(one)]):
             best[key] = one
-    return list(best.values())
+    if not only:
+        return list(best.values())
+    most = {key: max(map(len, versions.values())) for key, versions in ran.items()}
+    chosen: dict[object, Software] = {}
+    for one in best.values():
+        drawn = together(one)
+        if len(ran[drawn][software(one.row)]) == most[drawn]:
+            chosen.setdefault(drawn, software(one.row))
+    return [one for one in best.values() if chosen[together(one)] == software(one.row)]
 
 
-def _time(point: Point) -> tuple[bool, float]:
+def _asked(point: Point) -> Key:
+    return (point.machine, point.kind, *values(point.row, ASKED))
+
+
+def _order(point: Point, ran: Mapping[Software, Collection[Key]]) -> tuple[Any, ...]:
     """What is of no use stands for others only where there is nothing else."""
-    return not point.usable, point.latency.value if point.latency else float("inf")
+    of = software(point.row)
+    return not point.usable, -len(ran[of]), point.item_ms, of
 
 
 def _question(row: Row) -> Key:

@@ -41,16 +41,18 @@ class Axis:
         return tuple(row.get(name) for name in self.columns)
 
     def question(self, row: Row) -> Key:
-        """What has to be alike: all that was asked, but for the axis and what goes along."""
+        """What has to be alike: all that was asked, but for the axis and what goes along.
+
+        An engine may be a platform of its own, as OpenVINO is: those of one device are alike that
+        ran on it, by whatever name of a platform.
+        """
+        if "hardware" in self.along:
+            return (physical(row), *values(row, self.alike))
         return values(row, self.alike)
 
     def way(self, row: Row) -> Key:
-        """What went along: of several ways to one value, the fastest stands for it.
-
-        An import brings figures of many versions of an engine at once: each is a way of its own.
-        """
-        versions = flat(row.get("conditions") or {}) if row.get("provenance") == "imported" else {}
-        return (*values(row, self.along), plain(versions))
+        """What went along: of several ways to one value one stands for it (`matching`)."""
+        return values(row, self.along)
 
     @cached_property
     def alike(self) -> tuple[str, ...]:
@@ -59,13 +61,20 @@ class Axis:
         return tuple(name for name in ASKED if name not in left_out)
 
 
+def physical(row: Row) -> Any:
+    """The device as a thing: OpenVINO's processor is the machine's."""
+    return row.get("device_name") or row.get("hardware")
+
+
 #: A processor's threads and whether a compiler is in it go along with the engine.
 _ENGINE = ("compiled", "threads")
 AXES: Mapping[str, Axis] = {
     one.name: one
     for one in (
         Axis("hardware", ("hardware", "device_name"), ("runtime", *_ENGINE)),
-        Axis("runtime", ("runtime",), _ENGINE),
+        # All engines of a device, those that are platforms of their own too; by two words.
+        Axis("runtime", ("runtime",), ("hardware", *_ENGINE)),
+        Axis("engine", ("runtime",), ("hardware", *_ENGINE)),
         Axis("precision", ("precision",), _ENGINE),
         Axis("batch", ("batch_size",)),
         Axis("model", ("model",), (*_SHAPES, "weights")),

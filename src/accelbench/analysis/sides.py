@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import cached_property
 from statistics import median
-from typing import Any
 
-from accelbench.analysis.questions import Axis, Key, Row
-from accelbench.core.columns import step_ms
+from accelbench.analysis.figures import (
+    TAILS,
+    Row,
+    Statistic,
+    Times,
+    rate_of,
+    statistic_of,
+    step_of,
+    times_by,
+)
+from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
+from accelbench.analysis.questions import Axis, Key
+from accelbench.analysis.standing import Standing
 from accelbench.core.words import Status
-from accelbench.core.worth import rough_column, usable_launches
+from accelbench.core.worth import usable_launches
 from accelbench.measure.launches import typical
 
-
-class Basis(StrEnum):
-    """Which figure a time is, the one that says most first."""
-
-    MEDIAN = "p50"
-    MEAN = "mean"
-    RATE = "throughput"
-    P90 = "p90"
-    P95 = "p95"
-    P99 = "p99"
-
-
-#: The columns that hold a time, in the order in which one stands for a result.
-_MIDDLE = (("latency_p50_ms", Basis.MEDIAN), ("latency_mean_ms", Basis.MEAN))
-#: Where there is nothing else, as in much of MLPerf, a tail is held against the same tail.
-_TAILS = (
-    ("latency_p90_ms", Basis.P90),
-    ("latency_p95_ms", Basis.P95),
-    ("latency_p99_ms", Basis.P99),
-)
-TAILS = frozenset(basis for _, basis in _TAILS)
-#: What a row has to have for its time to be found.
-TIMES = (
-    *(name for name, _ in (*_MIDDLE, *_TAILS)),
-    *(rough_column(name) for name, _ in _TAILS),
-    *("throughput", "quality"),
-)
-_BASES = tuple(Basis)
 #: What a row is told of its cost where prices are known (`costs`): no columns of the store.
 PER_MILLION, PER_STEP = "cost_per_million", "cost_per_step"
-#: An import's run is everything that came with it, perhaps of years.
-_IMPORT = "import-"
 #: Of a run and its date, older ones are what is compared; else the newest run speaks alone.
 _OLD_ONES_COUNT = ("run", "date")
 
 
 @dataclass(frozen=True)
 class Side:
-    """The launches of one question at one place, by the way that was fastest there."""
+    """The launches of one question at one place, by the way that stands for it."""
 
     value: Key
     rows: Sequence[Row]
     others: tuple[str, ...] = ()  # runtimes that got there more slowly
+    faster: tuple[str, ...] = ()  # what is faster there, and did not run alike
+    older: int = 0  # launches of other runs, which do not count
+    newer: int = 0  # of these newer ones, which say less
 
     @property
     def row(self) -> Row:
@@ -68,39 +51,48 @@ class Side:
         """Whether anything may be judged by its times."""
         return bool(usable_launches(self.rows))
 
-    @property
-    def latencies(self) -> list[float]:
-        """Milliseconds of a step, one a launch; of a throughput alone, what it comes to."""
-        return [found[0] for row in self.rows if (found := time_of(row)) is not None]
+    @cached_property
+    def statistic(self) -> Statistic:
+        """Which figure its times are."""
+        return self._known[0]
 
     @property
-    def basis(self) -> Basis:
-        """Which figure its times are: of several, the one that says least."""
-        found = {time[1] for row in self.rows if (time := time_of(row)) is not None}
-        return max(found, key=_BASES.index)
-
-    @property
-    def times(self) -> list[float]:
+    def times(self) -> Times:
         """Milliseconds an item, one a launch: what is compared, whatever the batch."""
-        return [found / items(self.row) for found in self.latencies]
+        return self._known[1]
 
-    @property
-    def latency_ms(self) -> float:
-        """The middle of its launches: what an interval of them is of."""
-        return typical(self.latencies)
+    @cached_property
+    def _known(self) -> tuple[Statistic, Times]:
+        known = times_by(self.rows)
+        if known is not None:
+            return known
+        # Launches with no figure in common: those with the one that says most.
+        best = min(
+            (one for row in self.rows if (one := statistic_of(row))), key=list(Statistic).index
+        )
+        alike = times_by([row for row in self.rows if statistic_of(row) is best])
+        assert alike is not None  # else it would be no side
+        return alike
+
+    @cached_property
+    def step(self) -> tuple[float, Statistic] | None:
+        """Milliseconds of a step in the middle of launches, and which figure that is."""
+        for one in (Statistic.MEAN, Statistic.MEDIAN, *sorted(TAILS)):
+            found = [ms for row in self.rows if (ms := step_of(row, one)) is not None]
+            if len(found) == len(self.rows):
+                return typical(found), one
+        return None
 
     @property
     def time_ms(self) -> float:
-        """The same of an item."""
+        """An item's time in the middle of launches."""
         return typical(self.times)
 
     @property
     def throughput(self) -> float | None:
-        """Items a second in the middle of launches; a tail says nothing of it."""
-        known = [float(r["throughput"]) for r in self.rows if r.get("throughput")]
-        if known:
-            return typical(known)
-        return None if self.basis in TAILS else 1e3 / self.time_ms
+        """Items a second in the middle of launches; a median or a tail says nothing of it."""
+        known = [rate for row in self.rows if (rate := rate_of(row)) is not None]
+        return typical(known) if known else None
 
     @property
     def memory_mb(self) -> float | None:
@@ -122,41 +114,21 @@ class Side:
         return typical(known) if known else None
 
 
-def latency(row: Row) -> float | None:
-    """What a step took; of a throughput alone, what it comes to."""
-    known, rate = step_ms(row), row.get("throughput")
-    return 1e3 * items(row) / float(rate) if known is None and rate else known
+def sides(
+    rows: Iterable[Row], axis: Axis, baseline: Callable[[Iterable[Key]], Key | None]
+) -> list[dict[Key, Side]]:
+    """Of each question its side at each place; what has no figure, or failed, answers nothing.
 
-
-def time_of(row: Row) -> tuple[float, Basis] | None:
-    """What a step took and which figure that is; nothing takes no time at all."""
-    for name, basis in _MIDDLE:
-        if row.get(name):
-            return float(row[name]), basis
-    if row.get("throughput"):
-        return 1e3 * items(row) / float(row["throughput"]), Basis.RATE
-    for name, basis in _TAILS:
-        if row.get(name) and not row.get(rough_column(name)):
-            return float(row[name]), basis
-    return None
-
-
-def items(row: Row) -> int:
-    """Items of a step, where that is known."""
-    return int(row.get("batch_size") or 1)
-
-
-def sides(rows: Iterable[Row], axis: Axis) -> list[dict[Key, Side]]:
-    """Of each question, its side at each place; what has no figure, or failed, answers nothing."""
-    found: dict[tuple[Key, str], dict[Key, dict[Key, list[Row]]]] = {}
+    Args:
+        rows: of one machine.
+        axis: along which places lie.
+        baseline: chooses of some places the one that others are held against.
+    """
+    asked: dict[tuple[Key, str], dict[Key, list[Row]]] = {}
     for row, tail in _answers(rows, axis):
-        places = found.setdefault((axis.question(row), tail), {})
-        places.setdefault(axis.value(row), {}).setdefault(axis.way(row), []).append(row)
-    only_newest = axis.name not in _OLD_ONES_COUNT
-    return [
-        {value: _fastest(value, ways, only_newest) for value, ways in places.items()}
-        for places in found.values()
-    ]
+        places = asked.setdefault((axis.question(row), tail), {})
+        places.setdefault(axis.value(row), []).append(row)
+    return [_of_question(places, axis, baseline) for places in asked.values()]
 
 
 def meet(rows: Iterable[Row], axis: Axis) -> bool:
@@ -172,29 +144,45 @@ def meet(rows: Iterable[Row], axis: Axis) -> bool:
 def _answers(rows: Iterable[Row], axis: Axis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
     for row in rows:
-        time = time_of(row) if row.get("status") == Status.OK else None
-        if time is not None and any(part not in (None, "") for part in axis.value(row)):
-            yield row, str(time[1]) if time[1] in TAILS else ""
+        found = statistic_of(row) if row.get("status") == Status.OK else None
+        if found is not None and any(part not in (None, "") for part in axis.value(row)):
+            yield row, str(found) if found in TAILS else ""
 
 
-def _fastest(value: Key, ways: Mapping[Key, Sequence[Row]], only_newest: bool) -> Side:
-    made = [Side(value, newest(rows) if only_newest else list(rows)) for rows in ways.values()]
-    # What is known too badly is fastest only where there is nothing else.
-    best, *rest = sorted(made, key=lambda side: (not side.usable, side.time_ms))
-    names = {str(side.row.get("runtime")) for side in rest} - {str(best.row.get("runtime"))}
-    return Side(value, best.rows, tuple(sorted(names)))
+def _of_question(
+    places: Mapping[Key, Sequence[Row]],
+    axis: Axis,
+    baseline: Callable[[Iterable[Key]], Key | None],
+) -> dict[Key, Side]:
+    if axis.name in _OLD_ONES_COUNT:
+        return {value: Side(value, rows) for value, rows in places.items()}
+    every = {value: ways_of(rows, axis) for value, rows in places.items()}
+    base = baseline(every)
+    chosen = matched(every, next(iter(every)) if base is None else base)
+    launches = of_one_run(chosen, next(iter(every)) if base is None else base)
+    return {value: _side(way, every[value], launches[value]) for value, way in chosen.items()}
 
 
-def newest(rows: Sequence[Row]) -> list[Row]:
-    """The launches of the newest run alone: older ones are history.
+def _side(way: Way, ways: Sequence[Way], found: Standing) -> Side:
+    others = {str(one.rows[0].get("runtime")) for one in ways} - {str(way.rows[0].get("runtime"))}
+    quicker = [
+        one for one in ways if one is not way and not one.superseded and one.order < way.order
+    ]
+    quick = {str(one.rows[0].get("runtime")) for one in quicker}
+    return Side(
+        way.value,
+        found.rows,
+        tuple(sorted(others - quick)),
+        tuple(_otherwise(one, way) for one in sorted(quicker, key=lambda one: one.order)),
+        found.older + found.newer,
+        found.newer,
+    )
 
-    Of what names no run, as a table of somebody else's, and of an import the newest day is one.
-    """
-    last: Any = max(rows, key=lambda row: str(row.get("started_at") or ""))
-    return [row for row in rows if _run(row) == _run(last)]
 
-
-def _run(row: Row) -> tuple[Any, str]:
-    run = row.get("run_id")
-    one = run and not str(run).startswith(_IMPORT)
-    return run, "" if one else str(row.get("started_at") or "")[:10]
+def _otherwise(one: Way, way: Way) -> str:
+    """A faster way, by what it has otherwise than the one that stands."""
+    runtime = str(one.rows[0].get("runtime") or "")
+    said = [f"{name} {one.traits[name]}" for name in one.unlike(way)]
+    if runtime != str(way.rows[0].get("runtime") or ""):
+        said = [runtime, *said]
+    return ", ".join(said) or runtime

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
+from accelbench.analysis.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import Key, Row, values
-from accelbench.analysis.run_noise import between_rows
-from accelbench.analysis.sides import latency
-from accelbench.core.nouns import counted
+from accelbench.analysis.ratios import LAUNCHES, Ratio, ratio
+from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, usable
-from accelbench.measure.apart import unpaired_interval
-from accelbench.measure.launches import aa_noise
+from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
@@ -67,13 +66,14 @@ def _fastest(points: Sequence[Point]) -> Iterable[str]:
     """
     found: dict[tuple[str, str], list[Point]] = {}
     for one in points:
-        if one.timed and one.usable and one.latency and comparable(one.row):
+        if one.timed and one.usable and times_by(one.rows) and comparable(one.row):
             asked = (str(one.row.get("model")), str(one.row.get("mode")))
             found.setdefault(asked, []).append(one)
+    several = _several_devices([one for points in found.values() for one in points])
     if found:
         yield "Fastest at the smallest batch that was measured, and what is next elsewhere:"
     for asked in sorted(found)[:_MOST_MODELS]:
-        yield _one_fastest(*asked, _alike(found[asked]))
+        yield _one_fastest(*asked, _alike(found[asked]), several)
     if len(found) > _MOST_MODELS:
         yield f"{counted(len(found) - _MOST_MODELS, 'more model')} in the tables."
 
@@ -96,36 +96,71 @@ def _work(point: Point) -> Key:
 
 
 def _time(point: Point) -> tuple[float, str]:
-    return (point.latency.value if point.latency else float("inf"), _by(point))
+    known = times_by(point.rows)
+    return (typical(known[1]) if known else float("inf"), _by(point))
 
 
-def _one_fastest(model: str, mode: str, points: Sequence[Point]) -> str:
+def _several_devices(points: Sequence[Point]) -> set[str]:
+    """The platforms of which there is more than one device, so that their name says too little."""
+    devices: dict[str, set[str]] = {}
+    for one in points:
+        place = devices.setdefault(str(one.row.get("hardware")), set())
+        place.add(str(one.row.get("device_name")))
+    return {platform for platform, names in devices.items() if len(names) > 1}
+
+
+def _one_fastest(model: str, mode: str, points: Sequence[Point], several: set[str]) -> str:
     best = points[0]
-    told = f"{model}, {mode}, batch {_batch(best)}: {_by(best)}, {_time(best)[0]:.3g} ms"
-    place = (best.row.get("hardware"), best.machine)
-    others = [one for one in points if (one.row.get("hardware"), one.machine) != place]
+    told = f"{model}, {mode}, batch {_batch(best)}: {_by(best, several)}, {_figure(best)}"
+    place = (best.row.get("hardware"), best.row.get("device_name"), best.machine)
+    others = [
+        one
+        for one in points
+        if (one.row.get("hardware"), one.row.get("device_name"), one.machine) != place
+    ]
     if not others and len(points) == 1:
         return f"{told}; nothing beside it to compare with."
     other = (others or points[1:])[0]
-    ratio = _time(other)[0] / _time(best)[0]
-    return f"{told}; {_by(other)} takes {ratio:.2f}× as long ({_sure(best, other)})."
+    found, next_one = ratio(best.rows, other.rows), _by(other, several)
+    if found is None:
+        return f"{told}; next to it {next_one}, of which another figure is known."
+    if not found.told:
+        return f"{told}; whether {next_one} is slower cannot be told ({_sure(found)})."
+    more = f"; {found.otherwise}" if found.otherwise else ""
+    return f"{told}; {next_one} takes {found.value:.2f}× as long ({_sure(found)}{more})."
 
 
-def _sure(best: Point, other: Point) -> str:
-    runs = between_rows(best.row, other.row)
-    known = unpaired_interval(_times(best), _times(other), runs=runs)
-    if known is None:
-        return "single launches: no interval"
-    return f"95 % interval {known.low:.2f} to {known.high:.2f}"
+def _figure(point: Point) -> str:
+    """What an item takes, and which figure that is."""
+    known = times_by(point.rows)
+    assert known is not None
+    statistic, times = known
+    if statistic is Statistic.RATE or all(item_ms(row, statistic) is None for row in point.rows):
+        unit = point.row.get("throughput_unit") or "items/s"
+        return f"{digits(1e3 / typical(times))} {unit}"
+    steps = [ms * items(row) for row in point.rows if (ms := item_ms(row, statistic)) is not None]
+    name = "" if statistic in MEANS else f" ({statistic})"
+    return f"{digits(typical(steps))} ms a step{name}"
+
+
+def _sure(found: Ratio) -> str:
+    if found.low is None or found.high is None:
+        return "single figures: no interval"
+    of = "" if found.of == LAUNCHES else " within single launches"
+    return f"95 % interval{of} {found.low:.2f} to {found.high:.2f}"
 
 
 def _times(point: Point) -> list[float]:
-    return [time for row in point.rows if (time := latency(row)) is not None]
+    known = times_by(point.rows)
+    return [] if known is None else list(known[1])
 
 
-def _by(point: Point) -> str:
+def _by(point: Point, several: Collection[str] = ()) -> str:
     row = point.row
-    return f"{row.get('runtime')} on {row.get('hardware')} in {row.get('precision')}"
+    place = str(row.get("hardware"))
+    if place in several and row.get("device_name"):
+        place = str(row["device_name"])
+    return f"{row.get('runtime')} on {place} in {row.get('precision')}"
 
 
 def _verified(rows: Sequence[Row]) -> list[str]:

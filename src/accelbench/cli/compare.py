@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.analysis.comparison import REFUSED
+from accelbench.analysis.figures import TIMES
+from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, Axis
-from accelbench.analysis.sides import TIMES
-from accelbench.cli.display.terminal import print_line
+from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
+from accelbench.cli.dropped import not_shown
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import NothingMeasuredError
@@ -37,6 +39,7 @@ _COLUMNS = (
     *("family", "series_key", "run_id", "launch", "status", "provenance", "emulated", "started_at"),
     *TIMES,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
+    *("verification", "verification_error"),
     *("device_fingerprint", "cost_usd"),
 )
 #: Places that are named where a baseline is none of them.
@@ -60,6 +63,12 @@ def compare(
         None, "--machine", help="A host name, id or source; else that of the newest result."
     ),
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
+    pivot: bool = typer.Option(
+        False, "--pivot", help="One table of engine, precision and batch, the best marked."
+    ),
+    sort: str | None = typer.Option(
+        None, "--sort", help=f"The lines of --pivot by: {', '.join(SORTS)}.", show_default="speed"
+    ),
     allow: list[str] = typer.Option(
         [], "--allow", help=f"Compare although not alike: {', '.join(REFUSED)}."
     ),
@@ -81,6 +90,7 @@ def compare(
 
     refuse_taken(output)
     axis, given = _axis(by), prices_at(prices)
+    _pivot_alone(pivot, sort, output)
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db or db_path)
@@ -94,6 +104,9 @@ def compare(
         rows = rows_of(database, _COLUMNS, where, values)
         labels = _labels(database, rows, axis)
     names = [str(one) for one in others]
+    if pivot:
+        _say_pivot(rows, sort or SORTS[0], str(chosen), names, filters, as_json)
+        return
     rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     found = compared(rows, axis, held, allowed)
     if not found:
@@ -117,7 +130,10 @@ def compare(
             f"Nothing was measured at {in_quotes(baseline)}.",
             f"There is: {', '.join(known[:_NAMED])}{more}.",
         )
+    shown = [one.side.row for lines in found for one in lines]
+    dropped = not_shown(filters, rows, shown)
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
+    about["not_shown"] = dropped
     _say(found, axis, about, given, output, as_json)
 
 
@@ -166,6 +182,49 @@ def _say(
 
     names, others = about["machine"], about["other_machines"]
     show(found, axis, names, others, labels=about["labels"], prices=prices)
+    print_lines(about["not_shown"])
+
+
+def _pivot_alone(pivot: bool, sort: str | None, output: Path | None) -> None:
+    """Refuse what does not go together."""
+    if sort is not None and not pivot:
+        raise UsageError("--sort orders the lines of --pivot.", "Add --pivot, or leave it out.")
+    if sort is not None and sort not in SORTS:
+        raise UsageError(
+            f"Nothing to sort by is named {in_quotes(sort)}.", f"Known: {', '.join(SORTS)}."
+        )
+    if pivot and output is not None:
+        raise UsageError("--pivot is not written as CSV.", "Use --json, or leave out --output.")
+
+
+def _say_pivot(
+    rows: Sequence[Mapping[str, Any]],
+    sort: str,
+    machine: str,
+    others: Sequence[str],
+    filters: Mapping[str, Sequence[Any]],
+    as_json: bool,
+) -> None:
+    from accelbench.analysis.pivot import pivots
+
+    found = pivots(rows, sort)
+    if not found:
+        raise NothingMeasuredError(
+            f"Nothing on {machine} was measured by two engines, precisions or batches.",
+            " ".join(other_machines(others)),
+        )
+    sides = (side for one in found for line in one.lines for side in line.cells.values())
+    dropped = not_shown(filters, rows, [row for side in sides for row in side.rows])
+    if as_json:
+        from accelbench.report.pivot import document
+
+        about = {"machine": machine, "other_machines": others, "not_shown": dropped}
+        print_document({**about, "pivots": document(found)})
+        return
+    from accelbench.cli.display.pivot import show
+
+    show(found, machine, others)
+    print_lines(dropped)
 
 
 def _axis(name: str) -> Axis:

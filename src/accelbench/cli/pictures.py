@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.cli.filters import catalogued
-from accelbench.cli.stored import marks, of_machine, rows_of, runs_to_judge
+from accelbench.cli.stored import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
 from accelbench.store.samples import step_ms, step_samples
@@ -146,7 +146,7 @@ def _where(filters: Filters) -> tuple[str, list[Any]]:
     parts = ["model IS NOT NULL AND status IS NOT NULL"]
     values: list[Any] = []
     for column, wanted in filters.items():
-        parts.append(f"{column} IN ({marks(wanted)})")
+        parts.append(one_of(column, wanted))
         values += wanted
     return " AND ".join(parts), values
 

@@ -88,9 +88,21 @@ def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
     parts: list[str] = [_COUNTS]
     values: list[Any] = []
     for column, wanted in filters.items():
-        parts.append(f"{column} IN ({marks(wanted)})")
+        parts.append(one_of(column, wanted))
         values += wanted
     return " AND ".join(parts), values
+
+
+#: OpenVINO is a platform of its own in a store, and on the machine's processor one of its engines.
+_ON_THE_CPU = (
+    "hardware = 'openvino' AND device_name IN (SELECT environment->>'cpu' FROM benchmark_runs)"
+)
+
+
+def one_of(column: str, wanted: Sequence[Any]) -> str:
+    """That a column has one of so many values, in SQL; what runs on the CPU is all its engines."""
+    said = f"{column} IN ({marks(wanted)})"
+    return f"({said} OR {_ON_THE_CPU})" if column == "hardware" and "cpu" in wanted else said
 
 
 def runs_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from accelbench.core.columns import step_ms
+from accelbench.core.columns import STEP_MS, step_ms
 from accelbench.core.words import Quality
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
@@ -49,6 +49,19 @@ def settled(row: Mapping[str, Any]) -> bool:
         return False
     wide, independent = high - low, row.get("effective_sample_count") or 0.0
     return bool(wide <= 2.0 * _NARROW * middle and independent >= _KNOWN)
+
+
+#: The same of a row of benchmark_results.
+SETTLED_SQL = f"""CASE WHEN quality = '{Quality.FIXED.value}'
+    THEN coalesce(latency_ci_high_ms - latency_ci_low_ms
+        <= {2.0 * _NARROW} * coalesce({", ".join(STEP_MS)}), false)
+        AND coalesce(effective_sample_count, 0) >= {_KNOWN}
+    ELSE coalesce(quality, '{Quality.CONVERGED.value}') = '{Quality.CONVERGED.value}' END"""
+#: What a row has to have for it to be known whether it is usable and settled.
+OF_WORTH = (
+    *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
+    *STEP_MS,
+)
 
 
 def usable_launches(rows: Iterable[Row]) -> list[Row]:

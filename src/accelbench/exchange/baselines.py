@@ -40,7 +40,7 @@ from accelbench.exchange.run_facts import machine_facts
 Row = dict[str, Any]
 
 #: What `compare` calls figures of a side, which has several launches, and their columns.
-_OF_A_SIDE = {"latency_ms": "latency_p50_ms", "memory_mb": "memory_peak_mb"}
+_OF_A_SIDE = {"latency_ms": "latency_mean_ms", "memory_mb": "memory_peak_mb"}
 #: Along these a baseline would be of several runs at once, which nothing tells the age of.
 _OF_RUNS = ("run", "date")
 #: What makes figures those of different things, by the column that says it.
@@ -139,10 +139,18 @@ def _side(one: Record, values: Mapping[str, Any]) -> Row:
         one.wrong("axis", "a comparison of several runs is no baseline")
     row = {name: values[name] for name in BY_NAME if values.get(name) is not None}
     row |= {
-        column: values[name] for name, column in _OF_A_SIDE.items() if values.get(name) is not None
+        _column(one, name, column): values[name]
+        for name, column in _OF_A_SIDE.items()
+        if values.get(name) is not None
     }
     hold(one, row, rates_of(row))
     return {**row, "status": Status.OK.value}
+
+
+def _column(one: Record, name: str, column: str) -> str:
+    """A latency is a mean, or, where that is not the figure, a median, which older files tell."""
+    median = name == "latency_ms" and one.values.get("figure") != "mean"
+    return "latency_p50_ms" if median else column
 
 
 def _as_measured(body: Mapping[str, Any]) -> Row:

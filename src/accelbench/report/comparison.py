@@ -9,19 +9,26 @@ from typing import Any
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.costs import PRICE, Price
+from accelbench.analysis.figures import TAILS, Statistic, step_of
 from accelbench.analysis.questions import Axis
-from accelbench.analysis.sides import Basis, Side
+from accelbench.analysis.ratios import CANNOT_TELL
+from accelbench.analysis.sides import Side
 from accelbench.core.identity import canonical
 from accelbench.core.visible import csv_cell
+from accelbench.core.words import Quality
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
+from accelbench.measure.launches import typical
 
 #: What a side is of.
-_OF = (
+OF_A_SIDE = (
     "model", "family", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
     "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
     "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
     "compiled", "options", "run_id", "provenance",
 )  # fmt: skip
+
+#: From what says most to what says least.
+_QUALITIES = tuple(str(one) for one in Quality)
 
 Found = Sequence[Sequence[Compared]]
 
@@ -44,13 +51,15 @@ def write_csv(path: Path, found: Found, axis: Axis, prices: Prices | None = None
 
 def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
     price: Price | None = one.side.row.get(PRICE)
-    row, base, interval = one.side.row, one.baseline, one.interval
+    row, base, ratio = one.side.row, one.baseline, one.ratio
     return {
-        **{name: row.get(name) for name in _OF},
+        **{name: row.get(name) for name in OF_A_SIDE},
         "axis": axis.name,
-        "launches": len(one.side.latencies),
-        "figure": str(one.side.basis),
+        "launches": len(one.side.times),
+        "quality": _quality(one.side),
+        "figure": str(one.side.statistic),
         "latency_ms": _latency(one.side),
+        "latency_p50_ms": _median(one.side),
         "item_ms": one.side.time_ms,
         "throughput": one.side.throughput,
         "throughput_unit": row.get("throughput_unit"),
@@ -61,26 +70,44 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "price_per_hour": None if price is None else price.per_hour,
         "priced_by": None if price is None else price.name,
         "baseline": None if base is None else " ".join(str(v) for v in base.value if v is not None),
-        "baseline_launches": None if base is None else len(base.latencies),
-        "baseline_figure": None if base is None else str(base.basis),
+        "baseline_launches": None if base is None else len(base.times),
+        "baseline_figure": None if base is None else str(base.statistic),
         "baseline_latency_ms": None if base is None else _latency(base),
         "baseline_item_ms": None if base is None else base.time_ms,
         "baseline_throughput": None if base is None else base.throughput,
         "speedup": one.speedup,
-        "speedup_low": None if interval is None else interval.low,
-        "speedup_high": None if interval is None else interval.high,
+        "speedup_low": None if ratio is None else ratio.low,
+        "speedup_high": None if ratio is None else ratio.high,
+        "speedup_interval_of": None if ratio is None else ratio.of or None,
+        "speedup_by_medians": None if ratio is None else ratio.median,
+        "cannot_tell": CANNOT_TELL if ratio is not None and not ratio.told else "",
         "memory_ratio": one.memory_ratio,
         "efficiency": one.efficiency,
         "knee": one.knee,
         "refused": one.refused,
         "differs": list(one.differs),
         "slower_runtimes": list(one.side.others),
+        "faster_unlike": list(one.side.faster),
+        "launches_set_aside": one.side.older,
+        "newer_launches_set_aside": one.side.newer,
     }
 
 
 def _latency(side: Side) -> float | None:
-    """A median or a mean: nobody who reads it may take a tail, or a rate, for one."""
-    return side.latency_ms if side.basis in (Basis.MEDIAN, Basis.MEAN) else None
+    """A mean or a median: nobody who reads it may take a tail, or a rate, for one."""
+    return None if side.step is None or side.step[1] in TAILS else side.step[0]
+
+
+def _median(side: Side) -> float | None:
+    found = [step_of(row, Statistic.MEDIAN) for row in side.rows]
+    known = [one for one in found if one is not None]
+    return typical(known) if known and len(known) == len(found) else None
+
+
+def _quality(side: Side) -> str | None:
+    """That of all launches, where they have one; of several the one that says least."""
+    said = {str(row["quality"]) for row in side.rows if row.get("quality")}
+    return max(said, key=_QUALITIES.index) if said else None
 
 
 def _cell(value: Any) -> Any:

@@ -103,7 +103,9 @@ class Cell(Attempt):
         low, high = (self.row.get(f"latency_ci_{end}_ms") for end in ("low", "high"))
         if not self.timed or low is None or high is None or low <= 0:
             return None
-        return min(low, self.latency), max(high, self.latency)
+        # It is of the median; around the mean it is as wide.
+        times = self.latency / (self.row.get("latency_p50_ms") or self.latency)
+        return min(low * times, self.latency), max(high * times, self.latency)
 
     @cached_property
     def model(self) -> str:

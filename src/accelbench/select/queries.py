@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+from accelbench.analysis.figures import STEP_SQL
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
-from accelbench.core.columns import ASKED, STEP_MS
+from accelbench.core.columns import ASKED
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM
@@ -27,6 +28,7 @@ _LAUNCHES = ("latencies", "rates")
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
     *("convergence", "parameters", "latency_ci_low_ms", "latency_ci_high_ms"),
+    "latency_p50_ms",
 )
 _SAID = (
     *ASKED,
@@ -201,12 +203,13 @@ def _usable_sql(there: Container[str]) -> str:
 
 
 def _step_sql(there: Container[str]) -> str:
-    """Milliseconds of a step: as timed, or as a rate of single items of a known batch tells it.
+    """Milliseconds of a step: the mean, of which ratios are, or the median, or by a rate.
 
-    A rate of many requests at once says nothing of how long one takes, nor does one of tokens.
+    That has to be of single items of a known batch: a rate of many requests at once says nothing of
+    how long one takes, nor does one of tokens.
     """
     counted = counted_sql("throughput_unit") if "throughput_unit" in there else "''"
-    return f"""coalesce(nullif(coalesce({", ".join(STEP_MS)}), 0), CASE
+    return f"""coalesce({STEP_SQL}, CASE
         WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}' AND {counted} = ''
         THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
 

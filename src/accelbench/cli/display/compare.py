@@ -8,8 +8,10 @@ from typing import IO, TYPE_CHECKING
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.cost_words import cost_notes, money
 from accelbench.analysis.costs import items_of
+from accelbench.analysis.figures import MEANS
 from accelbench.analysis.questions import Axis
-from accelbench.analysis.sides import PER_MILLION, Basis
+from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
+from accelbench.analysis.sides import PER_MILLION
 from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import MISSING, figure, other_machines
 from accelbench.core.words import Provenance
@@ -22,6 +24,10 @@ _ONE_LAUNCH = (
     "One launch says nothing of how far another would differ: for intervals measure with"
     " --launches 5 or more."
 )
+_WITHIN = (
+    "Intervals of single launches are of their samples: how far another launch would differ they do"
+    " not say; --launches 5 or more does."
+)
 _ONE_FIGURE = (
     "Single imported results have no interval: small differences between them cannot be judged."
 )
@@ -32,6 +38,9 @@ _LONGEST_UNIT = 9
 _NAMES, _PAIRS, _LONG = 8, 3, 30
 #: What tells most of how far two figures are alike.
 _FIRST = ("figure ", "unit ")
+
+#: Behind a ratio of two that did not run alike.
+_UNLIKE = "≠"
 
 Lines = Sequence[Compared]
 
@@ -58,6 +67,8 @@ def show(
         console.print()
         console.print(Text(heading, style="bold"))
         console.print(_table(lines, axis, labels or {}, console.width, sign))
+        for sentence in _unlike(lines, axis, labels or {}):
+            console.print(Text(sentence))
     for sentence in (*_below(found, axis, others), *_costs(found, prices)):
         console.print(Text(sentence))
 
@@ -113,18 +124,17 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
 
 def _time_heading(lines: Lines) -> str:
     """The figure that all times are, where they are one."""
-    found = {one.side.basis for one in lines} - {Basis.RATE}
+    found = {one.side.step[1] for one in lines if one.side.step is not None}
     return f"{found.pop()} ms" if len(found) == 1 else "latency ms"
 
 
 def _times(lines: Lines) -> list[str]:
     """Latencies, each with the figure that it is where they are not all of one."""
-    mixed = len({one.side.basis for one in lines} - {Basis.RATE}) > 1
+    known = [one.side.step for one in lines]
+    mixed = len({one[1] for one in known if one is not None}) > 1
     return [
-        MISSING
-        if one.side.basis is Basis.RATE
-        else figure(one.side.latency_ms) + (f" {one.side.basis}" if mixed else "")
-        for one in lines
+        MISSING if one is None else figure(one[0]) + (f" {one[1]}" if mixed else "")
+        for one in known
     ]
 
 
@@ -147,14 +157,25 @@ def _place(one: Compared, axis: Axis, labels: Mapping[str, str]) -> str:
 def _speed(one: Compared, axis: Axis) -> str:
     if one.refused:
         return "refused" if one.baseline else MISSING
-    if one.baseline is one.side:
+    if one.is_baseline or one.ratio is None:
         return "baseline knee" if one.knee else "baseline"
-    said = f"{figure(one.speedup)}×"
-    if one.interval is not None:
-        said += f" ({figure(one.interval.low)} – {figure(one.interval.high)})"
+    ratio = one.ratio
+    ends = ""
+    if ratio.low is not None and ratio.high is not None:
+        ends = f" ({figure(ratio.low)} – {figure(ratio.high)})"
+    said = f"{figure(ratio.value)}×{ends}" if ratio.told else f"can't tell{ends}"
+    if one.differs:
+        said += f" {_UNLIKE}"
     if axis.name == "batch" and one.efficiency is not None:
         said += f", {one.efficiency:.0%}"
     return f"{said} knee" if one.knee else said
+
+
+def _unlike(lines: Lines, axis: Axis, labels: Mapping[str, str]) -> Iterable[str]:
+    """Of each row that could not be matched, what is not alike with its baseline."""
+    for one in lines:
+        if one.differs and one.ratio is not None:
+            yield f"{_UNLIKE} {_place(one, axis, labels)}: {differences_in_short(one.differs)}."
 
 
 def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterable[str]:
@@ -164,10 +185,18 @@ def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterabl
             "Percent: of the batch's own growth. The knee is the smallest batch within a tenth of"
             " the best."
         )
-    compared = [one for one in every if one.speedup is not None and one.baseline is not one.side]
-    if any(one.side.basis is Basis.RATE for one in compared):
-        yield "Where no latency is known, times as fast is by throughput."
-    alone = [one for one in compared if one.interval is None]
+    held = [(one, one.ratio) for one in every if one.ratio is not None]
+    if held:
+        yield _by_what({str(ratio.statistic) for _, ratio in held})
+    yield from _otherwise(every, axis)
+    if wide := sum(not ratio.told for _, ratio in held):
+        yield (
+            f"{wide} cannot be told: {CANNOT_TELL}. Measure again on a quiet machine with"
+            " --launches 5 or more."
+        )
+    if any(ratio.of == SAMPLES for _, ratio in held):
+        yield _WITHIN
+    alone = [one for one, ratio in held if ratio.low is None]
     if alone:
         ours = any(one.side.row.get("provenance") == Provenance.MEASURED for one in alone)
         yield _ONE_LAUNCH if ours else _ONE_FIGURE
@@ -175,12 +204,39 @@ def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterabl
         count = sum(one.refused == refused for one in every)
         allow = " --allow compares what is not alike." if "not alike" in refused else ""
         yield f"{count} not compared, {refused}.{allow}"
-    if said := differences_in_short({text for one in every for text in one.differs}):
-        yield f"Not alike: {said}."
+    yield from _set_aside(every)
     slower = sorted({name for one in every for name in one.side.others})
     if slower:
         yield f"The fastest runtime stands for a place; slower there: {', '.join(slower)}."
     yield from other_machines(others)
+
+
+def _by_what(found: set[str]) -> str:
+    """The figure that ratios are of."""
+    if found <= {str(one) for one in MEANS}:
+        return "Times as fast: by the mean time of an item."
+    return f"Times as fast: by the time of an item, {' and '.join(sorted(found))}."
+
+
+def _otherwise(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+    """Where medians point to the other side."""
+    for one in every:
+        if one.ratio is not None and one.ratio.told and one.ratio.otherwise:
+            yield f"{one.side.row.get('model')}, {_place(one, axis, {})}: {one.ratio.otherwise}."
+
+
+def _set_aside(every: Sequence[Compared]) -> Iterable[str]:
+    """What was measured and does not stand."""
+    faster = {(one.side.value, text) for one in every for text in one.side.faster}
+    if faster:
+        said = [f"{' '.join(str(v) for v in value if v)} ({text})" for value, text in faster]
+        shown = ", ".join(sorted(said)[:_PAIRS])
+        more = f" and {len(said) - _PAIRS} more" if len(said) > _PAIRS else ""
+        yield f"Faster, and not alike with its baseline: {shown}{more}."
+    newer = sum(one.side.newer for one in every)
+    if newer:
+        launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
+        yield f"{launches} set aside for older ones of the same software that say more."
 
 
 def _costs(found: Sequence[Lines], prices: Prices | None) -> Iterable[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from accelbench.analysis.figures import statistic_of
+from accelbench.analysis.ratios import CANNOT_TELL, ratio
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
-from accelbench.core.columns import step_ms
 from accelbench.core.worth import usable
 from accelbench.run.simulating import measured_of
 
@@ -26,31 +26,33 @@ def print_frameworks(rows: Sequence[Row], stream: IO[str], pair: Sequence[str]) 
 
 
 def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
-    """A sentence a model and size, by the geometric mean of the launches' medians."""
+    """A sentence a model and size, by the ratio that every comparison gives."""
     first, second = pair
-    found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
+    found: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
     for row in measured_of(rows):
         counts = row["status"] == "ok" and not row.get("emulated") and usable(row)
-        taken = step_ms(row) if counts else None
-        if row["runtime"] in pair and taken:
+        if row["runtime"] in pair and counts and statistic_of(row) is not None:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
-            found.setdefault(key, {}).setdefault(row["runtime"], []).append(taken)
-    for (model, hardware, precision, mode, size), times in found.items():
-        if first not in times or second not in times:
+            found.setdefault(key, {}).setdefault(row["runtime"], []).append(row)
+    for (model, hardware, precision, mode, size), launched in found.items():
+        if first not in launched or second not in launched:
             continue
-        ratio = _middle(times[second]) / _middle(times[first])
-        least = min(len(times[first]), len(times[second]))
+        known = ratio(launched[first], launched[second])
+        if known is None:
+            continue
+        least = min(known.launches)
         sure = "" if least >= _FOR_A_VERDICT else "; too few for a verdict"
         launches = "1 launch" if least == 1 else f"{least} launches"
+        about = f"{model} {hardware} {precision} {mode} {size}"
+        if not known.told:
+            yield f"{about}: which of {first} and {second} is faster cannot be told; {CANNOT_TELL}"
+            continue
+        otherwise = f"; {known.otherwise}" if known.otherwise else ""
         yield (
-            f"{model} {hardware} {precision} {mode} {size}: {second} takes {ratio:.2f} times as"
-            f" long as {first} ({launches} a side{sure})"
+            f"{about}: {second} takes {known.value:.2f} times as long as {first}"
+            f" ({launches} a side{sure}{otherwise})"
         )
 
 
 def _size(row: Row) -> str:
     return f"batch {row['batch_size']} {shapes(row)}".strip()
-
-
-def _middle(times: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, times)) / len(times))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.points import Point, Span, fastest_of_each
+from accelbench.analysis.points import Point, Span, alike_of_each
 from accelbench.analysis.questions import Axis
 from accelbench.core.words import Quality
 from accelbench.report.charts import axes
@@ -76,8 +76,8 @@ class _Beside:
 def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
     """Of each model and machine its most answered question, where two places answered it."""
     asked: dict[object, list[Point]] = {}
-    for one in fastest_of_each(points):
-        asked.setdefault((one.machine, axis.question(one.row)), []).append(one)
+    for one in alike_of_each(points, lambda one: _question(one, axis)):
+        asked.setdefault(_question(one, axis), []).append(one)
     best: dict[object, list[Point]] = {}
     for several in asked.values():
         row = several[0].row
@@ -86,6 +86,10 @@ def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
         best[model] = max(best.get(model, []), several, key=lambda one: _places(one, axis))
     found = [several for several in best.values() if _places(several, axis)[0] > 1]
     return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
+
+
+def _question(point: Point, axis: Axis) -> object:
+    return point.machine, axis.question(point.row)
 
 
 def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
@@ -132,11 +136,11 @@ def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparis
     """How many would stand beside those that are shown, had their times a meaning."""
 
     def question(one: Point) -> object:
-        return one.machine, asked.axis.question(one.row)
+        return _question(one, asked.axis)
 
     there = {question(one.points[0]) for one in shown}
     found = [one for one in points if not one.timed and asked.figure(one)]
-    number = sum(question(one) in there for one in fastest_of_each(found))
+    number = sum(question(one) in there for one in alike_of_each(found, question))
     return emulated(number, OF_A_STAND_IN) if asked.of_memory else emulated(number)
 
 
@@ -155,7 +159,7 @@ def _kept(points: Sequence[Point], asked: Comparison) -> _Beside:
 
 
 def _time(point: Point) -> float:
-    return point.latency.value if point.latency else 0.0
+    return point.item_ms
 
 
 def _always(axis: Axis) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ LATENCY_BY_BATCH = _chart(
     "how long a step takes as its batch grows",
     "a model at two batch sizes",
     lambda one: one.latency,
-    "latency of a batch, ms",
+    "mean latency of a batch, ms",
 )
 THROUGHPUT_BY_BATCH = _chart(
     "Throughput",

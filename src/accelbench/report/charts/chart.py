@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.analysis.cells import Matrix
+from accelbench.analysis.figures import Statistic
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
@@ -139,6 +140,9 @@ def _about(drawn: Drawn, machine: str) -> list[str]:
         told.append("sample count not said")
     places = sorted({one.machine for one in points if one.machine}) or [machine]
     told += [safe(listed(places, 2), 90), *days([one.row for one in points])]
+    medians = sum(one.latency_by is Statistic.MEDIAN for one in points)
+    if 0 < medians < len(points):
+        told.append(f"{counted(medians, 'median')} where no mean is known")
     foreign = {one.kind for one in points} - {"measured"}
     marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
     if useless := sum("quality" in one for one in drawn.records):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.points import Point, fastest_of_each
+from accelbench.analysis.points import Point, alike_of_each
 from accelbench.analysis.questions import Key, values
 from accelbench.core.columns import ASKED
 from accelbench.hardware.colours import colour_of
@@ -39,9 +39,8 @@ class Line:
 def lines_of(points: Sequence[Point]) -> list[Line]:
     """A single batch shows nothing of what a larger one does, and is no line."""
     found: dict[object, list[Point]] = {}
-    columns = tuple(name for name in ASKED if name != "batch_size")
-    for one in fastest_of_each(points):
-        found.setdefault((one.machine, one.kind, values(one.row, columns)), []).append(one)
+    for one in alike_of_each(points, _but_for_its_batch, only=True):
+        found.setdefault(_but_for_its_batch(one), []).append(one)
     ordered = [
         sorted(line, key=lambda one: int(one.row["batch_size"]))
         for line in found.values()
@@ -51,6 +50,13 @@ def lines_of(points: Sequence[Point]) -> list[Line]:
         return []
     names = told([line[0] for line in ordered], WAY, longest=60).apart
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
+
+
+_BESIDE_BATCH = tuple(name for name in ASKED if name != "batch_size")
+
+
+def _but_for_its_batch(point: Point) -> object:
+    return point.machine, point.kind, values(point.row, _BESIDE_BATCH)
 
 
 def most_common(lines: Sequence[Line]) -> list[Line]:

@@ -24,7 +24,7 @@ from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, told, varied
 
-_LATENCY, _THROUGHPUT = "latency of a batch, ms", "throughput, items/s"
+_LATENCY, _THROUGHPUT = "mean latency of a batch, ms", "throughput, items/s"
 #: A front of more has its fastest named.
 _MOST_NAMED = 6
 #: Numbers nearer to each other than this, in pixels, would lie on each other.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import floor, log10
 from typing import Any
 
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, digits
 from accelbench.core.visible import visible
 
 #: A name longer than this is cut in its middle: ends tell names apart.
 _LONGEST = 42
-#: Digits of a figure that anybody reads beside a bar.
-_DIGITS = 3
 
 
 def safe(text: Any, longest: int = _LONGEST) -> str:
@@ -29,11 +26,8 @@ def safe(text: Any, longest: int = _LONGEST) -> str:
 
 
 def figure(value: float) -> str:
-    """Three digits, or as many as a whole number has, never an exponent: 0.153, 12.3, 1,240."""
-    if value == 0:
-        return "0"
-    places = max(0, _DIGITS - 1 - floor(log10(abs(value))))
-    return f"{value:,.{places}f}"
+    """Three digits, or as many as a whole number has: 0.153, 12.3, 1,240."""
+    return digits(value)
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

@@ -11,14 +11,17 @@ from itertools import takewhile
 from typing import Any
 
 from accelbench.analysis.points import Point
+from accelbench.analysis.standing import software
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Provenance
 from accelbench.report.charts.phrases import safe
 
 #: The platform, or the device where a platform has several: no column, but what people think of.
 PLACE = "place"
+#: What ran, where it is not the same of all: no column either.
+SOFTWARE = "software"
 #: How something ran, which is what lines and bars differ in.
-WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", "machine")
+WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", SOFTWARE, "machine")
 _ALONG = ("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options")
 #: What a panel's cells have in common, however they ran and in whichever batch: the same work.
 ALIKE = tuple(name for name in ASKED if name not in (*_ALONG, "batch_size"))
@@ -28,7 +31,7 @@ EVERYTHING = tuple(
         (
             *("model", "mode", PLACE, "runtime", "precision", "batch_size"),
             *(name for name in ASKED if name not in ("hardware", "device_name")),
-            "machine",
+            *(SOFTWARE, "machine"),
         )
     )
 )
@@ -40,7 +43,9 @@ COMMON = (
     *("audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
 )
 _SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
-_BARE = ("model", "mode", PLACE, "runtime", "precision", "scenario", "machine")
+_BARE = ("model", "mode", PLACE, "runtime", "precision", "scenario", SOFTWARE, "machine")
+#: Versions that one name says.
+_MOST_NAMED = 3
 #: Of what several names begin with alike so much is kept where they are cut.
 _KEPT = 2
 
@@ -174,14 +179,31 @@ def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, An
         if len(names) > 1
     }
     alone = len({_platform(one) for one in among}) == 1
+    versions = _versions(among)
     return [
         {
             **one.row,
+            SOFTWARE: _software(one, versions),
             PLACE: _place(one, several, alone) if _platform(one) in several else _platform(one),
             "machine": one.machine.split(" (")[0],
         }
         for one in points
     ]
+
+
+def _versions(among: Sequence[Point]) -> list[str]:
+    """The names of software of which not all ran the same version, where they say one."""
+    seen: dict[str, set[str]] = {}
+    for several in {software(one.row) for one in among}:
+        for name, version in several:
+            seen.setdefault(name, set()).add(version)
+    return sorted(name for name, found in seen.items() if len(found) > 1)
+
+
+def _software(point: Point, names: Sequence[str]) -> str:
+    ran = dict(software(point.row))
+    said = [f"{name.rpartition('.')[2]} {ran[name]}" for name in names if name in ran]
+    return ", ".join(said[:_MOST_NAMED])
 
 
 def _place(point: Point, several: Mapping[str, Mapping[str, int]], alone: bool) -> str:

@@ -83,7 +83,8 @@ def drawn(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any]]:
     where, values = asked.where()
     return snapshot.ask(
         f"SELECT * FROM cell WHERE {where} AND status = 'ok'"  # noqa: S608
-        f" AND (latency IS NOT NULL OR kind = 'emulated') ORDER BY {asked.order} LIMIT {most}",
+        " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')"
+        f" ORDER BY {asked.order} LIMIT {most}",
         values,
     )
 

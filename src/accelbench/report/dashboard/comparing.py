@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.analysis.comparison import differences, refusals
-from accelbench.analysis.run_noise import between_rows
-from accelbench.analysis.sides import Side, latency
+from accelbench.analysis.comparison import NO_FIGURE, differences, refusals
+from accelbench.analysis.figures import statistic_of
+from accelbench.analysis.ratios import Ratio, ratio
+from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
 from accelbench.core.provenance import comparable
 from accelbench.core.worth import WHY_UNUSABLE
-from accelbench.measure.apart import unpaired_interval
-from accelbench.measure.launches import RatioInterval
 
 Row = Mapping[str, Any]
 
@@ -27,12 +26,19 @@ class Beside:
     """One cell beside the first."""
 
     cell: Mapping[str, Any]
-    speedup: float | None = None  # items in the same time
-    interval: RatioInterval | None = None  # of it, 95 %; None below two launches a side
+    ratio: Ratio | None = None  # items in the same time
     memory: float | None = None
     refused: str = ""
     asked: Sequence[tuple[str, Any, Any]] = ()  # what was asked otherwise: here, and of the first
     differs: Sequence[str] = ()
+    first: bool = False  # what the others are held against
+
+    @property
+    def speedup(self) -> float | None:
+        """Items in the same time; None where nothing can be told."""
+        if self.ratio is not None:
+            return self.ratio.value if self.ratio.told else None
+        return 1.0 if self.first and not self.refused else None
 
 
 def beside(chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]]) -> list[Beside]:
@@ -45,14 +51,12 @@ def beside(chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]]) -> list[Be
         return []
     first, *others = chosen
     base = _side(first[1])
-    alone = Beside(first[0], refused=_why_not(first[0], base))
-    if not alone.refused:
-        alone = Beside(first[0], speedup=1.0)
+    alone = Beside(first[0], refused=_why_not(first[0], base), first=True)
     return [alone, *(_beside(cell, _side(rows), first[0], base) for cell, rows in others)]
 
 
 def _side(rows: Sequence[Row]) -> Side | None:
-    known = [row for row in rows if row.get("status") == "ok" and latency(row) is not None]
+    known = [row for row in rows if row.get("status") == "ok" and statistic_of(row) is not None]
     return Side((), known) if known else None
 
 
@@ -73,10 +77,12 @@ def _beside(
     differs = differences(base.row, side.row)
     if unlike:
         return Beside(cell, refused=f"not alike: {', '.join(unlike)}", asked=asked, differs=differs)
+    found = ratio(side.rows, base.rows)
+    if found is None:
+        return Beside(cell, refused=NO_FIGURE, asked=asked, differs=differs)
     return Beside(
         cell,
-        base.time_ms / side.time_ms,
-        unpaired_interval(side.times, base.times, runs=between_rows(base.row, side.row)),
+        found,
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
         asked=asked,
         differs=differs,

@@ -1,8 +1,8 @@
 """Every cell of the store in memory: what pages are filtered, ordered and counted from.
 
-A *cell* is one question on one machine, by the launches of its newest run. A million results are
-some thousand cells, so the store is read once, for a moment, and asked again only when it has
-changed: a run that goes on wants to write into it, and a page wants to be there at once.
+A *cell* is one question on one machine, by the launches of the run that says most of it. A million
+results are some thousand cells, so the store is read once, for a moment, and asked again only when
+it has changed: a run that goes on wants to write into it, and a page wants to be there at once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.figures import STEP_OF_SQL, STEP_SQL, TAIL_OF_SQL, TAIL_SQL, TIMES
 from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.machines import Machine, machine_of
+from accelbench.analysis.standing import SOFTWARE, worth_sql
 from accelbench.core.columns import ASKED
+from accelbench.core.identity import canonical
 from accelbench.core.provenance import THIS_ARM_SQL
-from accelbench.core.worth import USABLE_SQL
+from accelbench.core.worth import OF_WORTH, USABLE_SQL
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.priced import add_costs
@@ -47,37 +50,42 @@ CASE WHEN 2 * count(*) FILTER (status = 'ok' AND {USABLE_SQL}) <= count(*) FILTE
 """
 _NEEDED = (
     *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
-    *(
-        *_SAID_BY_SOME,
-        "quality",
-        "latency_p50_ms",
-        "latency_mean_ms",
-        "throughput",
-        "memory_peak_mb",
-    ),
+    *(*_SAID_BY_SOME, *TIMES, "memory_peak_mb"),
     *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
 )
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
 #: else measured it — is told apart by all that was asked. An import brings figures of many versions
 #: at once: each is a cell of its own, as in every chart. Of a run's two arms one is shown.
 _ROWS = f"""
-SELECT {{columns}}, fact_result.rowid AS place, machine,
+SELECT {{columns}}, fact_result.rowid AS place, machine, software,
     coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
     CASE WHEN provenance = 'imported' THEN conditions::VARCHAR END AS versions,
     CASE WHEN run_id LIKE 'import-%' THEN started_at END AS brought
 FROM fact_result LEFT JOIN ran USING (run_id)
 WHERE model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL} {{of_runs}}
 """  # noqa: S608 — our words
-#: By few columns, as all results are looked through for it.
-_NEWEST = """
+#: The run that stands for each, as `analysis.standing` has it: of the newest software the one that
+#: says most; but where the newest came to nothing, that is what is to be seen. By few columns, as
+#: all results are looked through for it.
+_STANDING = """
 CREATE TEMP TABLE newest AS
-WITH run AS (
-    SELECT {identity}, run_id, brought, max(started_at) AS moment
-    FROM ({rows}) GROUP BY ALL
+WITH one AS (
+    SELECT {identity}, run_id, brought, any_value(software) AS software,
+        coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
+        count(*) FILTER ({answered}) AS answered, {worth} AS worth
+    FROM ({rows}) GROUP BY {identity}, run_id, brought
+), ranked AS (
+    SELECT *, row(
+        answered = 0 AND moment = max(moment) OVER (PARTITION BY {identity}),
+        software IS NOT DISTINCT FROM first_value(software) OVER (
+            PARTITION BY {identity} ORDER BY moment DESC, run_id DESC),
+        worth, moment) AS rank
+    FROM one
 )
-SELECT {identity_new}, arg_max(run_id, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_run_id,
-    arg_max(brought, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_brought, count(*) AS runs
-FROM run GROUP BY ALL
+SELECT {identity_new}, arg_max(run_id, rank) AS new_run_id, arg_max(brought, rank) AS new_brought,
+    count(*) AS runs, arg_max(moment, rank) AS stood,
+    list({{'moment': moment, 'answered': answered}}) AS every
+FROM ranked GROUP BY {identity}
 """
 #: First by what tells launches apart, then what they have in common from the first of them: to take
 #: forty columns along through the grouping costs as much again.
@@ -85,20 +93,27 @@ _CELLS = """
 WITH cell AS (
     SELECT
         {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
+        coalesce(first(list_sum([one.answered for one in every if one.moment > stood])), 0)::INTEGER
+            AS set_aside,
         {said_by_some},
         CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
         count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count) AS samples,
-        {typical_latency} AS latency,
+        {typical_latency} AS latency, max(latency_of) FILTER ({timed}) AS latency_of,
         min(latency) FILTER ({timed}) AS latency_low,
         max(latency) FILTER ({timed}) AS latency_high,
         {typical_rate} AS throughput,
+        {typical_tail} AS tail, any_value(tail_of) FILTER ({timed}) AS tail_of,
         {typical_memory} AS memory,
         {typical_cost} AS own_cost,
         max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
         max(started_at) AS moment,
         list(result_id) AS results
-    FROM (SELECT *, {latency} AS latency, {rate} AS rate FROM ({rows})) JOIN newest ON {same}
+    FROM (
+        SELECT *, {latency} AS latency, {latency_of} AS latency_of, {rate} AS rate,
+            {tail} AS tail, {tail_of} AS tail_of
+        FROM ({rows})
+    ) JOIN newest ON {same}
     GROUP BY series_key, {identity}, run_id
 )
 SELECT
@@ -109,6 +124,7 @@ SELECT
 FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
 """
 #: Times of a stand-in for a device mean nothing, and are no cell's figures.
+_ANSWERED = "status = 'ok'"
 _TIMED = "status = 'ok' AND NOT coalesce(emulated, false)"
 #: Beyond so many runs, to name them costs more than to look at all.
 _FEW_RUNS = 500
@@ -127,7 +143,8 @@ FROM benchmark_runs
 
 
 _RAN = """
-CREATE TEMP TABLE ran AS SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHAR[]) AS machine
+CREATE TEMP TABLE ran AS SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHAR[]) AS machine,
+    unnest(?::VARCHAR[]) AS software
 """
 
 
@@ -178,13 +195,14 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
 
     with connect(database.path, retry_seconds=database.retry_seconds) as con:
         runs = con.sql(_RUNS).to_arrow_table()
-        machines = _machines(runs)
+        machines, ran_with = _machines(runs)
         ids = {one: one.id for one in set(machines.values())}
         # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
-        con.execute(_RAN, [list(machines), [ids[one] for one in machines.values()]])
+        of_runs = [list(machines), [ids[one] for one in machines.values()], list(ran_with)]
+        con.execute(_RAN, of_runs)
         ran = con.sql("FROM ran").to_arrow_table()
         there = set(columns_of(con, "fact_result"))
-        con.execute(_newest(there))
+        con.execute(_standing(there))
         runs_of_cells = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
         cells = con.sql(_cells(there, [run for (run,) in runs_of_cells])).to_arrow_table()
         ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
@@ -209,11 +227,13 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
     return Snapshot(memory, known, by_id, ran_on, int(results), int(count), at, prices, costed)
 
 
-def _newest(there: set[str]) -> str:
-    """Which run of each cell is its newest."""
-    light = ("run_id", "provenance", "emulated", "started_at")
-    return _NEWEST.format(
+def _standing(there: set[str]) -> str:
+    """Which run of each cell stands for it."""
+    light = ("run_id", "provenance", "emulated", "started_at", "status", *OF_WORTH)
+    return _STANDING.format(
         rows=_rows(light, there),
+        answered=_ANSWERED,
+        worth=worth_sql(_ANSWERED),
         identity=", ".join(_IDENTITY),
         identity_new=", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
     )
@@ -225,7 +245,11 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
     listed = ", ".join(quoted(str(run)) for run in runs)
     return _CELLS.format(
         rows=_rows(_NEEDED, there, f"AND run_id IN ({listed})" if few else ""),
-        latency=_FIGURES["latency"],
+        latency=STEP_SQL,
+        latency_of=STEP_OF_SQL,
+        tail=TAIL_SQL,
+        tail_of=TAIL_OF_SQL,
+        typical_tail=typical_sql("tail", _TIMED),
         rate=_FIGURES["throughput"],
         timed=_TIMED,
         typical_latency=typical_sql("latency", _TIMED),
@@ -259,17 +283,20 @@ def _rows(columns: Sequence[str], there: set[str], of_runs: str = "") -> str:
     )
 
 
-def _machines(runs: Any) -> dict[str, Machine]:
-    """Of each run; most say the same, so each text is understood once."""
+def _machines(runs: Any) -> tuple[dict[str, Machine], list[str]]:
+    """Of each run, and what software it ran; most say the same, so each text is understood once."""
     said: dict[str | None, Any] = {None: None}
-    found = {}
+    ran: dict[str | None, str] = {None: ""}
+    found, software = {}, []
     for run, text in zip(
         runs.column("run_id").to_pylist(), runs.column("environment").to_pylist(), strict=True
     ):
         if text not in said:
             said[text] = json.loads(text)
+            ran[text] = canonical({name: said[text].get(name) for name in SOFTWARE})
         found[str(run)] = machine_of(str(run), said[text])
-    return found
+        software.append(ran[text])
+    return found, software
 
 
 def _known(memory: DuckDBPyConnection) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.cells import Availability, Matrix
+from accelbench.analysis.figures import Statistic
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import Point, Span
 from accelbench.analysis.questions import Row
@@ -66,7 +67,7 @@ def _results(known: Known) -> Section:
         *(
             "cell",
             "figures",
-            "latency, ms",
+            "mean latency, ms",
             "95 % interval",
             "items/s",
             "peak MB",
@@ -76,7 +77,7 @@ def _results(known: Known) -> Section:
     )
     names = told(points, always=("model",), longest=72) if points else Told((), "")
     rows = [_cell(one, name) for one, name in zip(points, names.apart, strict=True)]
-    caption = "Every cell: the middle of the launches of its newest run"
+    caption = "Every cell: the middle of its launches"
     caption += f". All: {names.together}" if names.together else ""
     table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption)
     return Section("Results", [table if rows else Text(["There are no figures."])])
@@ -99,7 +100,7 @@ def _cell(point: Point, name: str) -> list[str]:
     return [
         name,
         point.kind,
-        figure(latency) if timed else "n/a",
+        _time(point) if timed else "n/a",
         _interval(latency, len(point.rows)) if timed else "",
         figure(point.throughput) if timed else "n/a",
         figure(point.memory),
@@ -108,6 +109,15 @@ def _cell(point: Point, name: str) -> list[str]:
         f"{point.samples:,}" if point.samples else "n/a",
         ", ".join(sorted({_plain(row["quality"]) for row in point.rows if row.get("quality")})),
     ]
+
+
+def _time(point: Point) -> str:
+    """A latency, or the percentile that is all that is known, with its name."""
+    if point.latency is None and point.percentile is not None:
+        value, statistic = point.percentile
+        return f"{figure(Span(value))} {statistic}"
+    named = " p50" if point.latency_by is Statistic.MEDIAN else ""
+    return f"{figure(point.latency)}{named}"
 
 
 def _plain(word: Any) -> str:

@@ -1,0 +1,177 @@
+"""Which figure of a result is a time per item, and which one several results have in common. Pure.
+
+A ratio is of one stated figure. Of all that a result may have it is the mean: what an item took
+over all steps of a launch, which is what a rate says, what a service delivers and what is paid for.
+A median stands where no mean is known, a percentile where there is nothing else, each against the
+same alone: half of the steps may be quicker while the slow ones cost more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from accelbench.core.columns import step_ms
+from accelbench.core.worth import rough_column
+
+Row = Mapping[str, Any]
+
+
+class Statistic(StrEnum):
+    """What a time is, the one that says most of what work takes first."""
+
+    MEAN = "mean"
+    RATE = "throughput"
+    MEDIAN = "p50"
+    P90 = "p90"
+    P95 = "p95"
+    P99 = "p99"
+
+
+_COLUMN = {
+    Statistic.MEAN: "latency_mean_ms",
+    Statistic.MEDIAN: "latency_p50_ms",
+    Statistic.P90: "latency_p90_ms",
+    Statistic.P95: "latency_p95_ms",
+    Statistic.P99: "latency_p99_ms",
+}
+#: Where there is nothing else, as in much of MLPerf, a tail is held against the same tail.
+TAILS = frozenset({Statistic.P90, Statistic.P95, Statistic.P99})
+#: A mean and a rate are one figure: the time of all the work, divided by its items.
+MEANS = frozenset({Statistic.MEAN, Statistic.RATE})
+#: What a row has to have for its figures to be found, and for what they are worth.
+TIMES = (
+    *_COLUMN.values(),
+    *(rough_column(_COLUMN[one]) for one in sorted(TAILS)),
+    *("throughput", "quality", "latency_ci_low_ms", "latency_ci_high_ms", "sample_count"),
+    "effective_sample_count",
+)
+
+
+_NOTHING_ELSE = (
+    "coalesce(latency_mean_ms, 0) = 0 AND coalesce(latency_p50_ms, 0) = 0"
+    " AND coalesce(throughput, 0) = 0"
+)
+_FINE = {
+    one: f"{_COLUMN[one]} > 0 AND NOT coalesce({rough_column(_COLUMN[one])}, false)"
+    for one in sorted(TAILS)
+}
+#: The percentile of a row of which nothing else is known, and its name, in SQL.
+TAIL_SQL, TAIL_OF_SQL = (
+    f"CASE WHEN {_NOTHING_ELSE} THEN CASE "
+    + " ".join(f"WHEN {fine} THEN {of(one)}" for one, fine in _FINE.items())
+    + " END END"
+    for of in (_COLUMN.__getitem__, lambda one: f"'{one}'")
+)
+
+
+#: A step of a row: the mean, of which ratios are, else the median; and which of them, in SQL.
+STEP_SQL = "coalesce(nullif(latency_mean_ms, 0), nullif(latency_p50_ms, 0))"
+STEP_OF_SQL = "CASE WHEN latency_mean_ms > 0 THEN 'mean' WHEN latency_p50_ms > 0 THEN 'p50' END"
+
+
+def items(row: Row) -> int:
+    """Items of a step, where that is known."""
+    return int(row.get("batch_size") or 1)
+
+
+def latency(row: Row) -> float | None:
+    """What a step took at the median, or on average; nothing is made of a rate or of a tail."""
+    return step_ms(row) or None
+
+
+def tail_of(row: Row) -> tuple[float, Statistic] | None:
+    """The percentile that stands for a result of which no median, no mean and no rate is known."""
+    for one in sorted(TAILS):
+        if row.get(_COLUMN[one]) and not row.get(rough_column(_COLUMN[one])):
+            return float(row[_COLUMN[one]]), one
+    return None
+
+
+def step_of(row: Row, statistic: Statistic) -> float | None:
+    """Milliseconds of a step by a figure; a rate has none."""
+    name = _COLUMN.get(statistic)
+    if name is None or not row.get(name) or (statistic in TAILS and row.get(rough_column(name))):
+        return None
+    return float(row[name])
+
+
+def item_ms(row: Row, statistic: Statistic) -> float | None:
+    """Milliseconds an item by a figure; nothing takes no time at all."""
+    if statistic is Statistic.RATE:
+        return 1e3 / float(row["throughput"]) if row.get("throughput") else None
+    step = step_of(row, statistic)
+    return None if step is None else step / items(row)
+
+
+def rate_of(row: Row) -> float | None:
+    """Items a second: as it is said, or what a mean of a known batch comes to."""
+    if row.get("throughput"):
+        return float(row["throughput"])
+    step = step_of(row, Statistic.MEAN)
+    return None if step is None or not row.get("batch_size") else 1e3 * items(row) / step
+
+
+def statistic_of(row: Row) -> Statistic | None:
+    """The figure of a result that says most; None where it has none."""
+    return next((one for one in Statistic if item_ms(row, one) is not None), None)
+
+
+Times = tuple[float, ...]
+
+
+def times_by(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic, Times] | None:
+    """The figure that all results have, and what an item took by it in each of the first.
+
+    Where all say a rate of the same things, of tokens or of images, an item is one of those: of a
+    request with twice the tokens nobody expects the same time. Else it is one of the batch.
+
+    Args:
+        rows: launches of one side.
+        others: those of the other, whose figure has to be the same.
+    """
+    every = [*rows, *others]
+    if not every:
+        return None
+    if _counts_alike(every):
+        named = Statistic.MEAN if _all(every, Statistic.MEAN) else Statistic.RATE
+        return named, _times(rows, Statistic.RATE)
+    if _all(every, Statistic.MEAN):
+        return Statistic.MEAN, _times(rows, Statistic.MEAN)
+    if all(_mean(row) is not None for row in every) and not _other_units(every):
+        return Statistic.RATE, tuple(float(_mean(row) or 0.0) for row in rows)
+    found = next((one for one in Statistic if one not in MEANS and _all(every, one)), None)
+    return None if found is None else (found, _times(rows, found))
+
+
+def _times(rows: Iterable[Row], statistic: Statistic) -> Times:
+    return tuple(float(item_ms(row, statistic) or 0.0) for row in rows)
+
+
+def _all(rows: Iterable[Row], statistic: Statistic) -> bool:
+    return all(item_ms(row, statistic) is not None for row in rows)
+
+
+def _mean(row: Row) -> float | None:
+    """A mean, or the same as a rate: of rows of which some say the one and some the other."""
+    found = item_ms(row, Statistic.MEAN)
+    return item_ms(row, Statistic.RATE) if found is None else found
+
+
+def _counts_alike(rows: Sequence[Row]) -> bool:
+    return _all(rows, Statistic.RATE) and not _other_units(rows)
+
+
+def _other_units(rows: Iterable[Row]) -> bool:
+    """Whether rates are said of different things; what says nothing may be of any."""
+    return len({counted(row["throughput_unit"]) for row in rows if row.get("throughput_unit")}) > 1
+
+
+def counted(unit: str) -> str:
+    """What tells units apart whose rates cannot be held together.
+
+    An item of the batch by any other name is the same item; a token or a second of sound is not.
+    """
+    low = unit.lower()
+    return low if low.startswith(("token", "audio")) else ""

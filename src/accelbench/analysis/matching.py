@@ -1,0 +1,150 @@
+"""Like with like: of several ways to each place of an axis, those that ran alike. Pure.
+
+A way is how something ran beside what was asked: by which engine and version of it, compiled or
+not, in which layout, with how many threads. Where one place knows torch 2.4 eager alone and another
+compiled 2.9 as well, the first two are held against each other; the third is faster, and is said to
+be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from accelbench.analysis.figures import Row, times_by
+from accelbench.analysis.questions import Axis, Key, flat, plain
+from accelbench.analysis.standing import Standing, by_run, software, standing, stands, worth
+from accelbench.core.words import Provenance
+from accelbench.core.worth import usable_launches
+from accelbench.measure.launches import typical
+
+#: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
+_TRAITS = ("compiled", "threads", "workarounds")
+#: Runs that are looked at for one in which most places were measured, the newest.
+_MOST_RUNS = 20
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way in which a place answered a question, in one run or several."""
+
+    value: Key
+    rows: Sequence[Row]
+    superseded: bool = False  # what is ours was measured with newer software since
+
+    @cached_property
+    def traits(self) -> Mapping[str, str]:
+        """How it ran, by name."""
+        row = self.rows[0]
+        found = {name: _said(row.get(name)) for name in _TRAITS if row.get(name) not in (None, [])}
+        return found | flat(row.get("options") or {}) | dict(software(row))
+
+    @cached_property
+    def standing(self) -> Standing:
+        """The launches that stand for it."""
+        return standing(self.rows)
+
+    @cached_property
+    def order(self) -> tuple[bool, float]:
+        """Fastest first; what is of no use only where there is nothing else."""
+        rows = self.standing.rows
+        known = times_by(rows)
+        middle = typical(known[1]) if known is not None else float("inf")
+        return not usable_launches(rows), middle
+
+    def unlike(self, other: Way) -> list[str]:
+        """The names of what both say, and say otherwise."""
+        ours, theirs = self.traits, other.traits
+        return sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
+
+
+def ways_of(rows: Sequence[Row], axis: Axis) -> list[Way]:
+    """The ways of one place: what went along with the axis, and the software."""
+    found: dict[Key, dict[Key, list[Row]]] = {}
+    for row in rows:
+        found.setdefault(axis.way(row), {}).setdefault(software(row), []).append(row)
+    return [
+        Way(axis.value(several[0]), several, _superseded(several, list(versions.values())))
+        for versions in found.values()
+        for several in versions.values()
+    ]
+
+
+def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
+    """An import brings many versions of an engine at once, none of which takes another's place."""
+    ours = rows[0].get("provenance") == Provenance.MEASURED
+    return ours and any(_last(others) > _last(rows) for others in versions)
+
+
+def matched(places: Mapping[Key, Sequence[Way]], base: Key) -> dict[Key, Way]:
+    """Of each place the way that ran as the others did, and of those the fastest.
+
+    Args:
+        places: of each its ways.
+        base: the place that the others are held against.
+    """
+    if all(len(ways) == 1 for ways in places.values()):
+        return {value: ways[0] for value, ways in places.items()}
+
+    def apart(way: Way) -> tuple[Any, ...]:
+        others = (ways for value, ways in places.items() if value != base)
+        return sum(min(len(one.unlike(way)) for one in ways) for ways in others), *_first(way)
+
+    chosen = min(places[base], key=apart)
+    found = {
+        value: min(ways, key=lambda one: (len(one.unlike(chosen)), *_first(one)))
+        for value, ways in places.items()
+        if value != base
+    }
+    return {base: chosen, **found}
+
+
+def _first(way: Way) -> tuple[Any, ...]:
+    """What comes first of ways that ran alike: the newest software, and of that the fastest."""
+    return way.superseded, *way.order
+
+
+def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:
+    """The launches of each way, of one run where that says as much of them as their best does.
+
+    A pair of one run has in common whatever that run differs from others by.
+    """
+    best = {value: way.standing for value, way in ways.items()}
+    runs = {
+        value: {one[0].get("run_id"): one for one in by_run(way.rows)}
+        for value, way in ways.items()
+    }
+
+    def serves(value: Key, run: Any) -> bool:
+        there = runs[value].get(run)
+        return (
+            there is not None
+            and worth(there) >= worth(best[value].rows)
+            and software(there[0]) == software(best[value].rows[0])
+        )
+
+    candidates = sorted(
+        (run for run in runs[base] if run is not None and serves(base, run)),
+        key=lambda run: _last(runs[base][run]),
+    )[-_MOST_RUNS:]
+    many = [(sum(serves(value, run) for value in ways), run) for run in candidates]
+    if not many:
+        return best
+    # Of as many places the newest run, which is the last.
+    most, run = max(reversed(many), key=lambda one: one[0])
+    if most < 2:
+        return best
+    return {
+        value: stands(runs[value][run], list(runs[value].values())) if serves(value, run) else one
+        for value, one in best.items()
+    }
+
+
+def _last(rows: Sequence[Row]) -> str:
+    return max(str(row.get("started_at") or "") for row in rows)
+
+
+def _said(value: Any) -> str:
+    return str(plain(value))

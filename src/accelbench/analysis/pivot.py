@@ -1,0 +1,138 @@
+"""Engines × precisions × batches of a model on one device, with the best marked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.analysis.figures import Row, statistic_of
+from accelbench.analysis.matching import Way, ways_of
+from accelbench.analysis.questions import AXES, Key, physical, plain, values
+from accelbench.analysis.ratios import ratio
+from accelbench.analysis.sides import Side
+from accelbench.core.columns import ASKED
+from accelbench.core.words import Status
+
+#: What a line is of: how it ran.
+_LINE = ("runtime", "hardware", "precision", "compiled", "threads", "options")
+#: What a table is of: the work, and where.
+_TABLE = tuple(name for name in ASKED if name not in (*_LINE, "device_name", "batch_size"))
+#: What lines can be put in order by.
+SORTS = ("speed", "engine", "precision", "error")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way of running, at every batch that it was measured at."""
+
+    row: Row
+    cells: Mapping[int, Side]
+    best: frozenset[int] = frozenset()  # batches at which no other line is faster
+    near: frozenset[int] = frozenset()  # at which it cannot be told whether it is the best
+
+    @property
+    def error(self) -> float | None:
+        """How far its outputs are from the reference's, at the batch where it is most."""
+        known = [row.get("verification_error") for side in self.cells.values() for row in side.rows]
+        found = [float(one) for one in known if one is not None]
+        return max(found) if found else None
+
+    @property
+    def verification(self) -> str:
+        """What was found of its outputs, in one word."""
+        said = {
+            str(row.get("verification") or "not_done")
+            for side in self.cells.values()
+            for row in side.rows
+        }
+        return next((word for word in ("not_done", "ok", "reference") if word in said), "not_done")
+
+    @property
+    def fastest(self) -> float:
+        """Items a second at its best batch."""
+        return max((1.0 / side.time_ms for side in self.cells.values()), default=0.0)
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A model's lines on one device."""
+
+    row: Row
+    batches: Sequence[int]
+    lines: Sequence[Line] = field(default_factory=list)
+
+
+def pivots(rows: Iterable[Row], sort: str = "speed") -> list[Pivot]:
+    """Tables of what was asked alike but for engine, precision and batch; single cells are none.
+
+    Args:
+        rows: of one machine.
+        sort: one of SORTS.
+    """
+    tables: dict[Key, dict[Key, dict[int, list[Row]]]] = {}
+    for row in rows:
+        if row.get("status") != Status.OK or statistic_of(row) is None or row.get("emulated"):
+            continue
+        lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})
+        batches = lines.setdefault(values(row, _LINE), {})
+        batches.setdefault(int(row.get("batch_size") or 0), []).append(row)
+    found = []
+    for lines in tables.values():
+        made = [_line(batches) for batches in lines.values()]
+        every = sorted({batch for line in made for batch in line.cells})
+        if len(made) * len(every) > 1:
+            found.append(Pivot(made[0].row, every, _sorted(_marked(made, every), sort)))
+    return found
+
+
+def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
+    cells = {}
+    for batch, rows in batches.items():
+        way: Way = min(ways_of(rows, AXES["batch"]), key=lambda one: (one.superseded, *one.order))
+        aside = way.standing
+        cells[batch] = Side((batch,), aside.rows, older=aside.older, newer=aside.newer)
+    return Line(next(iter(cells.values())).row, cells)
+
+
+def _marked(lines: Sequence[Line], batches: Sequence[int]) -> list[Line]:
+    best: dict[int, set[int]] = {}
+    near: dict[int, set[int]] = {}
+    for batch in batches:
+        sides = [(n, one.cells[batch]) for n, one in enumerate(lines) if batch in one.cells]
+        usable = [(n, side) for n, side in sides if side.usable]
+        if len(usable) < 2:
+            continue
+        first, quickest = min(usable, key=lambda one: one[1].time_ms)
+        best[batch] = {first}
+        near[batch] = {n for n, side in usable if n != first and _may_be_as_fast(side, quickest)}
+    return [
+        Line(
+            one.row,
+            one.cells,
+            frozenset(batch for batch, numbers in best.items() if n in numbers),
+            frozenset(batch for batch, numbers in near.items() if n in numbers),
+        )
+        for n, one in enumerate(lines)
+    ]
+
+
+def _may_be_as_fast(side: Side, best: Side) -> bool:
+    """Whether what is known does not tell it from the best; of no interval nothing is said."""
+    found = ratio(side.rows, best.rows)
+    if found is None or found.high is None:
+        return False
+    return not found.told or found.high >= 1.0
+
+
+def _sorted(lines: Sequence[Line], sort: str) -> list[Line]:
+    def name(line: Line) -> tuple[Any, ...]:
+        return tuple(str(plain(line.row.get(one))) for one in _LINE)
+
+    if sort == "engine":
+        return sorted(lines, key=name)
+    if sort == "precision":
+        return sorted(lines, key=lambda one: (str(one.row.get("precision")), name(one)))
+    if sort == "error":
+        return sorted(lines, key=lambda one: (one.error is None, one.error or 0.0, name(one)))
+    return sorted(lines, key=lambda one: (-one.fastest, name(one)))

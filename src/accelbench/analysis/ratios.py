@@ -1,0 +1,143 @@
+"""How many times as fast: the one place that holds two figures against each other. Pure.
+
+A ratio is of the time per item that both sides have (`figures.times_by`), of the middle of
+launches. Its interval is of launches where both sides have two and more, by Welch's t on
+logarithms; else it is of the samples within the only launch, which knows nothing of how another
+would differ, and says so. Where the sides are of different runs it has in it by how much runs of
+the same thing differ.
+
+An interval from half to twice says nothing about which is faster: such a ratio is not told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accelbench.analysis.figures import MEANS, Row, Statistic, Times, item_ms, times_by
+from accelbench.analysis.run_noise import Histories, between_rows
+from accelbench.core.columns import step_ms
+from accelbench.measure.apart import unpaired_interval
+from accelbench.measure.launches import HUGE, Noise, interval_of, typical
+from accelbench.measure.student import t_quantile
+
+#: From the low to the high end of an interval: beyond this nothing is told of a ratio.
+WIDEST = 2.0
+#: Medians and means point to different winners where each differs by more than this.
+_APART = 0.03
+#: What is said then.
+CANNOT_TELL = f"the interval spans more than a factor of {WIDEST:.0f}"
+LAUNCHES, SAMPLES = "launches", "samples"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many items one side does in the time of one of the other's."""
+
+    value: float
+    statistic: Statistic
+    launches: tuple[int, int]  # of this side and the other
+    low: float | None = None  # of the 95 % interval; None where nothing is known of it
+    high: float | None = None
+    of: str = ""  # what the interval is of: launches, or the samples within single ones
+    median: float | None = None  # the ratio of medians, where that points to the other side
+
+    @property
+    def told(self) -> bool:
+        """Whether it is known well enough to be told."""
+        return self.low is None or self.high is None or self.high <= WIDEST * self.low
+
+    @property
+    def otherwise(self) -> str:
+        """What a reader should know whose eye is on medians."""
+        if self.median is None:
+            return ""
+        if self.median > 1.0:
+            return (
+                f"half of its steps are quicker ({self.median:.2f}× by medians), the slow ones"
+                " cost more"
+            )
+        return f"half of its steps are slower ({self.median:.2f}× by medians), few are very slow"
+
+
+def ratio(
+    these: Sequence[Row], those: Sequence[Row], known: Histories | None = None
+) -> Ratio | None:
+    """How many times as fast these launches are as those; None where they have no figure in common.
+
+    Args:
+        these: launches of one thing, in order of time.
+        those: of the other, which stands for once.
+        known: histories of both series; else runs differ as they usually do.
+    """
+    mine, theirs = times_by(these, those), times_by(those, these)
+    if mine is None or theirs is None:
+        return None
+    statistic, ours, base = mine[0], mine[1], theirs[1]
+    if not ours or not base:
+        return None
+    value = typical(base) / typical(ours)
+    runs = between_rows(those[0], these[0], known)
+    low, high, of = _interval(value, (these, ours), (those, base), runs)
+    return Ratio(
+        value,
+        statistic,
+        (len(these), len(those)),
+        low,
+        high,
+        of,
+        _medians(these, those, value) if statistic in MEANS else None,
+    )
+
+
+def _interval(
+    value: float,
+    this: tuple[Sequence[Row], Times],
+    that: tuple[Sequence[Row], Times],
+    runs: Noise | None,
+) -> tuple[float | None, float | None, str]:
+    found = unpaired_interval(this[1], that[1], runs=runs)
+    if found is not None:
+        return found.low, found.high, LAUNCHES
+    ours, theirs = _within(*this), _within(*that)
+    if ours is None or theirs is None:
+        return None, None, ""
+    apart = 0.0 if runs is None else t_quantile(0.975, runs.freedom) * math.sqrt(2.0) * runs.value
+    down = min(math.hypot(ours[1], theirs[0], apart), HUGE)
+    up = min(math.hypot(ours[0], theirs[1], apart), HUGE)
+    return value * math.exp(-down), value * math.exp(up), SAMPLES
+
+
+def _within(rows: Sequence[Row], times: Times) -> tuple[float, float] | None:
+    """How far down and up a side may lie, as logarithms: of launches, or within the only one."""
+    if len(times) > 1:
+        known = interval_of(times)
+        middle = typical(times)
+    else:
+        known = interval_within(rows[0])
+        middle = step_ms(rows[0]) or 0.0
+    if known is None or not middle or known[0] <= 0.0:
+        return None
+    low, high = known
+    return max(math.log(middle / low), 0.0), max(math.log(high / middle), 0.0)
+
+
+def interval_within(row: Row) -> tuple[float, float] | None:
+    """The interval of a launch's samples around its step; None where nobody says one."""
+    low, high = (row.get(f"latency_ci_{end}_ms") for end in ("low", "high"))
+    return None if low is None or high is None else (float(low), float(high))
+
+
+def _medians(these: Sequence[Row], those: Sequence[Row], value: float) -> float | None:
+    """The ratio of medians, where it points to the other side."""
+    sides = []
+    for rows in (those, these):
+        found = [time for row in rows if (time := item_ms(row, Statistic.MEDIAN)) is not None]
+        if len(found) < len(rows):
+            return None
+        sides.append(typical(found))
+    by_medians = sides[0] / sides[1]
+    least = math.log1p(_APART)
+    here, there = math.log(value), math.log(by_medians)
+    return by_medians if here * there < 0 and min(abs(here), abs(there)) > least else None

@@ -1,0 +1,119 @@
+"""Engines × precisions × batches for people: one table a model and device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
+
+from accelbench.analysis.pivot import Line, Pivot
+from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
+from accelbench.core.words import SINGLE_STREAM
+
+_BEST, _NEAR, _USELESS = "*", "~", "?"
+
+
+def show(
+    found: Sequence[Pivot],
+    machine: str = "",
+    others: Sequence[str] = (),
+    stream: IO[str] | None = None,
+) -> None:
+    """Print it."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from accelbench.cli.display.console import console as made_for
+
+    console = made_for(stream)
+    console.print(Text("Engines by precision and batch" + (f", on {machine}" if machine else "")))
+    for one in found:
+        console.print()
+        console.print(Text(_heading(one), style="bold"))
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        apart, rates = _apart(one.lines), bool(_rates(one.lines))
+        for name in ("engine", "precision"):
+            table.add_column(name, overflow="fold")
+        for batch in one.batches:
+            table.add_column(f"batch {batch}" if batch else "batch n/a", justify="right")
+        table.add_column("error", justify="right")
+        for line in one.lines:
+            cells = [_cell(line, batch, rates) for batch in one.batches]
+            words = [_engine(line, apart), str(line.row.get("precision")), *cells, _error(line)]
+            table.add_row(*map(Text, words))
+        console.print(table)
+    for sentence in (*_below(found), *other_machines(others)):
+        console.print(Text(sentence))
+
+
+def _heading(one: Pivot) -> str:
+    row, unit = one.row, _unit(one)
+    parts = [
+        str(row.get("model")),
+        str(row.get("device_name") or row.get("hardware")),
+        shapes(row),
+        "training" if row.get("mode") == "training" else "",
+        str(row["scenario"]) if row.get("scenario") not in (None, SINGLE_STREAM) else "",
+        unit,
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _unit(one: Pivot) -> str:
+    """What the cells are: rates where all say one, else milliseconds an item."""
+    return _rates(one.lines) or "ms an item"
+
+
+def _rates(lines: Iterable[Line]) -> str:
+    sides = [side for line in lines for side in line.cells.values()]
+    if any(side.throughput is None for side in sides):
+        return ""
+    units = {str(side.row.get("throughput_unit") or "items/s") for side in sides}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _cell(line: Line, batch: int, rates: bool) -> str:
+    side = line.cells.get(batch)
+    if side is None:
+        return MISSING
+    value = figure(side.throughput if rates else side.time_ms)
+    mark = _USELESS if not side.usable else _BEST if batch in line.best else ""
+    return f"{value}{mark or (_NEAR if batch in line.near else '')}"
+
+
+def _apart(lines: Sequence[Line]) -> list[str]:
+    """Of how lines ran, what not all have in common."""
+    names = ("compiled", "threads", "options")
+    return [name for name in names if len({str(one.row.get(name)) for one in lines}) > 1]
+
+
+def _engine(line: Line, apart: Sequence[str]) -> str:
+    row = line.row
+    words = [str(row.get("runtime"))]
+    if "compiled" in apart and row.get("compiled"):
+        words.append("compiled")
+    if "threads" in apart and row.get("threads"):
+        words.append(f"{row['threads']} threads")
+    options: Any = row.get("options") or {}
+    if "options" in apart and isinstance(options, Mapping):
+        words += [f"{name}={value}" for name, value in options.items() if name != "compile"]
+    return " ".join(words)
+
+
+def _error(line: Line) -> str:
+    if line.verification == "reference":
+        return "reference"
+    if line.error is None:
+        return "not verified" if line.verification == "not_done" else line.verification
+    return f"{line.error:.1e}"
+
+
+def _below(found: Sequence[Pivot]) -> Iterable[str]:
+    yield "error: the largest of the verified outputs against PyTorch in fp32."
+    lines = [line for one in found for line in one.lines]
+    if any(line.best for line in lines):
+        yield f"{_BEST} is the fastest at a batch, by the mean time of an item."
+    if any(line.near for line in lines):
+        yield f"{_NEAR} cannot be told from it: their interval has 1 in it, or is too wide."
+    if any(not side.usable for line in lines for side in line.cells.values()):
+        yield f"{_USELESS} is unusable, and held against nothing."

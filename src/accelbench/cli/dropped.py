@@ -1,0 +1,51 @@
+"""What a request named and its answer does not show: nothing is left out without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accelbench.core.plugins import RUNTIMES, registered
+
+Row = Mapping[str, Any]
+#: Column → what people call it. A model may be named by several words, and is looked for elsewhere.
+_NAMES = {
+    "hardware": "hardware",
+    "runtime": "framework",
+    "precision": "precision",
+    "batch_size": "batch size",
+    "mode": "mode",
+}
+
+
+def not_shown(
+    filters: Mapping[str, Sequence[Any]], rows: Sequence[Row], shown: Sequence[Row]
+) -> list[str]:
+    """A sentence for each value that was asked for and is in no table, and why.
+
+    Args:
+        filters: column → the values that were asked for.
+        rows: results that answer to all of them.
+        shown: those that stand in a table.
+    """
+    said = []
+    for column, name in _NAMES.items():
+        for value in filters.get(column, ()):
+            if any(row.get(column) == value for row in shown):
+                continue
+            found = [row for row in rows if row.get(column) == value]
+            if column == "runtime" and not found and value not in registered(RUNTIMES):
+                continue  # another word for one of ours
+            why = _why(found)
+            if why:
+                said.append(f"Not shown: {name} {value}: {why}.")
+    return said
+
+
+def _why(found: Sequence[Row]) -> str:
+    if not found:
+        return "no result has it beside the rest of what was asked for"
+    statuses = sorted({str(row.get("status")) for row in found})
+    if "ok" not in statuses:
+        return f"none of its results is ok ({', '.join(statuses)})"
+    return "there is nothing beside it that was asked alike"

@@ -1,0 +1,49 @@
+"""A pivot as JSON: a table a model and device, a line an engine and precision. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accelbench.analysis.pivot import Line, Pivot
+from accelbench.report.comparison import OF_A_SIDE
+
+
+def document(found: Sequence[Pivot]) -> list[dict[str, Any]]:
+    """Each table in plain JSON values."""
+    return [
+        {
+            **{name: one.row.get(name) for name in OF_A_SIDE if name not in _OF_A_LINE},
+            "batches": list(one.batches),
+            "lines": [_line(line) for line in one.lines],
+        }
+        for one in found
+    ]
+
+
+_OF_A_LINE = frozenset(
+    (*("runtime", "hardware", "precision", "compiled", "threads", "options", "batch_size"),
+     *("run_id", "provenance"))
+)  # fmt: skip
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        **{name: line.row.get(name) for name in OF_A_SIDE if name in _OF_A_LINE - {"batch_size"}},
+        "verification": line.verification,
+        "verification_error": line.error,
+        "cells": [
+            {
+                "batch_size": batch,
+                "figure": str(side.statistic),
+                "item_ms": side.time_ms,
+                "throughput": side.throughput,
+                "throughput_unit": side.row.get("throughput_unit"),
+                "launches": len(side.times),
+                "usable": side.usable,
+                "best": batch in line.best,
+                "may_be_as_fast": batch in line.near,
+            }
+            for batch, side in sorted(line.cells.items())
+        ],
+    }

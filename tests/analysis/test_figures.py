@@ -1,0 +1,88 @@
+"""Which figure a ratio is of, and that none is made of another kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accelbench.analysis.figures import (
+    Statistic,
+    item_ms,
+    latency,
+    rate_of,
+    statistic_of,
+    tail_of,
+    times_by,
+)
+from accelbench.analysis.judging import METRICS
+from asked_rows import row
+
+NOTHING = {"latency_p50_ms": None, "latency_mean_ms": None}
+RATE = {**NOTHING, "throughput": 500.0}
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({}, (9.0, Statistic.MEAN)),
+        ({"latency_mean_ms": None}, (8.0, Statistic.MEDIAN)),
+        ({**RATE, "latency_p90_ms": 9.0}, (2.0, Statistic.RATE)),
+        ({**RATE, "batch_size": 8}, (2.0, Statistic.RATE)),
+        ({**NOTHING, "latency_p90_ms": 9.0, "latency_p99_ms": 12.0}, (9.0, Statistic.P90)),
+        ({**NOTHING, "latency_p99_ms": 12.0}, (12.0, Statistic.P99)),
+        ({**NOTHING, "latency_p90_ms": 9.0, "latency_p90_rough": True}, None),
+        ({"latency_mean_ms": 0.0}, (8.0, Statistic.MEDIAN)),
+        ({"latency_p50_ms": 0.0, "latency_mean_ms": 0.0}, None),
+        (NOTHING, None),
+    ],
+)
+def test_the_figure_that_says_most_stands_for_a_result(
+    figures: dict[str, Any], expected: tuple[float, Statistic] | None
+) -> None:
+    one = row(**figures)
+    found = statistic_of(one)
+    assert (None if found is None else (item_ms(one, found), found)) == expected
+
+
+def test_a_rate_of_many_requests_at_once_has_no_latency() -> None:
+    offline = row(**RATE, scenario="offline", batch_size=None)
+    assert latency(offline) is None
+    assert [metric.of(offline) for metric in METRICS][:2] == [None, 500.0]
+
+
+def test_no_rate_is_made_of_a_median_or_of_a_batch_that_nobody_knows() -> None:
+    assert rate_of(row(latency_mean_ms=None)) is None
+    assert rate_of(row(latency_mean_ms=8.0, batch_size=None)) is None
+    assert rate_of(row(latency_mean_ms=8.0, batch_size=4)) == pytest.approx(500.0)
+
+
+def test_a_percentile_is_that_percentile() -> None:
+    assert tail_of(row(**NOTHING, latency_p90_ms=9.0)) == (9.0, Statistic.P90)
+    assert latency(row(**NOTHING, latency_p90_ms=9.0)) is None
+
+
+def test_both_sides_are_timed_by_the_figure_that_both_have() -> None:
+    whole, medians = row(), row(latency_mean_ms=None)
+    assert times_by([whole], [medians]) == (Statistic.MEDIAN, (8.0,))
+    assert times_by([whole], [row(**NOTHING, latency_p90_ms=9.0)]) is None
+    assert times_by([]) is None
+
+
+def test_an_item_is_a_token_where_both_count_tokens() -> None:
+    short, long = (
+        row(latency_mean_ms=ms, throughput=rate, throughput_unit="tokens/s")
+        for ms, rate in ((10.0, 1000.0), (20.0, 1000.0))
+    )
+    assert times_by([short], [long]) == (Statistic.MEAN, (1.0,))
+    images = row(throughput=100.0, throughput_unit="images/s")
+    assert times_by([short], [images]) == (Statistic.MEAN, (10.0,))
+    samples = row(throughput=50.0, throughput_unit="samples/s")
+    assert times_by([samples], [images]) == (Statistic.MEAN, (20.0,))
+
+
+def test_a_mean_and_a_rate_are_one_figure_but_not_of_other_things() -> None:
+    mean = row(latency_p50_ms=None)
+    assert times_by([mean], [row(**RATE)]) == (Statistic.RATE, (9.0,))
+    tokens = row(**RATE, throughput_unit="tokens/s")
+    assert times_by([row(latency_p50_ms=None, throughput_unit="images/s")], [tokens]) is None

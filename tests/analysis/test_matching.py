@@ -1,0 +1,86 @@
+"""Like with like: ways that ran alike are held against each other, faster ones are said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelbench.analysis.comparison import Compared, compared
+from accelbench.analysis.questions import AXES
+from asked_rows import row
+
+THEIRS = {"provenance": "imported", "weights_digest": None, "run_id": "import-1"}
+OLD = {"torch": "2.4", "cuda": "12.4"}
+NEW = {"torch": "2.9", "cuda": "12.8"}
+
+
+def card(name: str, ms: float, conditions: dict[str, str], **changes: Any) -> dict[str, Any]:
+    return row(
+        hardware="cuda",
+        device_name=name,
+        latency_p50_ms=ms,
+        conditions=conditions,
+        **{**THEIRS, **changes},
+    )
+
+
+def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[Compared]:
+    (lines,) = compared(rows, AXES[by], **more)
+    return lines
+
+
+def test_eager_is_held_against_eager_of_the_same_version() -> None:
+    rows = [
+        card("3090", 12.0, OLD),
+        card("4090", 8.0, OLD),
+        card("4090", 7.0, NEW),
+        card("4090", 4.0, NEW, compiled=True),
+    ]
+    base, other = only(rows)
+    assert (base.side.value[1], other.speedup, other.differs) == ("3090", 1.5, ())
+    assert other.side.faster == (
+        "compiled True, cuda 12.8, torch 2.9",
+        "cuda 12.8, torch 2.9",
+    )
+
+
+def test_a_baseline_is_chosen_by_what_the_others_ran() -> None:
+    rows = [card("3090", 12.0, OLD), card("3090", 9.0, NEW), card("4090", 6.0, OLD)]
+    base, other = only(rows)
+    assert (base.side.time_ms, other.speedup) == (12.0 * 9 / 8, 2.0)
+
+
+def test_a_pair_that_cannot_be_matched_says_what_is_not_alike() -> None:
+    rows = [card("3090", 12.0, OLD), card("4090", 4.0, NEW, compiled=True)]
+    _, other = only(rows)
+    assert other.differs == ("compiled False → True", "cuda 12.4 → 12.8", "torch 2.4 → 2.9")
+
+
+def test_pairs_of_one_run_come_before_pairs_of_different_runs() -> None:
+    gpu = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
+    first = {"run_id": "r1", "started_at": "2026-01-01 00:00:00"}
+    second = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
+    third = {"run_id": "r3", "started_at": "2026-01-03 00:00:00", "latency_p50_ms": 7.0}
+    rows = [row(**first), row(**first, **gpu), row(**second), row(**second, **gpu), row(**third)]
+    base, other = only(rows)
+    assert (base.side.row["run_id"], other.side.row["run_id"]) == ("r2", "r2")
+    assert (base.side.older, base.side.newer) == (2, 1)
+
+
+def test_a_run_that_says_less_is_no_pair() -> None:
+    gpu = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
+    five = [row(run_id="r1", launch=n, started_at=f"2026-01-01 00:00:0{n}") for n in range(5)]
+    later = {"run_id": "r2", "started_at": "2026-01-02 00:00:00"}
+    base, other = only([*five, row(**later), row(**later, **gpu)])
+    assert (len(base.side.rows), other.side.row["run_id"]) == (5, "r2")
+
+
+def test_ours_of_older_software_stands_only_to_be_matched() -> None:
+    old = {"conditions": {"packages": {"torch": "2.12"}}, "latency_p50_ms": 4.0}
+    later = {"run_id": "r2", "started_at": "2026-02-01 00:00:00"}
+    new = {"conditions": {"packages": {"torch": "2.13"}}, **later}
+    gpu = {"hardware": "cuda", "device_name": "A card"}
+    base, _ = only([row(**old), row(**new), row(**{**old, **gpu}), row(**new, **gpu)])
+    assert base.side.row["run_id"] == "r2"
+    assert base.side.faster == ()
+    base, _ = only([row(**old), row(**new), row(**{**old, **gpu})])
+    assert base.side.row["run_id"] == "r1"

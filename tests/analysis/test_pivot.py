@@ -1,0 +1,80 @@
+"""Engines, precisions and batches in one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accelbench.analysis.pivot import Pivot, pivots
+from accelbench.report.pivot import document
+from asked_rows import row
+
+OPENVINO = {"runtime": "openvino", "hardware": "openvino", "compiled": True}
+
+
+def launches(ms: float, **changes: Any) -> list[dict[str, Any]]:
+    return [
+        row(launch=n, latency_p50_ms=ms * (1 + 0.001 * n), throughput=None, **changes)
+        for n in range(3)
+    ]
+
+
+def table(rows: list[dict[str, Any]], sort: str = "speed") -> Pivot:
+    (found,) = pivots(rows, sort)
+    return found
+
+
+def test_a_platform_of_its_own_that_runs_on_the_processor_is_one_of_its_engines() -> None:
+    found = table([*launches(8.0), *launches(4.0, **OPENVINO), *launches(12.0, batch_size=2)])
+    assert found.batches == [1, 2]
+    assert [line.row["runtime"] for line in found.lines] == ["openvino", "pytorch"]
+    first, second = found.lines
+    assert (first.best, second.best, sorted(first.cells)) == ({1}, set(), [1])
+    other = row(hardware="cuda", device_name="A card", latency_p50_ms=1.0)
+    assert len(pivots([*launches(8.0), *launches(4.0, **OPENVINO), other])) == 1
+
+
+def test_what_cannot_be_told_from_the_best_is_marked() -> None:
+    noisy = [
+        row(launch=n, latency_p50_ms=ms, runtime="jax") for n, ms in enumerate((4.2, 3.9, 4.4))
+    ]
+    found = table([*launches(4.0), *noisy, *launches(8.0, runtime="onnxruntime")])
+    marks = {line.row["runtime"]: (line.best, line.near) for line in found.lines}
+    assert marks == {"pytorch": ({1}, set()), "jax": (set(), {1}), "onnxruntime": (set(), set())}
+
+
+def test_what_is_unusable_is_best_of_nothing() -> None:
+    found = table(
+        [
+            *launches(8.0),
+            *launches(7.0, runtime="jax"),
+            *launches(1.0, quality="unusable", runtime="x"),
+        ]
+    )
+    assert [line.row["runtime"] for line in found.lines if line.best] == ["jax"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"), [("speed", "int8"), ("engine", "fp32"), ("error", "fp32")]
+)
+def test_lines_are_put_in_order(sort: str, first: str) -> None:
+    narrow = launches(
+        4.0, precision="int8", runtime="xint8", verification="ok", verification_error=0.02
+    )
+    whole = launches(8.0, verification="reference", verification_error=0.0)
+    found = table([*narrow, *whole], sort)
+    assert found.lines[0].row["precision"] == first
+    assert {line.row["precision"]: line.error for line in found.lines}["int8"] == 0.02
+
+
+def test_a_table_as_json_says_what_is_marked() -> None:
+    (told,) = document([table([*launches(8.0), *launches(4.0, **OPENVINO)])])
+    assert (told["model"], told["batches"]) == ("bert-tiny", [1])
+    (cell,) = told["lines"][0]["cells"]
+    assert (cell["best"], cell["figure"], cell["launches"]) == (True, "mean", 3)
+    assert "run_id" not in told
+
+
+def test_one_cell_is_no_table() -> None:
+    assert pivots(launches(8.0)) == []

@@ -1,0 +1,70 @@
+"""Which launches stand for a cell: the SQL of pages has the same rule as charts and comparisons."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dashboard_world import MACHINE, result, store
+
+from accelbench.analysis.points import points
+from accelbench.report.dashboard import cells, details
+from accelbench.report.dashboard.asked import Asked
+from accelbench.report.dashboard.snapshot import taken
+from accelbench.store.database import Database
+
+QUALITIES = ("converged", "noise_limited", "unsteady", "unusable", "fixed", None)
+MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny")
+
+
+def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str, Any]]]]:
+    """Some runs, each with a few launches of some models, by one of two versions of an engine."""
+    runs = []
+    for number in range(1, 9):
+        packages = {"torch": by.choice(("2.12", "2.13"))}
+        launches = [
+            result(
+                model=model,
+                series_key=model,
+                launch=n,
+                started_at=f"2026-02-{number:02} 00:00:0{n}",
+                quality=by.choice(QUALITIES),
+                effective_sample_count=by.choice((5.0, 50.0)),
+                latency_ci_high_ms=by.choice((8.0, 9.0)),
+                latency_p50_ms=by.uniform(7.0, 9.0),
+                conditions={"packages": packages, "rules": {"iterations": number}},
+            )
+            for model in MODELS
+            if by.random() < 0.7
+            for n in range(by.choice((1, 2, 5, 7)))
+        ]
+        runs.append(({**MACHINE, "packages": packages}, launches))
+    return runs
+
+
+def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> None:
+    different = 0
+    for seed in range(4):
+        database = Database(tmp_path / f"{seed}.duckdb")
+        database.ensure()
+        for number, (machine, launches) in enumerate(a_history(random.Random(seed))):
+            store(database, f"r{number}", *launches, machine=machine)
+        snapshot = taken(database, "now")
+        found = cells.every(snapshot, Asked())
+        every = [str(key) for key in _all(database)]
+        there = {one.row["model"]: one for one in points(details.rows_of(database, every))}
+        assert {one["model"] for one in found} == set(there)
+        for one in found:
+            point = there[one["model"]]
+            assert one["run_id"] == point.row["run_id"]
+            assert sorted(one["results"]) == sorted(row["result_id"] for row in point.rows)
+            assert one["set_aside"] == (point.aside.newer if point.aside else 0)
+            different += bool(one["set_aside"])
+    assert different > 2
+
+
+def _all(database: Database) -> list[str]:
+    _, rows = database.query("SELECT result_id FROM benchmark_results")
+    return [key for (key,) in rows]

@@ -1,0 +1,140 @@
+"""One ratio: whatever sets two figures beside each other says the same of the same rows.
+
+The platform that is quicker at the median is slower on average: whoever takes another figure than
+the mean time of an item gives the prize to the other one.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_world import result, store, visitor
+from typer.testing import CliRunner
+
+from accelbench.analysis.points import points
+from accelbench.analysis.summary import summary
+from accelbench.cli.display.frameworks import compared as frameworks
+from accelbench.cli.main import app
+from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Subject, picture
+from accelbench.report.dashboard import details
+from accelbench.store.database import Database
+
+CALM = {"latency_p50_ms": 8.0, "latency_mean_ms": 8.2}
+WILD = {"latency_p50_ms": 7.0, "latency_mean_ms": 10.0}
+RATIO = 8.2 / 10.0
+GPU = {"hardware": "cuda", "device_name": "A card", "device_fingerprint": "f2"}
+
+
+def launches(number: int, figures: dict[str, float], **changes: Any) -> list[dict[str, Any]]:
+    """Of one cell, a little apart, with rates that go with their means."""
+    found = []
+    for n in range(number):
+        taken = {name: value * (1 + 0.002 * (n - 1)) for name, value in figures.items()}
+        rate = 1e3 / taken["latency_mean_ms"]
+        ends = {
+            f"latency_ci_{end}_ms": taken["latency_p50_ms"] * by
+            for end, by in (("low", 0.99), ("high", 1.01))
+        }
+        found.append(result(launch=n, **taken, **ends, throughput=rate, **changes))
+    return found
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one launch", "three launches"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    made = Database(tmp_path_factory.mktemp("ratio") / "ratio.duckdb")
+    made.ensure()
+    rows = launches(request.param, CALM) + launches(request.param, WILD, **GPU)
+    store(made, "r", *rows)
+    return made
+
+
+def rows_of(database: Database) -> list[dict[str, Any]]:
+    _, found = database.query("SELECT result_id FROM benchmark_results")
+    return details.rows_of(database, [key for (key,) in found])
+
+
+def said(database: Database, *words: str) -> str:
+    done = CliRunner().invoke(app, [*words, "--db", str(database.path)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_path: Path) -> None:
+    _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
+    assert gpu["speedup"] == pytest.approx(RATIO)
+    assert gpu["speedup_by_medians"] == pytest.approx(8.0 / 7.0)
+    assert gpu["baseline_item_ms"] / gpu["item_ms"] == pytest.approx(RATIO)
+    assert gpu["throughput"] / gpu["baseline_throughput"] == pytest.approx(RATIO)
+    assert gpu["latency_ms"] == pytest.approx(10.0, rel=0.01)
+    told = " ".join(said(database, "compare").split())
+    assert f"{RATIO:.3f}× (" in told
+    assert "half of its steps are quicker (1.14× by medians), the slow ones cost more" in told
+    said(database, "compare", "-o", str(tmp_path / "c.csv"))
+    with (tmp_path / "c.csv").open(newline="", encoding="utf-8") as stream:
+        assert float([*csv.DictReader(stream)][1]["speedup"]) == pytest.approx(RATIO)
+
+
+def test_a_page_says_it(database: Database) -> None:
+    page = visitor(database)
+    keys = re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/?sort=hardware").text)
+    first, second = dict.fromkeys(keys)
+    text = page.get(f"/compare?cell={first}&cell={second}").text
+    assert f"<strong>{RATIO:.3f}×</strong>" in text
+    assert "half of its steps are quicker" in text
+
+
+def test_a_page_and_the_table_have_one_interval(database: Database) -> None:
+    _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
+    page = visitor(database)
+    first, second = dict.fromkeys(
+        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/?sort=hardware").text)
+    )
+    text = page.get(f"/compare?cell={first}&cell={second}").text
+    assert f"{gpu['speedup_low']:.3f}× to {gpu['speedup_high']:.3f}×" in text
+
+
+@pytest.mark.parametrize(("chart", "power"), [("hardware-throughput", 1), ("hardware-latency", -1)])
+def test_a_chart_draws_it(database: Database, chart: str, power: int) -> None:
+    made = picture(CHARTS[chart], Subject(points(rows_of(database))))
+    assert made is not None
+    values = {one["hardware"]: one["value"] for one in made.records}
+    assert (values["cuda"] / values["cpu"]) ** power == pytest.approx(RATIO)
+
+
+def test_a_report_says_it(database: Database) -> None:
+    rows = rows_of(database)
+    (line,) = [one for one in summary(rows, points(rows)) if one.startswith("bert-tiny")]
+    assert f"pytorch on cuda in fp32 takes {1 / RATIO:.2f}× as long" in line
+
+
+def test_a_matrix_says_it(database: Database) -> None:
+    whole = json.loads(said(database, "matrix", "--json"))
+    text = json.dumps(whole)
+    assert any(
+        float(one) == pytest.approx(RATIO, rel=1e-3)
+        for one in re.findall(r'"speed[a-z_]*": ([0-9.]+)', text)
+    ), text[:400]
+
+
+def test_two_frameworks_of_a_run_are_held_against_each_other_by_it(database: Database) -> None:
+    renamed = [
+        {**row, "runtime": "jax", "hardware": "cpu"} if row["hardware"] == "cuda" else row
+        for row in rows_of(database)
+    ]
+    (line,) = frameworks(renamed, ("pytorch", "jax"))
+    assert f"jax takes {1 / RATIO:.2f} times as long as pytorch" in line
+
+
+def test_a_recommendation_orders_by_it(database: Database) -> None:
+    whole = json.loads(said(database, "recommend", "bert-tiny", "--json"))
+    (one,) = whole["recommendations"]
+    cpu, cuda = (one["all_scores"][name]["predictions"] for name in ("cpu", "cuda"))
+    assert cuda["throughput"] / cpu["throughput"] == pytest.approx(RATIO, rel=1e-3)
+    assert cpu["latency"] / cuda["latency"] == pytest.approx(RATIO, rel=1e-3)
+    assert one["primary_recommendation"] == "cpu"
