@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from accelbench.select.answers import told
 from accelbench.select.asking import Put
 from accelbench.select.candidates import Candidate
+from accelbench.select.ceilings import Rates
 from accelbench.select.choosing import Ground, choose
 from accelbench.select.config import defaults
 from accelbench.select.evidence import Cell, Known, Place
@@ -39,6 +40,9 @@ class Given:
 
     def peers(self, place: Place, known: Known) -> list[Cell]:
         return place.best_of_each(self.found)
+
+    def rates(self) -> Rates:
+        return {}
 
 
 def cell(hardware: str, latency: float, **more: Any) -> Cell:

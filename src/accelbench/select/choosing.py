@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from accelbench.select.asking import Asked, known_of
 from accelbench.select.candidates import Candidate
+from accelbench.select.ceilings import Rates, bounded
 from accelbench.select.certainty import no_clear_winner_between
 from accelbench.select.config import size_of
 from accelbench.select.evidence import Cell, Known, Place, best
@@ -40,6 +41,8 @@ class Evidence(Protocol):
     def failures(self, models: Sequence[str]) -> list[Failure]: ...
 
     def peers(self, place: Place, known: Known) -> list[Cell]: ...
+
+    def rates(self) -> Rates: ...
 
 
 @dataclass(frozen=True)
@@ -205,10 +208,17 @@ def _figures(
         shared = set.intersection(*somewhere)
         if len(shared) >= FEWEST_FITTED:
             others = [[cell for cell in found if cell.question in shared] for found in others]
-    return [
+    figures = [
         figure(question, there.cells, found, known, there.failures)
         for there, found in zip(mine, others, strict=True)
     ]
+    # What was measured needs no bounds; among estimates alone nothing would be clearer by them.
+    if not known.flops or not any(one and one.measured for one in figures):
+        return figures
+    if all(one is None or one.measured for one in figures):
+        return figures
+    rates = evidence.rates()
+    return [one and bounded(one, known.flops, own.cells, rates) for one in figures]
 
 
 def _peers(

@@ -63,6 +63,7 @@ class Figure:
         cell: the figure that it is, or the way that it is an estimate of.
         note: how it came about, for people.
         scaled: of an estimate from other models, what each of their figures alone comes to.
+        batch: items of the step.
     """
 
     basis: str
@@ -73,6 +74,7 @@ class Figure:
     cell: Cell
     note: str = ""
     scaled: Mapping[Key, float] = field(default_factory=dict, repr=False)
+    batch: int = 1
 
     @property
     def measured(self) -> bool:
@@ -140,7 +142,7 @@ def is_barred(against: Sequence[Failure], precision: str | None) -> bool:
 
 def _measured(cell: Cell) -> Figure:
     low, high = cell.bounds
-    return Figure(MEASURED, cell.latency, cell.throughput, low, high, cell)
+    return Figure(MEASURED, cell.latency, cell.throughput, low, high, cell, batch=cell.batch)
 
 
 def from_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
@@ -313,7 +315,7 @@ def _estimate(
 ) -> Figure:
     """A step at the batch asked, which does so many items for each of the batch."""
     rate = 1e3 * items * question.batch / middle
-    return Figure(basis, middle, rate, low, high, cell, note)
+    return Figure(basis, middle, rate, low, high, cell, note, batch=question.batch)
 
 
 def _time(found: Figure) -> tuple[float, int]:

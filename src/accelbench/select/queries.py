@@ -17,6 +17,7 @@ from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.core.worth import USABLE_SQL
+from accelbench.select.ceilings import FEWEST_MODELS
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, Tried
 from accelbench.select.failures import Failure
 from accelbench.select.units import counted_sql
@@ -113,6 +114,24 @@ SELECT whole.*, max(speed) FILTER (other = 'cpu') AS speed, coalesce(min(speed),
 FROM whole LEFT JOIN beside USING (family, mode, hardware)
 GROUP BY ALL ORDER BY family, hardware, mode
 """
+#: Of each device in a precision, the operations a millisecond that one in twenty models exceeds.
+#: Sources that do not say a model's operations are helped out by those that do.
+_RATES = """
+WITH done AS (
+    SELECT hardware, device_name, precision, mode, model, batch_size, flops, {latency} AS latency
+    FROM benchmark_results WHERE {real} AND {answered} AND {usable}
+        AND hardware IS NOT NULL AND device_name IS NOT NULL AND precision IS NOT NULL
+), counted AS (
+    SELECT model, mode, max(flops / batch_size) AS flops FROM done WHERE flops > 0 GROUP BY ALL
+), reached AS (
+    SELECT hardware, device_name, precision, done.mode,
+        max(coalesce(done.flops, counted.flops * batch_size) / latency) AS rate
+    FROM done JOIN counted USING (model, mode) WHERE latency > 0
+    GROUP BY hardware, device_name, precision, done.mode, model
+)
+SELECT hardware, device_name, precision, mode, quantile_cont(rate, 0.95) AS rate
+FROM reached WHERE rate > 0 GROUP BY ALL HAVING count(*) >= {fewest} ORDER BY ALL
+"""
 _QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
 #: Of each platform, the devices with a result that counts.
 DEVICES = f"""
@@ -154,6 +173,17 @@ def failures_sql(there: Container[str], where: str) -> str:
         real=_REAL,
         answered=_ANSWERED,
         where=where,
+    )
+
+
+def rates_sql(there: Container[str]) -> str:
+    """The query for what devices do at their best."""
+    return _RATES.format(
+        latency=_step_sql(there),
+        real=_REAL,
+        answered=_ANSWERED,
+        usable=_usable_sql(there),
+        fewest=FEWEST_MODELS,
     )
 
 

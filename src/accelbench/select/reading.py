@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from accelbench.select import queries
+from accelbench.select.ceilings import Rates
 from accelbench.select.evidence import Cell, Known, Place, Tried
 from accelbench.select.failures import Failure
 from accelbench.select.figures import FEWEST_FITTED
@@ -88,6 +89,16 @@ class Store:
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
             )
         return place.best_of_each(found)
+
+    def rates(self) -> Rates:
+        """What devices do in a millisecond at their best, where enough models show it."""
+
+        def read() -> Rates:
+            rows = self._query(queries.rates_sql(self._there()))[1]
+            return {tuple(map(str, key)): float(rate) for *key, rate in rows}  # type: ignore[misc]
+
+        found: Rates = self._once("rates", read)
+        return found
 
     def _like(self, place: Place, known: Known) -> list[str]:
         """The models of a family with a result at a place that have about as much work to do.

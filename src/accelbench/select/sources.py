@@ -11,6 +11,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.hardware.detect import known
 from accelbench.select import checked
+from accelbench.select.ceilings import Rates
 from accelbench.select.config import defaults, over_defaults, read
 from accelbench.select.evidence import Cell, Known, Place, Tried
 from accelbench.select.failures import Failure
@@ -39,6 +40,9 @@ class Nothing:
 
     def peers(self, place: Place, known: Known) -> list[Cell]:
         return []
+
+    def rates(self) -> Rates:
+        return {}
 
     def tried(self) -> list[Tried]:
         return []
