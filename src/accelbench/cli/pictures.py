@@ -31,8 +31,6 @@ _COLUMNS = tuple(
     for name, column in BY_NAME.items()
     if name not in ("evidence", "nulls", "environment", "input_shape") and column.role != "other"
 )
-#: Launches whose samples are drawn.
-_MOST_SAMPLED = 12
 #: Of each case on each device the newest run; an import has many moments in one run.
 _NEWEST = (
     " QUALIFY coalesce(run_id, '') = arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"
@@ -159,11 +157,13 @@ def _there(database: Database) -> list[str]:
 
 
 def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:
+    from accelbench.report.charts.distribution import MOST_LAUNCHES
+
     # The smallest batch of every model before every batch of the first one.
     ordered = sorted(
         (one for one in found if one.timed), key=lambda one: int(one.row.get("batch_size") or 0)
     )
-    wanted = [str(row["result_id"]) for one in ordered for row in one.rows][:_MOST_SAMPLED]
+    wanted = [str(row["result_id"]) for one in ordered for row in one.rows][:MOST_LAUNCHES]
     return step_samples(database, wanted)
 
 

@@ -16,6 +16,7 @@ from pages_shown import shown
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.glyphs import drawable
 from accelbench.report.charts.phrases import safe
 from accelbench.runtimes.browser.assets import fetched_browser
 
@@ -51,6 +52,34 @@ def test_a_png_is_one_and_as_large_as_a_slide_needs(name: str) -> None:
     width, height = struct.unpack(">II", found[16:24])
     assert 900 < width < 2000
     assert 200 < height < 4000
+
+
+class Fontless:
+    """vl-convert with a font that has no llama: what it is asked to draw as dots is kept."""
+
+    def __init__(self) -> None:
+        self.real, self.drawn = draw._engine(), list[str]()
+
+    def svg_to_png(self, svg: str, scale: float) -> bytes:
+        self.drawn.append(svg)
+        return b"a box" if "\U0001f999" in svg or "\U000f0000" in svg else b"a letter"
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+
+def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = Fontless()
+    assert drawable("bert-\u0436 \U0001f999 \u2713 <b> & 'c'", engine) == (
+        "bert-\u0436 <U+1F999> \u2713 <b> & 'c'"
+    )
+    spec = picture_of("hardware-latency", subject(names=("\U0001f999-7b", "bert-tiny"))).spec
+    monkeypatch.setattr(draw, "_engine", lambda: engine)
+    draw.png(spec)
+    assert "<U+1F999>-7b" in texts(engine.drawn[-1])
+    assert "\U0001f999-7b" in texts(draw.svg(spec))  # its viewer may have such a font
 
 
 def test_a_simulated_bar_is_hatched_by_a_pattern_of_the_file_itself() -> None:

@@ -347,3 +347,33 @@ def test_a_picture_is_drawn_in_letters_of_one_width() -> None:
     svg = draw.svg(drawn("hardware-latency").spec)
     assert 'font-family="Liberation Sans, Arimo, Helvetica, Arial, sans-serif"' in svg
     assert svg.count("textLength") > 20
+
+
+def test_training_stands_beside_inference_at_every_batch() -> None:
+    rows = [
+        result(batch_size=batch, ms=ms * batch, mode=mode)
+        for batch in (1, 8, 32)
+        for mode, ms in (("inference", 10.0), ("training", 30.0 + batch))
+    ]
+    rows.append(result(batch_size=64, ms=600.0))  # nothing was trained at this one
+    found = picture(CHARTS["training-inference"], Subject(points(rows)))
+    assert found is not None
+    assert [(one["batch"], one["mode"]) for one in found.records] == [
+        (batch, mode) for batch in (1, 8, 32) for mode in ("inference", "training")
+    ]
+    names = list(dict.fromkeys(bars(found)))
+    assert names == [
+        f"{mode} · batch {batch}" for batch in (1, 8, 32) for mode in ("inference", "training")
+    ]
+
+
+def test_of_too_many_batches_whole_ones_are_left_out() -> None:
+    rows = [
+        result(batch_size=2**power, ms=10.0 * 2**power, mode=mode)
+        for power in range(7)
+        for mode in ("inference", "training")
+    ]
+    found = picture(CHARTS["training-inference"], Subject(points(rows)))
+    assert found is not None
+    assert sorted({one["batch"] for one in found.records}) == [1, 2, 4, 8, 16]
+    assert "4 more bars not drawn: narrow it down." in found.about

@@ -290,3 +290,17 @@ def test_filters_go_from_page_to_page(site: TestClient) -> None:
     page = site.get("/?hardware=cuda&model=bert").text
     for address in ("/charts", "/history", "/matrix"):
         assert f'href="{address}?model=bert&amp;hardware=cuda"' in page
+
+
+def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path: Path) -> None:
+    database = Database(tmp_path / "many.duckdb")
+    store(database, "r", *(result(launch=n) for n in range(15)))
+    store(database, "few", *(result(launch=n, model="gpt2") for n in range(3)))
+    with visitor(database) as site:
+        pages = {
+            text(page): page
+            for page in (site.get(f"/cell/{key}").text for key in keys(site.get("/").text))
+        }
+    many, few = sorted(pages, key=lambda page: "of 15 launches" not in page)
+    assert "Every step of 12 of 15 launches" in many
+    assert "Every step of each launch ·" in few

@@ -15,7 +15,7 @@ from accelbench.report.charts.chart import Subject
 from accelbench.report.whole.as_html import html
 from accelbench.report.whole.as_markdown import markdown
 from accelbench.report.whole.contents import Figure, Report, Table
-from accelbench.report.whole.parts import Known, report
+from accelbench.report.whole.parts import Known, digits, report
 from asked_rows import row
 
 HOSTILE = (
@@ -161,3 +161,11 @@ def test_it_is_one_file_that_fetches_nothing() -> None:
     assert "default-src 'none'" in page
     addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(23964.2, "23,964"), (2400.0, "2400"), (0.00081234, "0.0008123")],
+)
+def test_no_large_figure_has_an_exponent(value: float, said: str) -> None:
+    assert digits(value) == said

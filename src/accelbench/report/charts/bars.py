@@ -45,6 +45,9 @@ _FURTHEST = 1.6
 #: Beside the middle of a bar stands its figure, so its interval is drawn below.
 _BELOW = 5.5
 
+#: Axes whose chart shows every batch: training costs another share at each.
+_AT_EVERY_BATCH = frozenset({"mode"})
+
 Figure = Callable[[Point], Span | None]
 
 
@@ -70,11 +73,14 @@ class _Beside:
     """One question's points at several places of an axis, the fastest of each way."""
 
     points: Sequence[Point]
-    slower: int  # that are not drawn
+    more: int  # that are not drawn
 
 
 def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
-    """Of each model and machine its most answered question, where two places answered it."""
+    """Of each model and machine its most answered question, where two places answered it.
+
+    Where a chart is of every batch, the same question at each of them.
+    """
     asked: dict[object, list[Point]] = {}
     for one in alike_of_each(points, lambda one: _question(one, axis)):
         asked.setdefault(_question(one, axis), []).append(one)
@@ -85,6 +91,9 @@ def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
         model = (several[0].machine, row.get("model"), mode)
         best[model] = max(best.get(model, []), several, key=lambda one: _places(one, axis))
     found = [several for several in best.values() if _places(several, axis)[0] > 1]
+    if axis.name in _AT_EVERY_BATCH:
+        several_places = [one for one in asked.values() if _places(one, axis)[0] > 1]
+        found = [_at_every_batch(one, several_places, axis) for one in found]
     return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
 
 
@@ -92,12 +101,33 @@ def _question(point: Point, axis: Axis) -> object:
     return point.machine, axis.question(point.row)
 
 
+def _at_every_batch(
+    points: Sequence[Point], others: Iterable[Sequence[Point]], axis: Axis
+) -> list[Point]:
+    """A question's points and those of the same one at other batches, the smallest batch first."""
+
+    def but_its_batch(one: Point) -> object:
+        return one.machine, axis.question({**one.row, "batch_size": None})
+
+    same = [several for several in others if but_its_batch(several[0]) == but_its_batch(points[0])]
+    ordered = sorted(same, key=lambda several: _batch(several[0]))
+    return [one for several in ordered for one in several]
+
+
+def _left_out(axis: Axis) -> str:
+    return "bar" if axis.name in _AT_EVERY_BATCH else "slower bar"
+
+
+def _batch(point: Point) -> int:
+    return int(point.row.get("batch_size") or 0)
+
+
 def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
     """At how many places it was answered, how often, and how small its batch is."""
     if not points:
         return (0, 0, 0)
     places = {axis.value(one.row) for one in points}
-    return len(places), len(points), -int(points[0].row.get("batch_size") or 0)
+    return len(places), len(points), -_batch(points[0])
 
 
 def compared(subject: Subject, asked: Comparison) -> Drawn | None:
@@ -125,7 +155,7 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
         *axes.own_axes(scales),
         *cut_off(beyond(*one) for one in zip(records, scales, strict=True)),
         *left_out(len(found) - len(shown), "panel", advice="name the models to see"),
-        *left_out(sum(one.slower for one in shown), "slower bar"),
+        *left_out(sum(one.more for one in shown), _left_out(asked.axis)),
         *_emulated(subject.points, shown, asked),
     ]
     everything = [bar for bars in records for bar in bars]
@@ -147,14 +177,22 @@ def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparis
 def _kept(points: Sequence[Point], asked: Comparison) -> _Beside:
     """The fastest where there are too many; those of a platform together, the best first."""
 
-    def place(one: Point) -> tuple[str, float]:
+    def place(one: Point) -> tuple[int, str, float]:
         span = asked.figure(one)
         assert span is not None
         value = -span.value if asked.more_is_better else span.value
-        # Inference before training, whatever is asked of them.
-        return str(one.row.get("mode" if asked.axis.name == "mode" else "hardware")), value
+        # Inference before training, whatever is asked of them, batch by batch.
+        if asked.axis.name in _AT_EVERY_BATCH:
+            return _batch(one), str(one.row.get("mode")), value
+        return 0, str(one.row.get("hardware")), value
 
-    kept = sorted(points, key=_time)[:_MOST_BARS]
+    if asked.axis.name in _AT_EVERY_BATCH:  # whole batches, so that each bar has its other one
+        kept = sorted(points, key=_batch)
+        while len(kept) > _MOST_BARS and _batch(kept[0]) != _batch(kept[-1]):
+            kept = [one for one in kept if _batch(one) != _batch(kept[-1])]
+    else:
+        kept = sorted(points, key=_time)
+    kept = kept[:_MOST_BARS]
     return _Beside(sorted(kept, key=place), len(points) - len(kept))
 
 

@@ -23,8 +23,10 @@ from accelbench.report.charts.phrases import emulated, left_out, safe
 from accelbench.report.charts.words import EVERYTHING, told, unique
 
 _TITLE = "latency of a batch, ms"
-#: More launches than this are not told apart, and more samples of one are drawn thinned.
-_MOST, _MOST_SAMPLES = 12, 600
+#: More launches than this are not told apart.
+MOST_LAUNCHES = 12
+#: More samples of one are drawn thinned.
+_MOST_SAMPLES = 600
 _LEGEND = (
     "A mark is a step, or the mean of steps too short to be timed singly; a cross lies beyond"
     " Tukey's outer fences. Box: the middle half. Tick: the median. Rule: its 95 % interval, within"
@@ -61,7 +63,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     known = [one for one in everything if one[0].timed]
     if not known:
         return None
-    shown = known[:_MOST]
+    shown = known[:MOST_LAUNCHES]
     records: list[Record] = []
     summary: list[Record] = []
     named, together = _names(shown)
@@ -70,11 +72,15 @@ def _drawn(subject: Subject) -> Drawn | None:
         summary.append(about)
         records += steps
     more = max(len(known), sum(map(_countable, subject.points))) - len(shown)
+    one_cell = len(subject.points) == 1
+    advice = (
+        "accelbench db export --samples has all" if one_cell else "name models or platforms to see"
+    )
     notes = [
         _LEGEND,
         *([f"All: {together}."] if together else []),
         *([_THINNED] if any(len(one[2]) > _MOST_SAMPLES for one in shown) else []),
-        *left_out(more, "launch", "launches", "name models or platforms to see"),
+        *left_out(more, "launch", "launches", advice),
         *emulated(len({id(point) for point, _, _ in everything if not point.timed})),
     ]
     return Drawn(_body(records, summary), _parts(shown), notes, summary)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -17,6 +17,7 @@ from accelbench.core.visible import html as text_of
 from accelbench.core.visible import visible
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Picture
+from accelbench.report.charts.glyphs import drawable
 from accelbench.report.charts.letters import fitted
 
 #: Of those that vl-convert brings; `look.SCHEMA` names its first number.
@@ -43,28 +44,30 @@ def svg(spec: Spec) -> str:
 
 
 def png(spec: Spec) -> bytes:
-    """As PNG, in the font that it was laid out with."""
-    found: bytes = _engine().svg_to_png(_drawn(spec), scale=_SCALE)
+    """As PNG, in the font that it was laid out with; what no font has is its code point."""
+    engine = _engine()
+    drawn = _drawn(spec, lambda text: drawable(visible(text), engine))
+    found: bytes = engine.svg_to_png(drawn, scale=_SCALE)
     return found
 
 
-def _drawn(spec: Spec) -> str:
+def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
     """As SVG, with the patterns that its fills name."""
     drawn: str = _engine().vegalite_to_svg(
-        _shown(spec), vl_version=_VEGA_LITE, allowed_base_urls=[]
+        _shown(spec, spell), vl_version=_VEGA_LITE, allowed_base_urls=[]
     )
     patterns = _patterns(drawn)
     head, opened, rest = drawn.partition(">")
     return f"{head}{opened}<defs>{patterns}</defs>{rest}" if patterns else drawn
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, spell: Callable[[str], str] = visible) -> Any:
     """The specification with every name in it as text: labels and tooltips are some of them."""
     if isinstance(value, str):
-        return visible(value)
+        return spell(value)
     if isinstance(value, Mapping):
-        return {visible(name): _shown(one) for name, one in value.items()}
-    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
+        return {spell(name): _shown(one, spell) for name, one in value.items()}
+    return [_shown(one, spell) for one in value] if isinstance(value, list | tuple) else value
 
 
 def page(picture: Picture) -> str:

@@ -13,6 +13,7 @@ from accelbench.analysis.cells import Cell as Rated
 from accelbench.analysis.matrix import RULE, matrix
 from accelbench.core.errors import UsageError
 from accelbench.report.charts import CHARTS
+from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import FACETS, Asked
 from accelbench.report.dashboard.comparing import beside
@@ -71,6 +72,7 @@ class Pages:
             spent=spent_of(rows, snapshot.prices, machine),
             empty=details.why_empty(rows),
             warned=details.warned(rows),
+            drawn=min(MOST_LAUNCHES, sum((row.get("sample_count") or 0) > 1 for row in rows)),
             beside=cells.beside(snapshot, cell),
             series=[document(one) for one in series],
             of_it=Asked(cells=(cell["key"],)),

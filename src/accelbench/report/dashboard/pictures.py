@@ -16,7 +16,7 @@ from accelbench.exchange.prices import Prices
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Subject, picture
 from accelbench.report.charts.compatibility import COMPATIBILITY
-from accelbench.report.charts.distribution import DISTRIBUTION
+from accelbench.report.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
 from accelbench.report.charts.gathered import matrix_of, roofs_of
 from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND
@@ -29,8 +29,8 @@ from accelbench.store.samples import step_samples
 
 #: More cells than this are no picture any more; the page says how many are left out.
 MOST_CELLS = 240
-#: Launches whose samples are drawn, and series whose history is.
-_MOST_SAMPLED, _MOST_SERIES = 12, 12
+#: Series whose history is drawn.
+_MOST_SERIES = 12
 #: Points of all series of a picture together.
 _MOST_POINTS = 3000
 _KEPT = 96
@@ -73,7 +73,7 @@ class Pictures:
             return replace(common, series=_few(series))
         if chart is DISTRIBUTION:
             timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
-            return replace(common, samples=step_samples(self._database, timed[:_MOST_SAMPLED]))
+            return replace(common, samples=step_samples(self._database, timed[:MOST_LAUNCHES]))
         if chart is ROOFLINE:
             return replace(common, roofs=roofs_of(self._database, rows))
         if chart is COMPATIBILITY and len({one["machine"] for one in chosen}) == 1:

@@ -127,15 +127,18 @@ def _plain(word: Any) -> str:
 def _interval(span: Span | None, launches: int) -> str:
     if span is None or span.low is None or span.high is None:
         return ""
-    said = f"{span.low:.4g} to {span.high:.4g}"
+    said = f"{digits(span.low)} to {digits(span.high)}"
     return said if launches > 1 else f"{said}, within the launch"
 
 
 def figure(span: Span | None) -> str:
-    """Four digits, as many as such figures carry."""
-    if span is None:
-        return "n/a"
-    return f"{span.value:,.0f}" if span.value >= 1e4 else f"{span.value:.4g}"
+    """A figure, or that there is none."""
+    return "n/a" if span is None else digits(span.value)
+
+
+def digits(value: float) -> str:
+    """Four digits, as many as such figures carry, or all of a large number: 0.1234, 23,960."""
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
 # -- pictures
@@ -173,7 +176,7 @@ def _drawn(one: Picture) -> Table:
 def _said(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return digits(value) if isinstance(value, float) else str(value)
 
 
 # -- matrix

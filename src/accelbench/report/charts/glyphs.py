@@ -1,0 +1,53 @@
+"""Which letters a picture made of dots can show: those that some font of this machine has.
+
+A renderer draws one empty box for every letter that no font has, emoji most often. It is asked:
+what is drawn as a code point that nobody has assigned is a box.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+from xml.sax.saxutils import escape
+
+from accelbench.report.charts.letters import FONT
+
+#: What the font that comes with the renderer has for certain: Latin, Greek and Cyrillic.
+_KNOWN = re.compile("[\x00-\u052f]*")
+#: Of a plane for private use: no font has it.
+_NOBODYS = "\U000f0000"
+
+
+def drawable(text: str, engine: Any) -> str:
+    """Text with the letters that would be boxes as their code points, `<U+1F600>`.
+
+    Args:
+        text: what is to be drawn.
+        engine: the renderer, vl-convert.
+    """
+    if _KNOWN.fullmatch(text):
+        return text
+    return "".join(
+        one if _KNOWN.fullmatch(one) or _has(one, engine) else f"<U+{ord(one):04X}>" for one in text
+    )
+
+
+@cache
+def _has(letter: str, engine: Any) -> bool:
+    """Half a millisecond a letter, once."""
+    return _drawn(letter, engine) != _box(engine)
+
+
+@cache
+def _box(engine: Any) -> bytes:
+    return _drawn(_NOBODYS, engine)
+
+
+def _drawn(letter: str, engine: Any) -> bytes:
+    found: bytes = engine.svg_to_png(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30">'
+        f'<text x="4" y="22" font-family="{FONT}" font-size="16">{escape(letter)}</text></svg>',
+        scale=1.0,
+    )
+    return found
