@@ -6,8 +6,8 @@ is what the samples of the only launch say, which knows nothing of how launches 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from accelbench.analysis.figures import (
     times_by,
 )
 from accelbench.analysis.judging import METRICS
-from accelbench.analysis.questions import Key, Row, flat, plain, values
+from accelbench.analysis.questions import Key, Row, flat, physical, plain, values
 from accelbench.analysis.ratios import interval_within
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import Software, Standing, software, standing
@@ -167,7 +167,7 @@ def alike_of_each(
 
     An import brings figures of many versions of an engine at once; side by side they would have
     one name and one place, as nobody asked for a version. Of what is drawn together the software
-    stands that most of it ran, and of as common ones the fastest.
+    stands that most devices ran, and most of it, and of as common ones the fastest.
 
     Args:
         found: points.
@@ -175,10 +175,11 @@ def alike_of_each(
         only: what ran other software is left out: a line is of one thing.
     """
     every = list(found)
-    ran: dict[object, dict[Software, set[Key]]] = {}
+    ran: dict[object, dict[Software, _Ran]] = {}
     for one in every:
-        versions = ran.setdefault(together(one), {})
-        versions.setdefault(software(one.row), set()).add(_asked(one))
+        known_by = ran.setdefault(together(one), {}).setdefault(software(one.row), _Ran())
+        known_by.devices.add(physical(one.row))
+        known_by.asked.add(_asked(one))
     best: dict[Key, Point] = {}
     for one in every:
         key = _asked(one)
@@ -187,11 +188,11 @@ def alike_of_each(
             best[key] = one
     if not only:
         return list(best.values())
-    most = {key: max(map(len, versions.values())) for key, versions in ran.items()}
+    most = {key: max(one.many for one in versions.values()) for key, versions in ran.items()}
     chosen: dict[object, Software] = {}
     for one in best.values():
         drawn = together(one)
-        if len(ran[drawn][software(one.row)]) == most[drawn]:
+        if ran[drawn][software(one.row)].many == most[drawn]:
             chosen.setdefault(drawn, software(one.row))
     return [one for one in best.values() if chosen[together(one)] == software(one.row)]
 
@@ -200,10 +201,24 @@ def _asked(point: Point) -> Key:
     return (point.machine, point.kind, *values(point.row, ASKED))
 
 
-def _order(point: Point, ran: Mapping[Software, Collection[Key]]) -> tuple[Any, ...]:
+@dataclass(frozen=True)
+class _Ran:
+    """What some software was asked."""
+
+    devices: set[Any] = field(default_factory=set)
+    asked: set[Key] = field(default_factory=set)
+
+    @property
+    def many(self) -> tuple[int, int]:
+        """On how many devices, and how often."""
+        return len(self.devices), len(self.asked)
+
+
+def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[Any, ...]:
     """What is of no use stands for others only where there is nothing else."""
     of = software(point.row)
-    return not point.usable, -len(ran[of]), point.item_ms, of
+    devices, asked = ran[of].many
+    return not point.usable, -devices, -asked, point.item_ms, of
 
 
 def _question(row: Row) -> Key:

@@ -35,8 +35,9 @@ EVERYTHING = tuple(
         )
     )
 )
-#: What people ask first: where cells differ in it each says its own, even if told apart without.
-_FIRST = ("mode", PLACE, "runtime", "precision", "batch_size")
+#: What people ask first, and what ran: where cells differ in it each says its own, even if told
+#: apart without.
+_FIRST = ("mode", PLACE, "runtime", "precision", "batch_size", SOFTWARE)
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
 COMMON = (
     *("mode", PLACE, "runtime", "precision", "batch_size", "sequence_length", "image_size"),
@@ -44,6 +45,8 @@ COMMON = (
 )
 _SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
 _BARE = ("model", "mode", PLACE, "runtime", "precision", "scenario", SOFTWARE, "machine")
+#: Software whose version says most.
+_ENGINES = frozenset(("torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench"))
 #: Versions that one name says.
 _MOST_NAMED = 3
 #: Of what several names begin with alike so much is kept where they are cut.
@@ -192,12 +195,20 @@ def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, An
 
 
 def _versions(among: Sequence[Point]) -> list[str]:
-    """The names of software of which not all ran the same version, where they say one."""
-    seen: dict[str, set[str]] = {}
-    for several in {software(one.row) for one in among}:
-        for name, version in several:
-            seen.setdefault(name, set()).add(version)
-    return sorted(name for name, found in seen.items() if len(found) > 1)
+    """As few names of software as tell apart what ran, engines before what they stand on."""
+    every = [dict(one) for one in {software(one.row) for one in among}]
+    names = sorted({name for one in every for name in one}, key=lambda name: (_base(name), name))
+    chosen: list[str] = []
+    told = 1
+    for name in names:
+        apart = len({tuple(one.get(n) for n in (*chosen, name)) for one in every})
+        if apart > told:
+            chosen, told = [*chosen, name], apart
+    return chosen
+
+
+def _base(name: str) -> bool:
+    return name.rpartition(".")[2] not in _ENGINES
 
 
 def _software(point: Point, names: Sequence[str]) -> str:
