@@ -18,8 +18,8 @@ from accelbench.analysis.comparison import (
     axes_with_answers,
     compared,
 )
-from accelbench.analysis.figures import Statistic
 from accelbench.analysis.questions import AXES
+from accelbench.core.figures import Statistic
 from accelbench.measure.apart import unpaired_interval
 from asked_rows import row
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.figures import Statistic
 from accelbench.analysis.ratios import LAUNCHES, SAMPLES, ratio
+from accelbench.core.figures import Statistic
 from asked_rows import row
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.figures import Statistic
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.sides import Side, sides
+from accelbench.core.figures import Statistic
 from asked_rows import row
 
 

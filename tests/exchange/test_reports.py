@@ -276,13 +276,13 @@ def test_a_launch_that_failed_is_a_failure_though_others_did_not(tmp_path: Path)
 
 
 def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    rows.append(row(latency_p50_ms=None, launch=2, emulated=True))
+    rows.append(row(latency_mean_ms=None, throughput=None, launch=2, emulated=True))
     export(tmp_path / "d.md", rows, "markdown")
     lines = (tmp_path / "d.md").read_text().splitlines()
     assert len(lines) == 2 + len(rows)
-    assert lines[2] == f"| {NAME} | 4 | 2000 | 100 | 0 | ok | measured |"
+    assert lines[2] == f"| {NAME} | 4.5 | 2000 | 100 | 0 | ok | measured |"
     assert "| n/a | n/a | n/a | 0 | failed: wrong_outputs | measured |" in lines[4]
-    assert lines[-1].endswith("| 4.5 (mean) | 2000 | 100 | 2 | ok | measured, emulated |")
+    assert lines[-1].endswith("| 4 (p50) | n/a | 100 | 2 | ok | measured, emulated |")
 
 
 def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accelbench.analysis.figures import items
 from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories, histories
 from accelbench.analysis.sides import Side, meet, sides
+from accelbench.core.figures import items
 from accelbench.core.provenance import source_of
 from accelbench.core.worth import WHY_UNUSABLE
 

@@ -18,8 +18,8 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from accelbench.analysis.figures import latency, rate_of
 from accelbench.core.columns import STEP_MS
+from accelbench.core.figures import latency, rate_of
 from accelbench.measure.apart import Apart, independent, unpaired_interval
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from accelbench.analysis.figures import Row, times_by
 from accelbench.analysis.questions import Axis, Key, flat, plain
 from accelbench.analysis.standing import Standing, by_run, software, standing, stands, worth
+from accelbench.core.figures import Row, times_by
 from accelbench.core.words import Provenance
 from accelbench.core.worth import usable_launches
 from accelbench.measure.launches import typical

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelbench.analysis.figures import Row, statistic_of
 from accelbench.analysis.matching import Way, ways_of
 from accelbench.analysis.questions import AXES, Key, physical, plain, values
 from accelbench.analysis.ratios import ratio
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
+from accelbench.core.figures import Row, statistic_of
 from accelbench.core.words import Status
 
 #: What a line is of: how it ran.

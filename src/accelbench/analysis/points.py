@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from accelbench.analysis.figures import (
+from accelbench.analysis.judging import METRICS
+from accelbench.analysis.questions import Key, Row, flat, physical, plain, values
+from accelbench.analysis.ratios import interval_within
+from accelbench.analysis.sides import PER_MILLION, PER_STEP
+from accelbench.analysis.standing import Software, Standing, software, standing
+from accelbench.core.columns import ASKED
+from accelbench.core.figures import (
     Statistic,
     latency,
     statistic_of,
@@ -19,12 +25,6 @@ from accelbench.analysis.figures import (
     tail_of,
     times_by,
 )
-from accelbench.analysis.judging import METRICS
-from accelbench.analysis.questions import Key, Row, flat, physical, plain, values
-from accelbench.analysis.ratios import interval_within
-from accelbench.analysis.sides import PER_MILLION, PER_STEP
-from accelbench.analysis.standing import Software, Standing, software, standing
-from accelbench.core.columns import ASKED
 from accelbench.core.provenance import of_this_arm
 from accelbench.core.words import Provenance, Status
 from accelbench.core.worth import usable_launches

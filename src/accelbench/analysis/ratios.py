@@ -15,9 +15,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.figures import MEANS, Row, Statistic, Times, item_ms, times_by
 from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.core.columns import step_ms
+from accelbench.core.figures import MEANS, Row, Statistic, Times, item_ms, times_by
 from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import HUGE, Noise, interval_of, typical
 from accelbench.measure.student import t_quantile

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from accelbench.analysis.figures import (
+from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
+from accelbench.analysis.questions import Axis, Key
+from accelbench.analysis.standing import Standing
+from accelbench.core.figures import (
     TAILS,
     Row,
     Statistic,
@@ -17,9 +20,6 @@ from accelbench.analysis.figures import (
     step_of,
     times_by,
 )
-from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
-from accelbench.analysis.questions import Axis, Key
-from accelbench.analysis.standing import Standing
 from accelbench.core.words import Status
 from accelbench.core.worth import usable_launches
 from accelbench.measure.launches import typical

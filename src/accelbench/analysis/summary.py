@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
-from accelbench.analysis.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import Key, Row, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, ratio
+from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Quality, Status

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.analysis.comparison import REFUSED
-from accelbench.analysis.figures import TIMES
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, Axis
 from accelbench.cli.display.terminal import print_line, print_lines
@@ -23,6 +22,7 @@ from accelbench.cli.missing import NothingMeasuredError
 from accelbench.cli.stored import filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
+from accelbench.core.figures import TIMES
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly

@@ -6,13 +6,18 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.figures import Statistic, latency, statistic_of, step_of
 from accelbench.core.visible import markdown
 from accelbench.core.words import Quality, Status
 from accelbench.core.worth import usable
 from accelbench.exchange.titles import title
 
-_HEADINGS = ("what", "p50 ms", "items/s", "peak MB", "launch", "status", "from")
-_RIGHT = frozenset({"p50 ms", "items/s", "peak MB", "launch"})
+_HEADINGS = ("what", "mean ms", "items/s", "peak MB", "launch", "status", "from")
+_RIGHT = frozenset({"mean ms", "items/s", "peak MB", "launch"})
+
+
+#: From here on a figure's digits are all before the point.
+_LONG = 1e4
 
 
 def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -23,7 +28,6 @@ def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
-    p50, mean = row.get("latency_p50_ms"), row.get("latency_mean_ms")
     status = str(row.get("status") or "unknown")
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
@@ -32,7 +36,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
         title(row),
-        f"{_figure(mean)} (mean)" if p50 is None and mean is not None else _figure(p50),
+        _time(row),
         _figure(row.get("throughput")),
         _figure(row.get("memory_peak_mb")),
         "" if row.get("launch") is None else str(row["launch"]),
@@ -41,8 +45,22 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _time(row: Mapping[str, Any]) -> str:
+    """The mean of a step; a median, or a percentile, with its name, where that is all there is."""
+    statistic = statistic_of(row)
+    if statistic is Statistic.RATE:
+        step = latency(row)
+        return "n/a" if step is None else f"{_figure(step)} (p50)"
+    if statistic is None:
+        return "n/a"
+    named = "" if statistic is Statistic.MEAN else f" ({statistic})"
+    return f"{_figure(step_of(row, statistic))}{named}"
+
+
 def _figure(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.4g}"
+    if value is None:
+        return "n/a"
+    return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
 
 
 def table(

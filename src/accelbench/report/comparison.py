@@ -9,10 +9,10 @@ from typing import Any
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.costs import PRICE, Price
-from accelbench.analysis.figures import TAILS, Statistic, step_of
 from accelbench.analysis.questions import Axis
 from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
+from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.visible import csv_cell
 from accelbench.core.words import Quality
@@ -60,7 +60,7 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "figure": str(one.side.statistic),
         "latency_ms": _latency(one.side),
         "latency_p50_ms": _median(one.side),
-        "item_ms": one.side.time_ms,
+        "item_ms": _item(one.side),
         "throughput": one.side.throughput,
         "throughput_unit": row.get("throughput_unit"),
         "memory_mb": one.side.memory_mb,
@@ -73,7 +73,7 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "baseline_launches": None if base is None else len(base.times),
         "baseline_figure": None if base is None else str(base.statistic),
         "baseline_latency_ms": None if base is None else _latency(base),
-        "baseline_item_ms": None if base is None else base.time_ms,
+        "baseline_item_ms": None if base is None else _item(base),
         "baseline_throughput": None if base is None else base.throughput,
         "speedup": one.speedup,
         "speedup_low": None if ratio is None else ratio.low,
@@ -96,6 +96,11 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
 def _latency(side: Side) -> float | None:
     """A mean or a median: nobody who reads it may take a tail, or a rate, for one."""
     return None if side.step is None or side.step[1] in TAILS else side.step[0]
+
+
+def _item(side: Side) -> float | None:
+    """What is compared; of a rate of many requests at once no time of one is made."""
+    return side.time_ms if side.step is not None else None
 
 
 def _median(side: Side) -> float | None:

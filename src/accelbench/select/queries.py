@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from accelbench.analysis.figures import STEP_SQL
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.core.columns import ASKED
+from accelbench.core.figures import STEP_SQL
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM

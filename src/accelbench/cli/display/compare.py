@@ -8,12 +8,12 @@ from typing import IO, TYPE_CHECKING
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.cost_words import cost_notes, money
 from accelbench.analysis.costs import items_of
-from accelbench.analysis.figures import MEANS
 from accelbench.analysis.questions import Axis
 from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
 from accelbench.analysis.sides import PER_MILLION
 from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import MISSING, figure, other_machines
+from accelbench.core.figures import MEANS
 from accelbench.core.words import Provenance
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.analysis.figures import statistic_of
 from accelbench.analysis.ratios import CANNOT_TELL, ratio
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
+from accelbench.core.figures import statistic_of
 from accelbench.core.worth import usable
 from accelbench.run.simulating import measured_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from accelbench.analysis.figures import items
 from accelbench.analysis.points import Point, Span
+from accelbench.core.figures import items
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import INK

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.analysis.cells import Matrix
-from accelbench.analysis.figures import Statistic
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
+from accelbench.core.figures import Statistic
 from accelbench.core.nouns import counted
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of

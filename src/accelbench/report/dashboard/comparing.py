@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.comparison import NO_FIGURE, differences, refusals
-from accelbench.analysis.figures import statistic_of
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
+from accelbench.core.figures import statistic_of
 from accelbench.core.provenance import comparable
 from accelbench.core.worth import WHY_UNUSABLE
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.figures import STEP_OF_SQL, STEP_SQL, TAIL_OF_SQL, TAIL_SQL, TIMES
 from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.analysis.standing import SOFTWARE, worth_sql
 from accelbench.core.columns import ASKED
+from accelbench.core.figures import STEP_OF_SQL, STEP_SQL, TAIL_OF_SQL, TAIL_SQL, TIMES
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.core.worth import OF_WORTH, USABLE_SQL

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.cells import Availability, Matrix
-from accelbench.analysis.figures import Statistic
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import Point, Span
 from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
+from accelbench.core.figures import Statistic
 from accelbench.core.words import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, picture

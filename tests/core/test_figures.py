@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.figures import (
+from accelbench.analysis.judging import METRICS
+from accelbench.core.figures import (
     Statistic,
     item_ms,
     latency,
@@ -15,7 +16,6 @@ from accelbench.analysis.figures import (
     tail_of,
     times_by,
 )
-from accelbench.analysis.judging import METRICS
 from asked_rows import row
 
 NOTHING = {"latency_p50_ms": None, "latency_mean_ms": None}
