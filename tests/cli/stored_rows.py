@@ -29,8 +29,12 @@ def store(
         journal.append(Fact(RUN_STARTED, run, body))
         for number, change in enumerate(changes):
             median, batch = change.get("latency_p50_ms"), change.get("batch_size", 1)
-            mean = {} if median is None else {"latency_mean_ms": median * 8.5 / 8.0}
-            if median is not None and batch:
+            rate, mean = change.get("throughput"), dict[str, float]()
+            if median is not None:  # a mean and a rate say the same
+                mean["latency_mean_ms"] = (
+                    1e3 * batch / rate if rate and batch else median * 8.5 / 8.0
+                )
+            if mean and batch:
                 mean["throughput"] = 1e3 * batch / mean["latency_mean_ms"]
             result = {
                 "model": "bert-tiny",

@@ -24,7 +24,9 @@ def test_the_usual_is_said_alone_where_it_is_enough() -> None:
 
 def test_engine_and_platform_are_said_where_all_sides_share_them() -> None:
     assert headings([row()], AXES["batch"]) == ["bert-tiny · fp32 · seq 128 · pytorch/cpu"]
-    assert headings([row()], AXES["runtime"]) == ["bert-tiny · fp32 · batch 1 · seq 128 · cpu"]
+    assert headings([row()], AXES["runtime"]) == [
+        "bert-tiny · fp32 · batch 1 · seq 128 · A processor"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,10 @@ def test_json_and_csv_have_cost_currency_and_price(
 def test_a_comparison_with_costs_is_still_a_baseline(
     tmp_path: Path, command: Callable[..., Command], prices: Path
 ) -> None:
-    store(tmp_path / DB, CPU, GPU)
+    gpu = {"hardware": "cuda", "device_name": "A card"}
+    store(tmp_path / DB, {"latency_p50_ms": 8.0}, {**gpu, "latency_p50_ms": 2.0})
     assert command("compare")("--prices", prices, "--output", "base.csv")[0] == 0
-    store(tmp_path / DB, {**CPU, "latency_p50_ms": 30.0}, {**GPU, "latency_p50_ms": 6.0}, run="r2")
+    store(tmp_path / DB, {"latency_p50_ms": 30.0}, {**gpu, "latency_p50_ms": 6.0}, run="r2")
     code, out, err = command("check")("--baseline", "base.csv")
     assert (code, err) == (1, "")
     assert "slower" in out or "worse" in out

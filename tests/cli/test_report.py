@@ -35,8 +35,8 @@ def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
     assert (code, out) == (0, "report.html\n")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (
-        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 2 ms; pytorch on cpu in fp32 takes"
-        " 4.05× as long (95 % interval"
+        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 2.12 ms a step; pytorch on cpu in"
+        " fp32 takes 4.05× as long (95 % interval"
     ) in page
     assert "accelbench run bert-tiny" in page
     assert page.count("<svg ") > 2
@@ -141,8 +141,11 @@ def test_an_export_of_several_runs_says_what_the_database_does(
     tmp_path: Path, report: Command, command: Any
 ) -> None:
     some(tmp_path)
-    later = {"case_id": "c1", "latency_p50_ms": 5.0, "started_at": "2026-02-01T00:00:00.000000Z"}
-    store(tmp_path / DB, later, run="r2", about={"command": "accelbench run again"})
+    later = {"case_id": "c1", "latency_p50_ms": 5.0, "latency_mean_ms": 5.0}
+    launches = [
+        {**later, "launch": n, "started_at": f"2026-02-01T00:00:0{n}.000000Z"} for n in range(3)
+    ]
+    store(tmp_path / DB, *launches, run="r2", about={"command": "accelbench run again"})
     assert command("db")("export", "all.json")[0] == 0
     assert report("--output", "db.md")[0] == 0
     assert report("--json-path", "all.json", "--output", "files.md")[0] == 0

@@ -7,12 +7,12 @@ launch is no reason to forget five. Other software is another question: there th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.questions import flat
-from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, settled, usable_launches
+from accelbench.core.worth import OF_WORTH, SETTLED_SQL, USABLE_SQL, settled, usable_launches
 from accelbench.measure.launches import FEWEST_LAUNCHES
 
 Row = Mapping[str, Any]
@@ -83,6 +83,40 @@ def worth_sql(answered: str) -> str:
     )
 
 
+def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
+    """That a row of benchmark_results is of the run that stands for its cell, in SQL.
+
+    A run that came to nothing stands where it is the newest: that is what is to be seen.
+
+    Args:
+        cell: the columns of a cell.
+        where: the rows that count; its parameters are needed once more.
+        there: columns that the store has: one that an older version made lacks the newest.
+    """
+    key = f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
+    known = all(name in there for name in OF_WORTH)
+    worth = worth_sql("status = 'ok'") if known else "(true, 0, true)"
+    ran = ", ".join(f"coalesce((conditions->'{name}')::VARCHAR, '')" for name in SOFTWARE)
+    return f"""({key}, coalesce(run_id, '')) IN (
+        SELECT cell, arg_max(run, rank) FROM (
+            SELECT cell, run, row(
+                answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
+                software = first_value(software) OVER (
+                    PARTITION BY cell ORDER BY moment DESC, run DESC),
+                worth, moment) AS rank
+            FROM (
+                SELECT {key} AS cell, coalesce(run_id, '') AS run,
+                    any_value(concat_ws(chr(31), {ran})) AS software,
+                    coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
+                    count(*) FILTER (status = 'ok') AS answered, {worth} AS worth
+                FROM benchmark_results WHERE {where} GROUP BY 1, 2)
+        ) GROUP BY cell)"""  # noqa: S608 — our words
+
+
+def _text(name: str) -> str:
+    return f"coalesce({name}::VARCHAR, '')"
+
+
 def newest(rows: Sequence[Row]) -> list[Row]:
     """The launches of the newest run alone: what is judged now, whatever came before."""
     return max(by_run(rows), key=_moment)
@@ -102,8 +136,9 @@ def software(row: Row) -> Software:
     known = _KNOWN.get(id(conditions))
     if known is not None and known[0] is conditions:
         return known[1]
-    found = flat(conditions)
-    told = tuple(sorted((k, v) for k, v in found.items() if not k.startswith(_NO_SOFTWARE)))
+    told = tuple(
+        sorted((k, v) for k, v in flat(conditions).items() if not k.startswith(_NO_SOFTWARE))
+    )
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
     _KNOWN[id(conditions)] = (conditions, told)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
+from accelbench.analysis.standing import standing_sql
 from accelbench.cli.filters import catalogued
 from accelbench.cli.stored import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
@@ -31,11 +32,8 @@ _COLUMNS = tuple(
     for name, column in BY_NAME.items()
     if name not in ("evidence", "nulls", "environment", "input_shape") and column.role != "other"
 )
-#: Of each case on each device the newest run; an import has many moments in one run.
-_NEWEST = (
-    " QUALIFY coalesce(run_id, '') = arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"
-    " OVER (PARTITION BY case_id, device_fingerprint, threads, provenance)"
-)
+#: A case on a device, of which one run stands; an import has many moments in one run.
+_CELL = ("case_id", "device_fingerprint", "threads", "provenance")
 
 
 def subject_in(
@@ -61,7 +59,8 @@ def subject_in(
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
         columns = _there(database)
-        rows = rows_of(database, columns, of_it + _NEWEST, [*values, *ours])
+        stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
+        rows = rows_of(database, columns, stands, 2 * [*values, *ours])
         rows = with_costs(rows, prices, dict.fromkeys(ours, here))
         found = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(

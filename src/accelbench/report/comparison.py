@@ -112,7 +112,8 @@ def _median(side: Side) -> float | None:
 def _quality(side: Side) -> str | None:
     """That of all launches, where they have one; of several the one that says least."""
     said = {str(row["quality"]) for row in side.rows if row.get("quality")}
-    return max(said, key=_QUALITIES.index) if said else None
+    known = [one for one in _QUALITIES if one in said]
+    return known[-1] if known else min(said, default=None)
 
 
 def _cell(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accelbench.analysis.questions import Axis, Row, plain
+from accelbench.analysis.questions import Axis, Row, physical, plain
 from accelbench.cli.display.words import MISSING, shapes
 from accelbench.core.words import SINGLE_STREAM
 
@@ -65,6 +65,7 @@ def _usual(row: Row, axis: Axis) -> str:
         f"{world} devices" if world > 1 else "",
         *(f"{name}={options[name]}" for name in sorted(options)),
         "/".join(str(common[name]) for name in ("runtime", "hardware") if common.get(name)),
+        str(physical(row)) if "hardware" in axis.along else "",
     ]
     return " · ".join(part for part in parts if part)
 
