@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -18,6 +18,8 @@ from accelbench.select.rules import BROWSERS, DEPLOYMENTS
 
 #: Shown only where there is something to say of them, as in the matrix.
 _RARE = ("wasm", "tpu")
+#: A machine has one of it, however many sockets.
+_ALONE = "cpu"
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Candidate:
 
     platform: str
     device: str = ""
+    but: tuple[str, ...] = ()  # devices of the platform that are asked about by themselves
 
     @property
     def name(self) -> str:
@@ -33,7 +36,8 @@ class Candidate:
 
     def has(self, found: Attempt) -> bool:
         """Whether a figure was measured there, or an attempt failed there."""
-        return found.hardware == self.platform and is_on(found, self.device)
+        there = found.hardware == self.platform and is_on(found, self.device)
+        return there and not any(is_on(found, device) for device in self.but)
 
 
 def candidates(
@@ -59,7 +63,23 @@ def candidates(
     found = [_named(word, known, measured) for word in asked if word.strip()]
     if not found:
         raise UsageError("No hardware is named.", f"Name some of {', '.join(known)}.")
-    return list(dict.fromkeys(found))
+    return _apart(dict.fromkeys(found), measured)
+
+
+def _apart(named: Iterable[Candidate], measured: Mapping[str, Sequence[str]]) -> list[Candidate]:
+    """A platform beside devices of it stands for its other devices: no figure is listed twice.
+
+    Where results are of those devices alone, the platform is none of its own.
+    """
+    every = list(named)
+    found = []
+    for one in every:
+        devices = tuple(o.device for o in every if o.platform == one.platform and o.device)
+        if one.device or not devices:
+            found.append(one)
+        elif set(measured.get(one.platform, ("",))) - set(devices):
+            found.append(replace(one, but=devices))
+    return found
 
 
 def every(measured: Mapping[str, Sequence[str]], others: Iterable[str] = ()) -> list[str]:
@@ -152,6 +172,10 @@ def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -
     """
     if device.startswith("="):
         return Candidate(platform, device[1:])
+    if platform == _ALONE and device.isdecimal():
+        if int(device):
+            raise UsageError(f"There is one device of {platform}.", f"Use {platform}.")
+        return Candidate(platform)
     names = [one for one in measured.get(platform, ()) if device.lower() in one.lower()]
     exact = [one for one in names if one.lower() == device.lower()]
     if len(exact or names) == 1:

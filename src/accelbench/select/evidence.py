@@ -235,9 +235,10 @@ class Place:
 
 
 def is_on(found: Attempt, device: str) -> bool:
-    """Whether it was tried on a device, by its name or by the kind of unit that it is."""
-    unit = str(found.row.get("device") or "").rpartition(":")[2]
-    return device in ("", found.device, unit)
+    """Whether it was tried on a device, by its name, its number or the kind of unit that it is."""
+    number = str(found.row.get("device") or "").rpartition(":")[2]
+    unit = str(found.row.get("unit") or "")
+    return device in ("", found.device, number) or device.lower() in (unit, unit.partition(".")[0])
 
 
 def best(cells: Sequence[Cell]) -> Cell:

@@ -138,6 +138,11 @@ DEVICES = f"""
 SELECT DISTINCT hardware, device_name FROM benchmark_results
 WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
 """  # noqa: S608 — our words
+#: The kind of unit that a device is, where a platform has several: the CPU, a GPU or an NPU.
+UNITS = """
+SELECT device_fingerprint, lower(details->>'device') FROM hardware_info
+WHERE details->>'device' IS NOT NULL
+"""
 #: Every stored model with what is known of it.
 FACTS = f"""
 SELECT model, max(family), max(parameters), max(flops / batch_size), max(conditions->>'kin'),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hardware_selector")
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
+#: Platforms whose devices are units of several kinds.
+_OF_UNITS = frozenset({"openvino"})
 #: Models that are read one by one before all are.
 _SINGLY = 8
 #: Models that an estimate may be from: the more, the longer it takes.
@@ -161,7 +163,7 @@ class Store:
         for model in models:
             if model not in made:
                 made[model] = [
-                    queries.cell(number, dict(zip(names, row, strict=True)))
+                    queries.cell(number, self._with_unit(dict(zip(names, row, strict=True))))
                     for number, row in rows.get(model, ())
                 ]
         return [cell for model in models for cell in made[model]]
@@ -252,7 +254,14 @@ class Store:
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         names, rows = self._query(sql, list(values))
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        return [self._with_unit(dict(zip(names, row, strict=True))) for row in rows]
+
+    def _with_unit(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row with the kind of unit that its device is, where its platform has several."""
+        if row.get("hardware") not in _OF_UNITS:
+            return row
+        units: dict[str, str] = self._once("units", lambda: dict(self._query(queries.UNITS)[1]))
+        return {**row, "unit": units.get(row.get("device_fingerprint") or "")}
 
     def _tried(self) -> list[Tried]:
         return [queries.tried(row) for row in self._rows(queries.tried_sql(self._there()))]

@@ -293,7 +293,7 @@ class HardwareSelector:
 
         Returns:
             Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (words of cases
-            worth measuring), explanation.
+            worth measuring), explanation; with prices also currency and cost_notes.
         """
         put = Put(model_family, model_name, 1, mode, None, None, precision, shapes)
         bounds = limits if isinstance(limits, Limits) else limits_named(limits)
@@ -305,7 +305,12 @@ class HardwareSelector:
             own = own_of(asked, cells, failures, any_batch=True, inexact=True)
             among = knows.candidates(self.config, available_hardware)
         found = under(asked, bounds, own, among, sizes, self.prices)
-        return found if self.prices is None else {**found, "currency": self.prices.currency}
+        if self.prices is None:
+            return found
+        there = [cell for cell in own.cells if any(one.has(cell) for one in among)]
+        priced = [{**cell.row, "throughput": cell.throughput} for cell in there]
+        notes = self.prices.notes(priced) if priced else []
+        return {**found, "currency": self.prices.currency, "cost_notes": notes}
 
     @property
     def compatibility_matrix(self) -> dict[str, Any]:

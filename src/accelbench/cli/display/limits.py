@@ -34,6 +34,8 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
         console.print(_table(rows, front, sign))
         console.print(text(_star(found)))
     console.print(text(found["explanation"]))
+    for note in found.get("cost_notes", ()):
+        console.print(text(note))
     misfits = found["does_not_fit"]
     for one in misfits if explain else misfits[:_NAMED]:
         console.print(text(f"  {_way(one)}, batch {one['batch_size']}: {'; '.join(one['why'])}"))
