@@ -62,7 +62,7 @@ class Fontless:
 
     def svg_to_png(self, svg: str, scale: float) -> bytes:
         self.drawn.append(svg)
-        return b"a box" if "\U0001f999" in svg or "\U000f0000" in svg else b"a letter"
+        return b"a box" if "&#129433;" in svg or "&#983040;" in svg else b"a letter"
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.real, name)
