@@ -18,6 +18,9 @@ from accelbench.catalog.find import every_model, find
 from accelbench.core.precision import parse_precision
 from accelbench.run.plan import DEFAULT_BATCH_SIZES
 
+#: The guide's word for both of its models.
+BOTH_MODELS = {"both": ("resnet50", "vit_b_16")}
+
 
 def planned(command: str, folder: Path) -> dict[str, Any]:
     """What a command would do; nothing is measured."""
@@ -34,7 +37,7 @@ def models_named(command: str) -> set[str]:
     """The ids of the models that a command chooses, by the catalogue's own words about them."""
     said = spoken(command)
     names = [n for option in ("", "--model", "--model-id") for n in said.get(option, ())]
-    chosen = {find(name).id for name in names}
+    chosen = {find(name).id for word in names for name in BOTH_MODELS.get(word, (word,))}
     if "--models-file" in said:
         chosen |= {key.replace("_", "-") for key in json.loads(MODELS_FILE)}
     kinds = {*said.get("--category", ()), *said.get("--model-families", ())}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dashboard_world import MACHINE, result, store
+from dashboard_world import MACHINE, result, store, visitor
 
 from accelbench.analysis.points import points
 from accelbench.report.dashboard import cells, details
@@ -68,3 +68,24 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
 def _all(database: Database) -> list[str]:
     _, rows = database.query("SELECT result_id FROM benchmark_results")
     return [key for (key,) in rows]
+
+
+def test_what_would_read_alike_is_told_apart(tmp_path: Path) -> None:
+    theirs = {"provenance": "imported", "series_key": None}
+    cards = [
+        result(**theirs, conditions={"torch": version}, compiled=compiled, options={"layout": how})
+        for version, compiled, how in (
+            ("2.4", False, "nchw"),
+            ("2.9", False, "nchw"),
+            ("2.9", True, "nchw"),
+        )
+    ]
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    store(database, "import-1", *cards, result(model="vit-tiny"))
+    site = visitor(database)
+    text = site.get("/").text
+    assert "not compiled, torch 2.4" in text
+    assert "<bdi>compiled, torch 2.9</bdi>" in text
+    assert "layout" not in text
+    assert "<bdi>not compiled, torch 2.9</bdi>" in text

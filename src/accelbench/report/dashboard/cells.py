@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.analysis.questions import flat
 from accelbench.report.dashboard.asked import FACETS, PAGE, Asked
 from accelbench.report.dashboard.snapshot import Snapshot
 
@@ -62,10 +64,12 @@ def found(snapshot: Snapshot, asked: Asked) -> Found:
 def page(snapshot: Snapshot, asked: Asked, size: int = PAGE) -> list[dict[str, Any]]:
     """The cells of one page, in the order that was asked for."""
     where, values = asked.where()
-    return snapshot.ask(
-        f"SELECT * EXCLUDE (results, series, versions) FROM cell WHERE {where}"  # noqa: S608
-        f" ORDER BY {asked.order} LIMIT {size} OFFSET {(asked.page - 1) * size}",
-        values,
+    return told_apart(
+        snapshot.ask(
+            f"SELECT * EXCLUDE (results, series) FROM cell WHERE {where}"  # noqa: S608
+            f" ORDER BY {asked.order} LIMIT {size} OFFSET {(asked.page - 1) * size}",
+            values,
+        )
     )
 
 
@@ -131,7 +135,7 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[dict[str, Any]]:
     rows = snapshot.ask(f"SELECT * FROM cell WHERE key IN ({marks})", list(keys))  # noqa: S608
     # An order that stays: to have the store keep one takes a fifth of a second of a million.
     by_key = {row["key"]: {**row, "results": sorted(row["results"])} for row in rows}
-    return [by_key[key] for key in dict.fromkeys(keys) if key in by_key]
+    return told_apart([by_key[key] for key in dict.fromkeys(keys) if key in by_key])
 
 
 def choices(snapshot: Snapshot, asked: Asked) -> dict[str, list[Choice]]:
@@ -158,12 +162,49 @@ def choices(snapshot: Snapshot, asked: Asked) -> dict[str, list[Choice]]:
 
 def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[dict[str, Any]]:
     """Other cells of the same model: the same batch on other hardware first."""
-    return snapshot.ask(
-        "SELECT * EXCLUDE (results, series, versions) FROM cell WHERE model = ? AND key <> ?"
+    found = snapshot.ask(
+        "SELECT * EXCLUDE (results, series) FROM cell WHERE model = ? AND key <> ?"
         " ORDER BY (batch_size IS NOT DISTINCT FROM ?) DESC, (mode = ?) DESC, hardware, runtime,"
         " precision, batch_size, key LIMIT ?",
         [cell["model"], cell["key"], cell["batch_size"], cell["mode"], most],
     )
+    return told_apart(found)
+
+
+#: What a line of a table says of a cell.
+_TOLD = (
+    *("model", "kind", "mode", "hardware", "device_name", "machine", "runtime", "precision"),
+    *("batch_size", "sequence_length", "image_size", "audio_seconds", "denoising_steps"),
+    *("prompt_tokens", "new_tokens"),
+)
+#: What else may tell two lines apart, beside options and versions.
+_APART = ("compiled", "threads", "scenario", "world_size", "weights", "data_source", "optimizer")
+
+
+def told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same rows, each with what tells it from those whose line would say the same: `apart`."""
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        alike.setdefault(tuple(str(row.get(name)) for name in _TOLD), []).append(row)
+    for several in alike.values():
+        traits = [_traits(row) for row in several] if len(several) > 1 else [{}]
+        names = dict.fromkeys(name for one in traits for name in one)
+        differ = [name for name in names if len({one.get(name) for one in traits}) > 1]
+        for row, one in zip(several, traits, strict=True):
+            row["apart"] = ", ".join(_said(name, one[name]) for name in differ if name in one)
+    return rows
+
+
+def _traits(row: Mapping[str, Any]) -> dict[str, str]:
+    found = {name: str(row[name]) for name in _APART if row.get(name) is not None}
+    found |= flat(row.get("options") or {})
+    return found | flat(json.loads(row.get("versions") or "{}"))
+
+
+def _said(name: str, value: str) -> str:
+    if name == "compiled":
+        return "compiled" if value == "True" else "not compiled"
+    return f"{name.rpartition('.')[2].replace('_', ' ')} {value}"
 
 
 def _text(snapshot: Snapshot, name: str, value: str) -> str:

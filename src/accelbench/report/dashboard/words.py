@@ -64,6 +64,7 @@ def title(row: Mapping[str, Any]) -> str:
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
         size(row),
         "training" if row.get("mode") == "training" else "",
+        str(row.get("apart") or ""),
     ]
     return " · ".join(word for word in words if word)
 
