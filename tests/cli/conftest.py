@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from shells import Command, Here
 
-from accelbench.cli import verifying
+from accelbench.cli import searching, verifying
 
 
 @pytest.fixture
@@ -45,4 +45,5 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return ["a-run"]
 
     monkeypatch.setattr(verifying, "measured", measured)
+    monkeypatch.setattr(searching, "measured", measured)
     return seen

@@ -106,7 +106,7 @@ def test_no_clear_winner_is_an_answer(tmp_path: Path, recommend: Command) -> Non
 def test_a_launch_that_its_own_samples_do_not_settle_wins_nothing(
     tmp_path: Path, recommend: Command
 ) -> None:
-    card = {**CARD, "latency_p50_ms": 4.0, "throughput": 250.0}
+    card = {**CARD, "latency_p50_ms": 4.0, "latency_mean_ms": 4.0, "throughput": 250.0}
     steady = {**card, "latency_ci_low_ms": 3.9, "latency_ci_high_ms": 4.1}
     store(tmp_path / DB, {}, steady)
     assert answer(recommend, "bert-tiny", "--hardware", "cpu,cuda")["clear_winner"]

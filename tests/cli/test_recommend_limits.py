@@ -96,7 +96,7 @@ def test_where_nothing_would_change_the_answer_it_says_so(
 ) -> None:
     store(tmp_path / DB, {})
     code, _, err = recommend(
-        "bert-tiny", "--hardware", "cpu", "--max-latency-ms", "0.01", "--verify"
+        "bert-tiny", "--hardware", "cpu", "--min-throughput", "1e9", "--verify"
     )
     assert (code, planned) == (1, [])
     assert "no case would change the answer" in err
@@ -107,7 +107,7 @@ def test_every_setting_of_the_option_is_measured(
 ) -> None:
     settings = {"compile": True, "threads": 2}
     store(tmp_path / DB, {"options": settings, "sequence_length": 64, "batch_size": 4})
-    code, _, err = recommend("bert-tiny", "--memory-mb", "500", "--verify")
+    code, _, err = recommend("bert-tiny", "--min-throughput", "1", "--verify")
     assert code == 0, err
     (journey,) = planned
     ((case, device),) = [(one.case, one.device) for one in journey.plan.cases]
@@ -121,7 +121,7 @@ def test_another_device_than_the_one_named_is_not_measured(
     tmp_path: Path, recommend: Command, planned: list[Any]
 ) -> None:
     store(tmp_path / DB, {"device_name": "A processor of others"})
-    code, _, err = recommend("bert-tiny", "--memory-mb", "500", "--verify")
+    code, _, err = recommend("bert-tiny", "--min-throughput", "1", "--verify")
     assert (code, planned) == (3, [])
     assert "cpu has no device a processor of others" in err
 
@@ -130,7 +130,7 @@ def test_another_engine_than_the_one_named_is_not_measured(
     tmp_path: Path, recommend: Command, planned: list[Any]
 ) -> None:
     store(tmp_path / DB, {"runtime": "tensorrt"})
-    code, _, err = recommend("bert-tiny", "--memory-mb", "500", "--verify")
+    code, _, err = recommend("bert-tiny", "--min-throughput", "1", "--verify")
     assert (code, planned) == (3, [])
     assert "The engine tensorrt is not here" in err
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli import verifying
+from accelbench.cli import searching, verifying
+from accelbench.hardware.detect import detect
 from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"
@@ -58,9 +61,122 @@ def test_a_search_under_limits_measures_what_it_thinks_fits(
 ) -> None:
     recommend("bert-tiny", "--hardware", "cpu", "--memory-mb", "2048", "--verify")
     (journey,) = planned
-    ((target, precision, mode, batch),) = asked(journey)
-    assert (target, precision, mode) == ("pytorch/cpu", "fp32", "inference")
-    assert batch > 1  # the largest that is estimated to fit
+    first, *others = asked(journey)
+    assert first[:3] == ("pytorch/cpu", "fp32", "inference")
+    assert first[3] > 1  # the largest that is estimated to fit
+    assert {precision for _, precision, *_ in others} <= {"fp16", "bf16", "int8"}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A machine where an item takes 2 MB in fp32 and 1 in any other precision, beside 20."""
+    rounds: list[Any] = []
+
+    def measured(database: Database, journeys: Any) -> list[str]:
+        made = []
+        for journey in journeys:
+            rounds.append(asked(journey))
+            run = f"round-{len(rounds)}"
+            store(database.path, *map(measurement, journey.plan.cases), run=run)
+            database.fill()
+            made.append(run)
+        return made
+
+    monkeypatch.setattr(searching, "measured", measured)
+    monkeypatch.setattr(searching, "detect_all", lambda: {"cpu": detect("cpu")})
+    return rounds
+
+
+def measurement(planned: Any) -> dict[str, Any]:
+    case = planned.case
+    batch, error = case.shapes.batch, 0.05 if case.precision == "int8" else 1e-6
+    step = 1.0 + 0.1 * batch
+    return {
+        "runtime": case.target.runtime, "precision": case.precision, "batch_size": batch,
+        "memory_peak_mb": 20.0 + batch * (2.0 if case.precision == "fp32" else 1.0),
+        "latency_p50_ms": step, "latency_mean_ms": step, "throughput": 1e3 * batch / step,
+        "verification": "ok", "verification_error": error,
+    }  # fmt: skip
+
+
+def test_a_search_finds_the_largest_batch_that_fits_in_each_precision(
+    recommend: Command, machine: list[Any]
+) -> None:
+    words = ("bert-tiny", "--hardware", "cpu", "--memory-mb", "128", "--verify")
+    (found,) = recommend.json(*words)["recommendations"]
+    ways = {one["precision"]: one for one in found["searched"]}
+    assert {"fp32", "bf16"} <= set(ways)
+    for precision, most in (("fp32", 54), ("bf16", 108)):
+        assert most - most // 16 - 1 <= ways[precision]["largest_batch"] <= most
+        assert ways[precision]["ended"] == "settled"
+    # Each round asks each way for one batch, and all of them are one run.
+    assert max(len(one) for one in machine) == len([w for w in found["searched"] if w["tried"]])
+    assert found["best"]["memory_mb"] <= 128
+    assert found["best"]["batch_size"] == max(
+        w["largest_batch"] for w in found["searched"] if w["tried"]
+    )
+
+
+def test_a_time_that_is_limited_is_searched_from_one_item(
+    recommend: Command, machine: list[Any]
+) -> None:
+    words = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32", "--max-latency-ms", "5")
+    code, out, _ = recommend(*words, "--verify")
+    assert code == 0
+    assert [batch for ((_, _, _, batch),) in machine[:3]] == [1, 2, 4]
+    said = re.search(r"cpu pytorch fp32: batch (\d+) is the largest that fits, (\d+)", out)
+    assert said
+    least, missed = map(int, said.groups())
+    assert least <= 40 < missed <= least + 2  # a millisecond, and a tenth for each item
+
+
+def test_batches_that_are_named_are_the_only_ones(recommend: Command, machine: list[Any]) -> None:
+    words = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32", "--memory-mb", "128")
+    (found,) = recommend.json(*words, "--batch-sizes", "1,8,32,64,128", "--verify")[
+        "recommendations"
+    ]
+    assert [one["largest_batch"] for one in found["searched"]] == [32]
+    assert {one["batch_size"] for one in found["searched"][0]["tried"]} == {32, 64, 128}
+
+
+def test_the_budget_ends_a_search(
+    recommend: Command, machine: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 10_000, 40))
+    real = searching.Search
+
+    def search(*given: Any) -> Any:
+        return real(*given, now=lambda: float(next(clock)))
+
+    monkeypatch.setattr(searching, "Search", search)
+    words = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32", "--memory-mb", "128")
+    _, out, _ = recommend(*words, "--verify", "--budget", "2m", "--json")
+    (found,) = json.loads(out)["recommendations"]
+    (way,) = found["searched"]
+    assert way["ended"] == "the budget ended the search"
+    assert len(machine) == len(way["tried"]) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--budget", "2m"), ("--budget", "2m", "--verify"), ("--memory-mb", "9", "--budget", "2m")],
+)
+def test_a_budget_without_a_search_is_refused(recommend: Command, words: tuple[str, ...]) -> None:
+    code, _, err = recommend("bert-tiny", *words)
+    assert code == 2
+    assert "--budget is of a search" in err
+
+
+def test_power_that_nothing_measures_is_not_searched(
+    recommend: Command, machine: list[Any]
+) -> None:
+    words = ("bert-tiny", "--hardware", "cpu", "--max-power", "10")
+    code, out, _ = recommend(*words)
+    assert code == 4
+    assert "max_power cannot be shown to be kept by measuring" in " ".join(out.split())
+    code, _, err = recommend(*words, "--verify")
+    assert (code, machine) == (4, [])
+    assert "no run measures power" in err
 
 
 def test_the_question_is_measured_as_it_was_asked(recommend: Command, planned: list[Any]) -> None:

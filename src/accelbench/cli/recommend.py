@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.delivered import deliver
-from accelbench.cli.lists import SpacedLists, numbers, words
+from accelbench.cli.lists import SpacedLists, numbers, seconds, words
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken
@@ -92,7 +92,13 @@ def recommend(
         None, "--max-power", help="At most so many watts, as measured."
     ),
     verify: bool = typer.Option(
-        False, "--verify", help="Measure the answer here, store it, and answer anew."
+        False,
+        "--verify",
+        help="Measure the answer here, store it, and answer anew; under --memory-mb or"
+        " --max-latency-ms search for the largest batch that fits, in each precision.",
+    ),
+    budget: str | None = typer.Option(
+        None, "--budget", help="How long such a search may take, such as 10m, which is usual."
     ),
     # -- what it rests on
     config: Path | None = typer.Option(
@@ -183,7 +189,10 @@ def recommend(
         )
         _deliver(recommender.selection_map(), output)
         return
-    found = _found(recommender, named, task, limits, verify)
+    if budget is not None and (limits is None or not verify):
+        raise UsageError("--budget is of a search by --verify under a limit.", "Leave it out.")
+    search = seconds(budget, "--budget")
+    found = _found(recommender, named, task, limits, verify, search)
     if as_json or output is not None:
         _deliver(found.document, output)
     else:
@@ -197,10 +206,11 @@ def _found(
     task: str | None,
     limits: Limits | None,
     verify: bool,
+    budget: float | None,
 ) -> Found:
     """What is asked for: options under limits, models in order, or an answer for each model."""
     if limits is not None:
-        return recommender.under(named, limits, verify)
+        return recommender.under(named, limits, verify, budget)
     if task is not None and not named:
         if verify:
             raise UsageError("--verify needs a MODEL.", "Name what is to be measured.")

@@ -144,19 +144,27 @@ class Recommender:
         found = {**about, "ranking": ranked, "of_no_known_family": unknown}
         return Found(found, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
 
-    def under(self, named: Sequence[str], limits: Limits, verify: bool) -> Found:
-        """The best of each model under limits, and what is on its Pareto front."""
+    def under(
+        self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
+    ) -> Found:
+        """The best of each model under limits, and what is on its Pareto front.
+
+        Args:
+            named: the models; without any all that have results.
+            limits: what has to be kept.
+            verify: search by measuring.
+            budget: how many seconds that may take.
+        """
         for name, option in _NOT_UNDER_LIMITS.items():
             if name in self._question:
                 raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
         models = self._meant(named)
         found = [self._under(name, limits) for name in models]
         if verify:
-            from accelbench.cli.verifying import measured_options
-
-            if measured_options(self.database, found, self.question.get("shapes") or {}):
-                self._look_again()
-                found = [self._under(name, limits) for name in models]
+            searched = self._searched(found, limits, budget)
+            self._look_again()
+            found = [self._under(name, limits) for name in models]
+            found = [{**one, "searched": ways} for one, ways in zip(found, searched, strict=True)]
 
         def show(explain: bool) -> None:
             from accelbench.cli.display.limits import show_under
@@ -165,6 +173,34 @@ class Recommender:
                 show_under(one, explain)
 
         return Found({"recommendations": found}, _said_of(found), show)
+
+    def _searched(
+        self, found: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
+    ) -> list[list[dict[str, Any]]]:
+        """Measure for each answer: the ways that were searched; none where cases were verified."""
+        from accelbench.cli.missing import NothingMeasuredError
+        from accelbench.cli.searching import USUAL_SECONDS, Search
+        from accelbench.cli.verifying import measured_options
+
+        shapes = self.question.get("shapes") or {}
+        for why in (why for one in found for why in one["unfillable"]):
+            raise NothingMeasuredError(
+                f"No measurement can show that it is kept: {why}.", "Leave that limit out."
+            )
+        if not any(one["to_search"] for one in found):
+            measured_options(self.database, found, shapes)
+            return [[] for _ in found]
+        search = Search(self.database, limits, self._batches, budget or USUAL_SECONDS)
+        if "available_hardware" in self.question:
+            return [search.through(one["to_search"], shapes) for one in found]
+        here = {word.partition(":")[0] for word in self._here()}
+        return [
+            search.through(
+                [way for way in one["to_search"] if way["hardware"].partition(":")[0] in here],
+                shapes,
+            )
+            for one in found
+        ]
 
     @property
     def database(self) -> Database:

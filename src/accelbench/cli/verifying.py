@@ -15,7 +15,7 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.precision import parse_precision
-from accelbench.core.protocols import Device
+from accelbench.core.protocols import Device, Runtime
 from accelbench.core.words import Mode, Status
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
@@ -133,10 +133,18 @@ def measured_options(database: Database, found: Sequence[Words], shapes: Words) 
         shapes: Sizes that were asked for, by any of their names.
     """
     asked = shapes_named(shapes)
-    return _measure(database, [_case(words, asked) for one in found for words in one["to_verify"]])
+    return _measure(
+        database, [case_of(words, asked) for one in found for words in one["to_verify"]]
+    )
 
 
-def _case(words: Words, asked: Words) -> Case:
+def case_of(words: Words, asked: Words) -> Case:
+    """What a search thinks worth measuring.
+
+    Args:
+        words: of the case, as the search has them.
+        asked: sizes that were asked for, by the store's columns.
+    """
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
     more = ("options", "weights", "data")
     return Case(
@@ -178,20 +186,10 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
     plans: dict[Settings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
-        try:
-            plan = journey.plan_for(case.request(found, runtimes), found, runtimes)
-        except UsageError as error:
-            cannot[str(error)] = None
-            continue
-        able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]
-        cannot |= {f"{one.refusal.message}.": None for one in plan.cases if one.refusal}
-        cannot |= {
-            f"{one.case.target.place} is emulated here, and its times are no device's.": None
-            for one in plan.cases
-            if _stands_in(one)
-        }
-        if able:
-            plans.setdefault(case.settings, []).append(Plan(tuple(able), plan.notes))
+        plan, reasons = planned_here(case, found, runtimes)
+        cannot |= dict.fromkeys(reasons)
+        if plan is not None:
+            plans.setdefault(case.settings, []).append(plan)
     for why in cannot:
         complain(f"not measured here: {why}")
     if not cases:
@@ -215,6 +213,24 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
     made = measured(database, journeys)
     _refuse_nothing(database, made)
     return bool(made)
+
+
+def planned_here(
+    case: Case, found: Found, runtimes: Mapping[str, Runtime]
+) -> tuple[Plan | None, list[str]]:
+    """What of a case this machine can measure, and why not the rest."""
+    try:
+        plan = journey.plan_for(case.request(found, runtimes), found, runtimes)
+    except UsageError as error:
+        return None, [str(error)]
+    able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]
+    why = [f"{one.refusal.message}." for one in plan.cases if one.refusal]
+    why += [
+        f"{one.case.target.place} is emulated here, and its times are no device's."
+        for one in plan.cases
+        if _stands_in(one)
+    ]
+    return (Plan(tuple(able), plan.notes) if able else None), why
 
 
 def _refuse_nothing(database: Database, runs: Sequence[str]) -> None:

@@ -23,10 +23,11 @@ from accelbench.select.front import (
     rate_in,
     unit_in,
 )
-from accelbench.select.limits import PRECISION, Limits, batches_named, kept, limits_named
+from accelbench.select.limits import PRECISION, UNFILLED, Limits, batches_named, kept, limits_named
 from accelbench.select.options import Option, options
 from accelbench.select.own import Own
 from accelbench.select.room import counted_memory
+from accelbench.select.search import searches, to_search
 from accelbench.select.units import rounded
 from accelbench.select.worth import (
     BATCHES,
@@ -112,7 +113,11 @@ def under(
         # Of what was measured nothing fits, and nobody said at which batches to look further.
         perhaps = judged(options(asked, own, candidates, BATCHES, prices))
     here = installed()
-    to_verify = worth_measuring(asked, limits, perhaps, candidates, named, rate, here)
+    unfilled = [why for name, why in UNFILLED.items() if name in limits.told]
+    # What nobody here can measure is as little known afterwards.
+    to_verify = (
+        [] if unfilled else worth_measuring(asked, limits, perhaps, candidates, named, rate, here)
+    )
 
     def told(one: Option) -> dict[str, Any]:
         words = case(asked, one, here)
@@ -128,6 +133,12 @@ def under(
         "pareto": [told(one) for one in found.front],
         "pareto_by": ["latency_ms", "throughput", *_by_memory(found)],
         "to_verify": to_verify,
+        "to_search": (
+            to_search(asked, limits, found.options, candidates, named, here)
+            if searches(limits) and not unfilled
+            else []
+        ),
+        "unfillable": unfilled,
         "explanation": " ".join(_explained(found, to_verify)),
     }
 
@@ -160,6 +171,9 @@ def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[s
     else:
         yield f"Nothing fits{what}: {_missed(found)}."
     yield from _held_together(found)
+    for name, why in UNFILLED.items():
+        if name in found.limits.told:
+            yield f"{name} cannot be shown to be kept by measuring: {why}."
     if found.options and found.unmeasured:
         yield f"Not measured: {', '.join(found.unmeasured)}."
     # What was measured and fits would only be confirmed.

@@ -27,6 +27,8 @@ UNMEASURED = "was not measured"
 _NO_PRICE = "no price is known"
 #: The limit that nobody sets: quantised outputs may not be off by more, unasked.
 PRECISION = "precision"
+#: Limits whose figures no run fills, whatever the machine: imported results alone may say them.
+UNFILLED = {"max_power": "no run measures power, only imported results may say it"}
 #: Tensors are indexed by signed 32 or 64 bits.
 _LARGEST = 2**31 - 1
 #: What was given is repeated as far as one line has room for it.

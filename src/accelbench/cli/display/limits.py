@@ -12,6 +12,7 @@ from accelbench.cli.display.columns import table, text
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.recommend import where
 from accelbench.cli.display.words import figure, marks
+from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled
 
@@ -36,6 +37,8 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     console.print(text(found["explanation"]))
     for note in found.get("cost_notes", ()):
         console.print(text(note))
+    for one in found.get("searched", ()):
+        console.print(text(f"  {_searched(one)}"))
     misfits = found["does_not_fit"]
     for one in misfits if explain else misfits[:_NAMED]:
         console.print(text(f"  {_way(one)}, batch {one['batch_size']}: {'; '.join(one['why'])}"))
@@ -43,7 +46,7 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
         console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
     unmeasured = [one for one in found["to_verify"] if not _is_known(one, found)]
     commands = [one["command"] for one in unmeasured if one["command"]]
-    if commands:
+    if commands and "searched" not in found:
         console.print(text(f"To measure: {commands[0]}, or add --verify"))
     console.print()
 
@@ -53,6 +56,19 @@ def _heading(found: Mapping[str, Any]) -> str:
         f"--{name.replace('_', '-')} {spelled(value)}" for name, value in found["limits"].items()
     )
     return f"{found['model']} ({found['mode']}) under {limits}"
+
+
+def _searched(one: Mapping[str, Any]) -> str:
+    """What a search found in one way."""
+    way = " ".join(str(one[n]) for n in ("hardware", "runtime", "precision") if one[n])
+    batches, largest = one["tried"], one["largest_batch"]
+    if not batches:
+        return f"{way}: not searched, {one['ended'].rstrip('.')}"
+    fits = "no batch fits" if largest is None else f"batch {largest} is the largest that fits"
+    missed = [b["batch_size"] for b in batches if not b["fits"]]
+    beyond = f", {min(missed)} does not" if missed and largest is not None else ""
+    open_end = "" if one["ended"] == "settled" else f"; {one['ended']}"
+    return f"{way}: {fits}{beyond} ({counted(len(batches), 'batch', 'batches')} measured{open_end})"
 
 
 def _star(found: Mapping[str, Any]) -> str:
