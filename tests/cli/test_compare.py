@@ -50,6 +50,21 @@ def test_json_and_csv_say_the_same(tmp_path: Path, shell: Command) -> None:
     assert shell("--output", "analysis.csv")[0] == 2  # what is there stays
 
 
+def test_the_figures_of_one_platform_are_written_without_a_baseline(
+    tmp_path: Path, shell: Command
+) -> None:
+    store(tmp_path / "accelbench.duckdb", {}, {"batch_size": 8})
+    code, out, err = shell("--output", "one.csv")
+    assert (code, out) == (0, "")
+    assert "asked alike at two places of the axis hardware. The figures are written" in err
+    with (tmp_path / "one.csv").open(encoding="utf-8", newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    assert [(one["hardware"], one["batch_size"]) for one in lines] == [("cpu", "1"), ("cpu", "8")]
+    assert {(one["baseline"], one["speedup"], one["refused"]) for one in lines} == {("", "", "")}
+    assert all(float(one["latency_ms"]) > 0 for one in lines)
+    assert shell()[0] == 4  # on a terminal there is nothing to compare
+
+
 def test_a_name_of_others_is_found_beside_the_catalogues(tmp_path: Path, shell: Command) -> None:
     theirs = {"model": "resnet50", "sequence_length": None}
     store(tmp_path / "accelbench.duckdb", theirs, theirs | GPU, {}, GPU)

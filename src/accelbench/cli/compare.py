@@ -12,7 +12,7 @@ import typer
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, Axis
-from accelbench.cli.display.terminal import print_line, print_lines
+from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
 from accelbench.cli.dropped import not_shown
@@ -85,7 +85,7 @@ def compare(
 
     Compared is what was asked alike, on one machine; what differs is listed.
     """
-    from accelbench.analysis.comparison import axes_with_answers, compared
+    from accelbench.analysis.comparison import compared
     from accelbench.analysis.costs import with_costs
 
     refuse_taken(output)
@@ -110,19 +110,9 @@ def compare(
     rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     found = compared(rows, axis, held, allowed)
     if not found:
-        there = ", ".join(axes_with_answers(rows))
-        raise NothingMeasuredError(
-            f"Nothing on {chosen} was asked alike at two places of the axis {axis.name}.",
-            " ".join(
-                [
-                    f"Axes along which something was: {there}. Choose one with --by."
-                    if there
-                    else "Nor was anything along another axis.",
-                    *other_machines(names),
-                ]
-            ),
-        )
-    if held and all(one.baseline is None for lines in found for one in lines):
+        nothing = _nothing_alike(rows, axis, str(chosen), names)
+        found = _without_a_side(rows, axis, nothing, output)
+    elif held and all(one.baseline is None for lines in found for one in lines):
         places = {one.side.value for lines in found for one in lines}
         known = sorted(" ".join(str(part) for part in place if part) for place in places)
         more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
@@ -135,6 +125,36 @@ def compare(
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
     _say(found, axis, about, given, output, as_json)
+
+
+def _nothing_alike(
+    rows: Sequence[Mapping[str, Any]], axis: Axis, machine: str, others: Sequence[str]
+) -> NothingMeasuredError:
+    from accelbench.analysis.comparison import axes_with_answers
+
+    there = ", ".join(axes_with_answers(rows))
+    along = f"Axes along which something was: {there}. Choose one with --by."
+    advice = [along if there else "Nor was anything along another axis.", *other_machines(others)]
+    return NothingMeasuredError(
+        f"Nothing on {machine} was asked alike at two places of the axis {axis.name}.",
+        " ".join(advice),
+    )
+
+
+def _without_a_side(
+    rows: Sequence[Mapping[str, Any]],
+    axis: Axis,
+    nothing: NothingMeasuredError,
+    output: Path | None,
+) -> list[list[Compared]]:
+    """What a file holds all the same where there is nothing to hold figures against."""
+    from accelbench.analysis.single import single
+
+    found = [] if output is None else single(rows, axis)
+    if not found:
+        raise nothing
+    complain(f"{nothing.message} The figures are written without a baseline.")
+    return found
 
 
 def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
