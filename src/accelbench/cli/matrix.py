@@ -18,6 +18,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.writing import refuse_taken
+from accelbench.hardware.names import platforms_named
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
@@ -61,7 +62,8 @@ def matrix(
     form = _form(form, output, as_json)
     refuse_taken(output)
     filters = _filters(models, words(family), precision, mode)
-    only = tuple(name.lower() for name in words(hardware))
+    there = (one for name in words(hardware) for one in platforms_named(name))
+    only = tuple(dict.fromkeys(there))
     made, about = _made(filled_if_any(db or db_path, filters), filters, machine, only)
     if output is None and form == "table":
         from accelbench.cli.display.matrix import show
