@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from accelbench.analysis.cost_words import money
 from accelbench.core.nouns import counted
+from accelbench.core.words import SINGLE_STREAM
 from accelbench.core.worth import percentile_text
 from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.words import short_device
@@ -58,15 +59,29 @@ def size(row: Mapping[str, Any]) -> str:
 
 def title(row: Mapping[str, Any]) -> str:
     """What a cell is of, without its model: what stands after the name."""
+    scenario = row.get("scenario") or SINGLE_STREAM
     words = [
         f"{row.get('runtime')} on {row.get('hardware')}",
         str(row.get("precision")),
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
         size(row),
         "training" if row.get("mode") == "training" else "",
+        scenario
+        if (scenario := str(row.get("scenario") or SINGLE_STREAM)) != SINGLE_STREAM
+        else "",
         str(row.get("apart") or ""),
     ]
     return " · ".join(word for word in words if word)
+
+
+#: An item of the batch by another name; the heading of its column says as much.
+_ITEMS = frozenset(("images/s", "items/s", "inferences/s", "samples/s", "sequences/s"))
+
+
+def unit(row: Mapping[str, Any]) -> str:
+    """What a rate counts, where that is no item of the batch: tokens/s, queries/s."""
+    said = str(row.get("throughput_unit") or "")
+    return "" if said.lower() in _ITEMS else said
 
 
 def spread(low: Any, high: Any, middle: Any) -> str:
@@ -125,6 +140,7 @@ FILTERS = {
     "calm": calm,
     "number": number,
     "tails": tails,
+    "unit": unit,
     "seen": seen,
     "whole": whole,
     "moment": moment,
