@@ -72,9 +72,7 @@ def compared(
     rows = list(rows)
     known = histories(rows)
     found = []
-    for asked in sides(rows, axis, lambda places: _place_of(places, axis, baseline)):
-        if len(asked) < 2:
-            continue
+    for asked in sides(rows, axis, lambda places: _place_of(places, axis, baseline), fewest=2):
         ordered = _ordered(asked, axis)
         place = _place_of(asked, axis, baseline)
         base = None if place is None else asked[place]

@@ -112,6 +112,8 @@ def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:
     A pair of one run has in common whatever that run differs from others by.
     """
     best = {value: way.standing for value, way in ways.items()}
+    if all(not one.older + one.newer for one in best.values()):
+        return best
     runs = {
         value: {one[0].get("run_id"): one for one in by_run(way.rows)}
         for value, way in ways.items()

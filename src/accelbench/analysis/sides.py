@@ -115,7 +115,10 @@ class Side:
 
 
 def sides(
-    rows: Iterable[Row], axis: Axis, baseline: Callable[[Iterable[Key]], Key | None]
+    rows: Iterable[Row],
+    axis: Axis,
+    baseline: Callable[[Iterable[Key]], Key | None],
+    fewest: int = 1,
 ) -> list[dict[Key, Side]]:
     """Of each question its side at each place; what has no figure, or failed, answers nothing.
 
@@ -123,12 +126,15 @@ def sides(
         rows: of one machine.
         axis: along which places lie.
         baseline: chooses of some places the one that others are held against.
+        fewest: questions with an answer at fewer places are left out.
     """
     asked: dict[tuple[Key, str], dict[Key, list[Row]]] = {}
     for row, tail in _answers(rows, axis):
         places = asked.setdefault((axis.question(row), tail), {})
         places.setdefault(axis.value(row), []).append(row)
-    return [_of_question(places, axis, baseline) for places in asked.values()]
+    return [
+        _of_question(places, axis, baseline) for places in asked.values() if len(places) >= fewest
+    ]
 
 
 def meet(rows: Iterable[Row], axis: Axis) -> bool:

@@ -37,6 +37,8 @@ def standing(rows: Sequence[Row]) -> Standing:
     Of what names no run, as a table of somebody else's, and of an import a day is a run.
     """
     runs = by_run(rows)
+    if len(runs) == 1:
+        return Standing(runs[0])
     last = max(runs, key=_moment)
     now = software(last[0])
     best = max((run for run in runs if software(run[0]) == now), key=evidence)
