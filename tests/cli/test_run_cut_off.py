@@ -159,7 +159,7 @@ except typer.Exit as end:
 
 
 def test_an_interrupt_becomes_an_exit_code_whatever_typer_makes_of_it() -> None:
-    # In a process of its own: one that OpenVINO has been loaded in dies of SIGTERM by SIGSEGV.
+    # In a process of its own: tests that load OpenVINO themselves leave SIGTERM deadly in theirs.
     done = subprocess.run(
         [sys.executable, "-c", TERMINATED], capture_output=True, text=True, timeout=60
     )

@@ -12,6 +12,7 @@ from accelbench.artifacts.manifest import Manifest
 from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, described
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
+from accelbench.core.signalstack import signal_stack_kept
 from accelbench.hardware.openvino import without_telemetry
 
 IR = "model.xml"
@@ -40,6 +41,7 @@ def _without_bars() -> Iterator[None]:
         yield
 
 
+@signal_stack_kept()
 def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write model.xml and model.bin, weights as they are: fp32."""
     without_telemetry()
@@ -55,6 +57,7 @@ def convert(base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     return {"file": IR}
 
 
+@signal_stack_kept()
 def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
     """Write a model whose products are int8, calibrated with seeded inputs."""
     without_telemetry()

@@ -25,6 +25,7 @@ from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
 from accelbench.core.protocols import DeviceMemory, Evidence, Job
+from accelbench.core.signalstack import signal_stack_kept
 from accelbench.runtimes.arrays import ArraySession, timed
 from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.openvino.engine import openvino
@@ -114,6 +115,7 @@ class OpenvinoSession(ArraySession):
 
     # -- opening and compiling
 
+    @signal_stack_kept()
     def _open(self) -> None:
         self._core = openvino.Core()
         self._memory = UnitMemory(self._core)
@@ -158,6 +160,7 @@ class OpenvinoSession(ArraySession):
             unit, self._case.precision, self._hint, self._job.threads, self._capabilities
         )
 
+    @signal_stack_kept()
     def _made(self, unit: str, shapes: Shapes, more: Mapping[str, Any]) -> Any:
         """The model compiled for these shapes alone: each is another program."""
         try:
