@@ -98,21 +98,28 @@ def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
     key = f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
     known = all(name in there for name in OF_WORTH)
     worth = worth_sql("status = 'ok'") if known else "(true, 0, true)"
-    ran = ", ".join(f"coalesce((conditions->'{name}')::VARCHAR, '')" for name in SOFTWARE)
     return f"""({key}, coalesce(run_id, '')) IN (
         SELECT cell, arg_max(run, rank) FROM (
             SELECT cell, run, row(
                 answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
-                software = first_value(software) OVER (
-                    PARTITION BY cell ORDER BY moment DESC, run DESC),
-                worth, moment) AS rank
+                {same_software_sql("cell")}, worth, moment) AS rank
             FROM (
                 SELECT {key} AS cell, coalesce(run_id, '') AS run,
-                    any_value(concat_ws(chr(31), {ran})) AS software,
+                    any_value(conditions) AS conditions,
                     coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
                     count(*) FILTER (status = 'ok') AS answered, {worth} AS worth
                 FROM benchmark_results WHERE {where} GROUP BY 1, 2)
         ) GROUP BY cell)"""  # noqa: S608 — our words
+
+
+def same_software_sql(cell: str) -> str:
+    """That a run, with its `conditions` and its `moment`, ran what the newest of its cell did."""
+    ran = ", ".join(f"coalesce((conditions->'{name}')::VARCHAR, '')" for name in SOFTWARE)
+    software = f"concat_ws(chr(31), {ran})"
+    return (
+        f"{software} = first_value({software}) OVER"
+        f" (PARTITION BY {cell} ORDER BY moment DESC, run DESC)"
+    )
 
 
 def _text(name: str) -> str:

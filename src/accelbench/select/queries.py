@@ -11,12 +11,13 @@ from typing import Any
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
+from accelbench.analysis.standing import same_software_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import STEP_SQL
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM
-from accelbench.core.worth import USABLE_SQL
+from accelbench.core.worth import OF_WORTH, USABLE_SQL
 from accelbench.select.ceilings import FEWEST_MODELS
 from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, Tried
 from accelbench.select.failures import Failure
@@ -37,8 +38,8 @@ _SAID = (
 )
 _COLUMNS = tuple(dict.fromkeys((
     *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
-    "reason", "started_at", "launch", "result_id", "throughput", "latency_p50_ms",
-    "latency_mean_ms", "batch_size", "emulated",
+    "reason", "started_at", "launch", "result_id", "throughput", "latency_mean_ms", "batch_size",
+    "emulated", *OF_WORTH,
 )))  # fmt: skip
 #: What an attempt is of, whether or not it came to anything.
 _ATTEMPTED = (
@@ -47,8 +48,8 @@ _ATTEMPTED = (
 )
 _REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false)"
 _ANSWERED = "status = 'ok' AND coalesce(verification, '') <> 'failed'"
-#: Of an import, which may be of years in one run, a day is a run. The newest run that answered
-#: counts: what has failed since is told by the failures.
+#: Of an import, which may be of years in one run, a day is a run. Of those that answered the one
+#: that says most stands (`analysis.standing`): what has failed since is told by the failures.
 _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {rate} AS rate,
@@ -61,8 +62,13 @@ WITH answered AS (
             THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
     FROM benchmark_results WHERE {real} AND {answered} AND {usable} AND {where}
 ), newest AS (
-    SELECT series, versions, arg_max(run, (coalesce(started_at, 'epoch'::TIMESTAMP), run)) AS run
-    FROM answered GROUP BY ALL
+    SELECT series, versions, arg_max(run, rank) AS run FROM (
+        SELECT series, versions, run, row({same_software}, worth, moment, run) AS rank FROM (
+            SELECT series, versions, run, any_value(conditions) AS conditions,
+                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth
+            FROM answered GROUP BY series, versions, run
+        )
+    ) GROUP BY series, versions
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
     any_value(kin) AS kin, max(run_id) AS run_id, max(started_at) AS moment,
@@ -157,6 +163,8 @@ def cells_sql(there: Container[str], where: str) -> str:
     return _CELLS.format(
         columns=_columns(there),
         latency=_step_sql(there),
+        same_software=same_software_sql("series, versions"),
+        worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
         asked=_text(ASKED, there),
         real=_REAL,
@@ -185,6 +193,8 @@ def rates_sql(there: Container[str]) -> str:
     """The query for what devices do at their best."""
     return _RATES.format(
         latency=_step_sql(there),
+        same_software=same_software_sql("series, versions"),
+        worth=worth_sql("true"),
         real=_REAL,
         answered=_ANSWERED,
         usable=_usable_sql(there),
