@@ -98,12 +98,86 @@ def test_verified_without_a_time_is_compatible_without_a_rating():
     assert (found.compatible, found.rating, found.token) == (True, Rating.NONE, "not_timed")
 
 
-def test_what_is_fast_and_unverified_is_low_and_says_why():
+def test_what_is_fast_and_unverified_is_not_verified_and_says_why():
     nulls = {"verification_error": "it was not asked for"}
     fast = row(throughput=900.0, verification="not_done", nulls=nulls, **OPENVINO)
     found = cell([row(), fast], "openvino")
-    assert found.rating is Rating.LOW
+    assert (found.compatible, found.rating, found.token) == (True, Rating.NONE, "not_verified")
     assert "it was not asked for" in found.reason
+    assert "--benchmark-only" in found.advice
+
+
+def test_an_import_is_told_what_fits_imports():
+    theirs = {"verification": "not_done", "provenance": "imported"}
+    found = cell([row(**theirs)], "cpu")
+    assert (found.rating, found.token) == (Rating.NONE, "not_verified")
+    assert "accelbench run bert-tiny --hardware cpu" in found.advice
+    assert "--benchmark-only" not in found.advice
+
+
+FEW = {"sample_count": 3, "effective_sample_count": 3.0}
+MANY = {"sample_count": 120, "effective_sample_count": 90.0}
+
+
+@pytest.mark.parametrize(
+    ("throughput", "samples", "rating", "token"),
+    [
+        (300.0, FEW, Rating.NONE, "not_sure"),  # 1.1 to 8 times
+        (900.0, FEW, Rating.HIGH, ""),  # 3.4 times at the least
+        (300.0, MANY, Rating.HIGH, ""),
+        (300.0, {}, Rating.HIGH, ""),  # nothing is said of its samples
+    ],
+)
+def test_a_few_samples_rate_only_what_they_surely_are(
+    throughput: float, samples: dict[str, Any], rating: Rating, token: str
+):
+    found = cell([row(**samples), row(throughput=throughput, **samples, **OPENVINO)], "openvino")
+    assert (found.compatible, found.rating, found.token) == (True, rating, token)
+    assert found.speed == throughput / 100.0
+    assert ("may be" in found.reason) is (token != "")
+
+
+def test_a_wide_interval_across_levels_is_not_sure_and_launches_settle_it():
+    wide = {**MANY, "latency_ci_low_ms": 5.0, "latency_ci_high_ms": 15.0}
+    one = row(throughput=200.0, **wide, **OPENVINO)
+    assert cell([row(**MANY), one], "openvino").token == "not_sure"
+    launches = [row(throughput=200.0 + n, launch=n, **wide, **OPENVINO) for n in range(5)]
+    assert cell([row(**MANY), *launches], "openvino").rating is Rating.HIGH
+
+
+# -- each in its best precision
+
+
+def best(rows: list[dict[str, Any]], hardware: str) -> Cell:
+    (line,) = matrix(rows, best_precision=True).models
+    return line.cells[hardware]
+
+
+NPU = {"hardware": "qnn", "runtime": "qnn", "precision": "int8"}
+
+
+def test_what_runs_in_int8_alone_is_worth_what_it_does_there():
+    refused = failed("precision", **{**NPU, "precision": "fp32"})
+    rows = [row(), row(throughput=500.0, verification_error=0.3, **NPU), refused]
+    found = best(rows, "qnn")
+    assert (found.rating, found.speed, found.precisions) == (Rating.HIGH, 5.0, ("int8",))
+    assert "in int8" in found.reason
+    assert cell([row(), refused], "qnn").compatible is False  # where fp32 is named
+
+
+@pytest.mark.parametrize(("error", "speed"), [(0.05, 5.0), (0.3, 1.2), (None, 1.2)])
+def test_int8_beside_fp32_counts_within_a_stated_error(error: float | None, speed: float):
+    mine = {"precision": "int8", "verification_error": error}
+    rows = [row(), row(throughput=120.0, **OPENVINO)]
+    rows += [row(throughput=500.0, **mine, **OPENVINO)]
+    assert best(rows, "openvino").speed == speed
+
+
+def test_a_precision_that_was_wrong_takes_nothing_from_another():
+    wrong = failed("wrong_outputs", precision="bf16", **OPENVINO)
+    found = best([row(), row(throughput=300.0, **OPENVINO), wrong], "openvino")
+    assert (found.rating, found.precisions) == (Rating.HIGH, ("fp32",))
+    assert "bf16" in found.notes[0]
 
 
 def test_a_runtime_that_was_wrong_once_is_trusted_at_no_batch():
@@ -175,7 +249,7 @@ def test_to_verify_again_takes_no_rating_away():
 
 def test_to_verify_what_was_only_timed_gives_it_its_rating():
     timed = row(throughput=300.0, verification="not_done", **OPENVINO)
-    assert cell([row(), timed], "openvino").rating is Rating.LOW
+    assert cell([row(), timed], "openvino").token == "not_verified"
     proof = row(throughput=None, **LATER, **OPENVINO)
     assert cell([row(), timed, proof], "openvino").rating is Rating.HIGH
 
@@ -392,6 +466,8 @@ def test_a_faster_platform_is_never_rated_lower_and_lifts_no_other(rows, times, 
     for before, after in zip(matrix(rows).models, matrix(faster).models, strict=True):
         for name in before.cells:
             old, new = before.cells[name], after.cells[name]
+            if "not_sure" in (old.token, new.token):  # rated where its ends happen to be alike
+                continue
             change = LEVELS.index(new.rating) - LEVELS.index(old.rating)
             if abs(times - 1) > 1e-6:  # else a ratio on a level's edge may round to either side
                 assert change >= 0 if name == hardware else change <= 0

@@ -135,7 +135,8 @@ def test_the_table_names_the_cpus_runtime_and_fits_80_columns(
     code, out, _ = shell("--db", measured(tmp_path / "s.duckdb", GRID))
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
-    assert "fp32 inference on lab (EPYC, 8 CPUs, 64 GiB)" in out
+    said = "inference on lab (EPYC, 8 CPUs, 64 GiB), each in the best precision that ran"
+    assert said in " ".join(out.split())
     lines = out.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("bert-tiny"))
     assert lines[at].split() == [
@@ -161,6 +162,29 @@ def test_filters_narrow_it_and_the_cpu_stays_the_yardstick(tmp_path: Path, shell
     assert narrow["hardware_types"] == ["openvino", "qnn"]
     assert cells(narrow)["openvino"]["performance_rating"] == "high"
     assert set(shell.json("--db", path, "--precision", "int8")["models"]) == {"bert-tiny"}
+
+
+def test_models_are_named_as_in_other_commands(tmp_path: Path, shell: Command) -> None:
+    path = measured(tmp_path / "s.duckdb", GRID)
+    assert list(shell.json("bert-tiny", "--db", path)["models"]) == ["bert-tiny"]
+    assert list(shell.json("--model", "resnet-tiny", "--db", path)["models"]) == ["resnet-tiny"]
+
+
+def test_many_models_come_in_pages(tmp_path: Path, shell: Command) -> None:
+    unproven = {"verification": "not_done", "provenance": "imported"}
+    rows = [result(f"theirs-{n:03}", **unproven) for n in range(90)]
+    path = measured(tmp_path / "s.duckdb", rows)
+    code, first, _ = shell("--db", path)
+    assert code == 0
+    assert "Models 1 to 40 of 90, page 1 of 3: --page 2 has the next" in " ".join(first.split())
+    assert "not verified" in first
+    assert "Low" not in first
+    assert ("theirs-039" in first, "theirs-040" in first) == (True, False)
+    _, last, _ = shell("--db", path, "--page", "3")
+    assert ("theirs-089" in last, "theirs-079" in last) == (True, False)
+    assert len(shell.json("--db", path)["models"]) == 90
+    for words in (("--page", "4"), ("--page", "2", "--json")):
+        assert shell("--db", path, *words)[0] == 2
 
 
 def test_machines_are_never_mixed(tmp_path: Path, shell: Command) -> None:
@@ -242,7 +266,7 @@ def test_a_files_suffix_says_its_form_and_no_file_is_overwritten(
     tmp_path: Path, shell: Command
 ) -> None:
     path = measured(tmp_path / "s.duckdb", GRID)
-    for name, start in (("m.html", "<!doctype"), ("m.md", "# Comp"), ("m.json", "{"), ("m", "fp")):
+    for name, start in (("m.html", "<!doctype"), ("m.md", "# Comp"), ("m.json", "{"), ("m", "inf")):
         code, out, err = shell("--db", path, "--output", tmp_path / name)
         assert (code, out) == (0, "")
         assert name in err

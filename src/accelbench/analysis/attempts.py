@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from accelbench.core.exactness import MOST_ERROR, is_quantised
 from accelbench.core.reasons import Belongs, belongs
+from accelbench.core.words import Provenance
 from accelbench.core.worth import usable, usable_launches
+from accelbench.measure.launches import interval_of
 
 Row = Mapping[str, Any]
 
@@ -30,6 +33,12 @@ QUESTION = (
 
 Question = tuple[Any, ...]
 
+#: Two thousand launches of one thing were up to 2.1 times as long as the quickest: by so much a few
+#: samples may be off, which say nothing of their own uncertainty.
+FEW_DIFFER = 2.0
+#: Fewer samples than these are few, unless so many of them are independent.
+_FEWEST, _KNOWN = 30, 20.0
+
 VERIFIED = frozenset({"ok", "reference"})
 WRONG = "wrong_outputs"
 
@@ -41,6 +50,7 @@ class Way:
     runtime: str
     options: str = "{}"  # as canonical JSON, threads apart
     device: str = ""
+    precision: str = ""  # where ways in several are held together
 
     def __str__(self) -> str:
         asked = json.loads(self.options)
@@ -76,6 +86,16 @@ class Attempt:
     run_id: str = ""
     timed_in: str = ""  # an older run, where the newest only verified
     moment: str = ""
+    precision: str = ""
+    reach: float = 0.0  # how far its throughput may be off, as a logarithm, either way
+    imported: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether its precision counts beside others that nobody named."""
+        return not is_quantised(self.precision) or (
+            self.error is not None and self.error <= MOST_ERROR
+        )
 
     @property
     def refused(self) -> bool:
@@ -83,21 +103,31 @@ class Attempt:
         return not self.ok and belongs(self.reason) is Belongs.CELL
 
 
-def attempts(rows: Iterable[Row]) -> list[Attempt]:
-    """The newest attempt of every way with every question; the order of rows does not matter."""
+def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attempt]:
+    """The newest attempt of every way with every question; the order of rows does not matter.
+
+    Args:
+        rows: results by column name.
+        any_precision: a precision is a way of answering, and no part of the question.
+    """
     tried: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         # What was skipped says nothing, and must not stand before what was measured.
         if row["status"] != "skipped":
-            tried[(question(row), row["hardware"], row["runtime"], _options(row))].append(row)
-    found = [_attempt(runs) for rows_ in tried.values() for runs in _by_device(rows_)]
+            asked = question(row, any_precision=any_precision)
+            way = (row["hardware"], row["runtime"], _options(row), row.get("precision"))
+            tried[(asked, *way)].append(row)
+    found = [
+        _attempt(runs, any_precision) for rows_ in tried.values() for runs in _by_device(rows_)
+    ]
     return sorted(found, key=_place)
 
 
-def question(row: Row) -> Question:
+def question(row: Row, *, any_precision: bool = False) -> Question:
     """What was asked of the model, whatever ran it."""
     threads = (row.get("options") or {}).get("threads")
-    return (*(row.get(name) for name in QUESTION), threads)
+    left_out = "precision" if any_precision else ""
+    return (*(None if name == left_out else row.get(name) for name in QUESTION), threads)
 
 
 def _options(row: Row) -> str:
@@ -142,7 +172,7 @@ def _launch(row: Row) -> tuple[Any, ...]:
     return (row.get("launch") or 0, _moment(row), *(str(row.get(name) or "") for name in names))
 
 
-def _attempt(runs: Sequence[Sequence[Row]]) -> Attempt:
+def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
     """The newest run's word; its time may be that of one before it."""
     rows = runs[0]
     good, timed = _good(rows), _timed(runs)
@@ -150,12 +180,21 @@ def _attempt(runs: Sequence[Sequence[Row]]) -> Attempt:
     first = (good or bad)[0]
     wrong = any(_reason(row) == WRONG for row in bad)
     words = [str(row.get("verification") or "not_done") for row in good]
+    precision = str(first.get("precision") or "")
     return Attempt(
         model=str(first["model"]),
         family=str(first.get("family") or "unknown"),
         hardware=str(first["hardware"]),
-        way=Way(str(first["runtime"]), _options(first), str(first.get("device") or "")),
-        question=question(first),
+        way=Way(
+            str(first["runtime"]),
+            _options(first),
+            str(first.get("device") or ""),
+            precision if any_precision else "",
+        ),
+        question=question(first, any_precision=any_precision),
+        precision=precision,
+        reach=_reach(timed),
+        imported=first.get("provenance") == Provenance.IMPORTED,
         batch=int(first.get("batch_size") or 0),
         ok=bool(good),
         verified=bool(good) and not wrong and VERIFIED.issuperset(words),
@@ -219,6 +258,26 @@ def _throughput(rows: Sequence[Row]) -> float | None:
     return median(known) if known else None
 
 
+def _reach(rows: Sequence[Row]) -> float:
+    """How far a throughput may be off, by its launches, else by the samples of its only one."""
+    values = [row["throughput"] for row in usable_launches(rows) if row.get("throughput")]
+    known = interval_of(values) if len(values) > 1 else None
+    if known is not None:
+        return min(math.log(known[1] / known[0]) / 2.0, math.log(FEW_DIFFER))
+    return max(map(_reach_of, rows), default=0.0)
+
+
+def _reach_of(row: Row) -> float:
+    """Of one launch; of what says nothing of its samples nobody can say it."""
+    count = row.get("sample_count")
+    if count is None:
+        return 0.0
+    if count < _FEWEST and (row.get("effective_sample_count") or 0.0) < _KNOWN:
+        return math.log(FEW_DIFFER)
+    low, high = row.get("latency_ci_low_ms"), row.get("latency_ci_high_ms")
+    return math.log(high / low) / 2.0 if low and high else 0.0
+
+
 def _why(rows: Sequence[Row]) -> str:
     """Why outputs were not compared, as the result itself says it."""
     for row in rows:
@@ -231,5 +290,6 @@ def _place(attempt: Attempt) -> tuple[Any, ...]:
     way = attempt.way
     asked = tuple(str(part) for part in attempt.question)
     return (
-        attempt.model, attempt.hardware, way.runtime, way.options, way.device, attempt.batch, asked,
+        attempt.model, attempt.hardware, way.runtime, way.options, way.device, way.precision,
+        attempt.batch, asked,
     )  # fmt: skip

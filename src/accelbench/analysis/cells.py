@@ -36,6 +36,7 @@ class Cell:
     speed: float | None = None  # times the CPU's throughput
     batches: tuple[int, ...] = ()  # over which
     runtimes: tuple[str, ...] = ()  # that were fastest, the one that was so most often first
+    precisions: tuple[str, ...] = ()  # of these, where each platform is taken in its best
     verification: str = ""
     error: float | None = None
     workarounds: tuple[str, ...] = ()

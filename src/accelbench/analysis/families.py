@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from accelbench.analysis.cells import Availability, Cell, Line, Rating
@@ -37,11 +37,17 @@ def _cell(named: Sequence[tuple[str, Cell]]) -> Cell:
         Availability.COMPATIBLE,
         rating,
         _said(runs, broken, len(named)),
-        token=runs[0][1].token if rating is Rating.NONE else "",
+        token=_token([cell for _, cell in runs]) if rating is Rating.NONE else "",
         emulated=emulated,
         runtimes=tuple(sorted({one for _, cell in runs for one in cell.runtimes})),
         workarounds=tuple(dict.fromkeys(w for _, cell in runs for w in cell.workarounds)),
     )
+
+
+def _token(runs: Sequence[Cell]) -> str:
+    """Of models without a rating, why most of them have none."""
+    counted = Counter(cell.token for cell in runs)
+    return min(counted, key=lambda token: (-counted[token], token))
 
 
 def _middle(ratings: Sequence[Rating], broken: int) -> Rating:

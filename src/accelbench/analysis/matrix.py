@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from accelbench.analysis.attempts import Attempt, Row, attempts
+from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, Row, attempts
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
 from accelbench.analysis.families import family_lines
-from accelbench.analysis.speed import Ratio, Timed, fastest, ratio
+from accelbench.analysis.speed import SURE, Ratio, Timed, fastest, ratio
+from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
 from accelbench.core.words import HARDWARE
 from accelbench.core.worth import WHY_UNUSABLE
@@ -24,8 +25,19 @@ NEAR_BEST = 0.9
 #: A fifth slower than the CPU, and the platform is a reason to stay on the CPU.
 MEDIUM = 0.8
 
+#: Tokens of what goes through and has no rating, as nobody compared or measured enough.
+NOT_VERIFIED, NOT_SURE = "not_verified", "not_sure"
+#: As tables call them.
+UNRATED: Mapping[str, str] = {NOT_VERIFIED: "not verified", NOT_SURE: "not sure"}
+_SURER = "Measure it again without --iterations, or with --launches 5."
+
 RULE = (
-    "One matrix is of one machine, one precision and one mode; the newest run of each case counts.",
+    "One matrix is of one machine and one mode; the newest run of each case counts.",
+    (
+        "Unless one is named, each platform is taken in the best precision that ran, which its cell"
+        " says where it is not fp32; quantised ones count beside others where their verified error"
+        f" is at most {MOST_ERROR:g}."
+    ),
     "cpu is the fastest of the runtimes measured on the CPU itself; each cell says which.",
     (
         "Speed is the geometric mean of throughput ÷ the CPU's, over every batch and shape that"
@@ -36,7 +48,12 @@ RULE = (
         " measured alike on this machine. The best of one is not high."
     ),
     f"Medium: at least {MEDIUM:g}× the CPU.",
-    "Low: slower than that, or its outputs were not verified.",
+    "Low: slower than that, or its outputs were wrong at another batch or in another launch.",
+    "Not verified: it went through, and nobody compared its outputs; most imports are so.",
+    (
+        f"Not sure: the interval of its speed is wider than a factor of {SURE:g}, and its ends are"
+        f" of two levels. Fewer than 30 samples may be off by a factor of {FEW_DIFFER:g}."
+    ),
     "N/A, incompatible: refused or failed (wrong outputs, export, memory, operators …).",
     (
         "N/A, not available: the hardware or a package is not there, nothing was measured, or what"
@@ -57,15 +74,18 @@ def matrix(
     rows: Iterable[Row],
     absences: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
+    *,
+    best_precision: bool = False,
 ) -> Matrix:
-    """The matrix of the rows of one machine, one precision and one mode.
+    """The matrix of the rows of one machine, one mode, and one precision or the best of each.
 
     Args:
         rows: results by column name; only those measured or imported count.
         absences: why a platform that has no results is not there, where that is known.
         only: the platforms to show; all that the documents name, and any with results, if empty.
+        best_precision: rows are of any precision: each platform is taken in the best that ran.
     """
-    tried = attempts(filter(comparable, rows))
+    tried = attempts(filter(comparable, rows), any_precision=best_precision)
     by_model: dict[str, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
     for one in tried:
         by_model[one.model][one.hardware].append(one)
@@ -104,9 +124,15 @@ def _cells(
 
 
 def _countable(many: Sequence[Attempt]) -> list[Attempt]:
-    """What may be compared by time: real, verified, and wrong at no other batch either."""
+    """What may be compared by time: real, verified, and wrong at no other batch either.
+
+    Of several precisions those that are quantised only within a small error, unless there is no
+    other: what an NPU computes in int8 alone is what it is worth.
+    """
     wrong = {one.way for one in many if one.wrong}
-    return [one for one in many if one.verified and not one.emulated and one.way not in wrong]
+    found = [one for one in many if one.verified and not one.emulated and one.way not in wrong]
+    exact = [one for one in found if one.exact]
+    return exact if exact and any(one.way.precision for one in found) else found
 
 
 def _cell(name: str, many: Sequence[Attempt], timed: Mapping[str, Timed], absence: str) -> Cell:
@@ -141,14 +167,26 @@ def _cell(name: str, many: Sequence[Attempt], timed: Mapping[str, Timed], absenc
             "nothing_shown",
             "Measure it: accelbench run without --verify-only and --benchmark-only.",
         )
+    if any(one.wrong for one in many):
+        why = f"its outputs are not trusted: {_unverified(many)}"
+        return _found(
+            many, real, Rating.LOW, why, WRONG, "Look into it: accelbench matrix --explain"
+        )
+    imported = all(one.imported for one in real)
     return _found(
         many,
         real,
-        Rating.LOW,
+        Rating.NONE,
         f"its outputs are not verified: {_unverified(many)}",
-        "not_verified",
-        "Measure it again without --benchmark-only.",
+        NOT_VERIFIED,
+        f"It was imported, and imports verify nothing: measure it with {_run(real[0])}"
+        if imported
+        else "Measure it again without --benchmark-only.",
     )
+
+
+def _run(one: Attempt) -> str:
+    return f"accelbench run {one.model} --hardware {one.hardware}"
 
 
 def _impossible(name: str, many: Sequence[Attempt], absence: str) -> Cell:
@@ -229,10 +267,14 @@ def _rated(
         for other, them in timed.items()
         if other != name and (found := ratio(timed[name], them))
     ]
-    best = bool(others) and all(other.value >= NEAR_BEST for other in others)
-    return _found(
-        many, used, rating(pace.value, best), _speed_said(name, pace, best, used), speed=pace
-    )
+    best = bool(others) and all(other.value >= NEAR_BEST and other.sure for other in others)
+    said = _speed_said(name, pace, best, used)
+    low, high = (rating(end, best) for end in pace.ends)
+    if low is not high and not pace.sure:
+        least, most = pace.ends
+        why = f"{said}, and may be {least:.2g} to {most:.2g}×, which is {low} to {high}"
+        return _found(many, used, Rating.NONE, why, NOT_SURE, _SURER, speed=pace)
+    return _found(many, used, rating(pace.value, best), said, speed=pace)
 
 
 def rating(speed: float, among_best: bool) -> Rating:
@@ -247,10 +289,22 @@ def _speed_said(name: str, pace: Ratio, best: bool, used: Sequence[Attempt]) -> 
     if name == "cpu":
         said = f"the CPU itself, by {' and '.join(_runtimes(used))}, over {over}"
     else:
-        said = f"{pace.value:.2f}× the CPU's throughput over {over}"
+        said = f"{pace.value:.2f}× the CPU's throughput over {over}{_in_precisions(used)}"
     if best and pace.value < HIGH:
         said += f"; at least {NEAR_BEST:.0%} of every other platform measured alike"
     return said
+
+
+def _in_precisions(used: Sequence[Attempt]) -> str:
+    """In which precision, where the CPU's may be another."""
+    names = _precisions(used)
+    return f", in {' and '.join(names)}, each in the best that ran" if names else ""
+
+
+def _precisions(used: Sequence[Attempt]) -> tuple[str, ...]:
+    """Of the ways that were fastest, where several precisions stand beside each other."""
+    counted = Counter(one.way.precision for one in used if one.way.precision)
+    return tuple(sorted(counted, key=lambda name: (-counted[name], name)))
 
 
 def _runtimes(used: Sequence[Attempt]) -> tuple[str, ...]:
@@ -282,6 +336,7 @@ def _found(
         speed=None if speed is None else speed.value,
         batches=() if speed is None else speed.batches,
         runtimes=_runtimes(used),
+        precisions=_precisions(used),
         verification=unlike[0] if unlike else used[0].verification,
         error=max((one.error for one in used if one.error is not None), default=None),
         workarounds=tuple(dict.fromkeys(w for one in used for w in one.workarounds)),
@@ -295,15 +350,16 @@ def _notes(many: Sequence[Attempt]) -> tuple[str, ...]:
     """What else happened on the platform, each thing once with the batches it happened at."""
     at: dict[str, list[int]] = defaultdict(list)
     for one in many:
+        way = f"{one.way} {one.way.precision}".rstrip()
         for lost in one.lost:
-            at[f"{one.way}: {len(one.lost)} of {one.launches} launches failed, {lost}"].append(
+            at[f"{way}: {len(one.lost)} of {one.launches} launches failed, {lost}"].append(
                 one.batch
             )
         if one.timed_in:
-            at[f"{one.way}: timed in run {one.timed_in}, verified since"].append(one.batch)
+            at[f"{way}: timed in run {one.timed_in}, verified since"].append(one.batch)
         if not one.ok:
             said = f"{one.reason}, {one.message}" if one.message else one.reason
-            at[f"{one.way}: {said}"].append(one.batch)
+            at[f"{way}: {said}"].append(one.batch)
     return tuple(
         f"{said} (batch {', '.join(map(str, sorted(set(batches))))})"
         for said, batches in sorted(at.items())

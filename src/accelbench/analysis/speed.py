@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 from accelbench.analysis.attempts import Attempt, Question
 
+#: A ratio whose ends are further apart than this factor rates nothing where they are of two levels.
+SURE = 1.5
+
 Timed = Mapping[Question, Attempt]
 
 
@@ -22,12 +25,23 @@ class Ratio:
 
     value: float
     batches: tuple[int, ...]  # of the shared questions
+    reach: float = 0.0  # how far it may be off, as a logarithm, either way
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which it lies."""
+        return self.value / math.exp(self.reach), self.value * math.exp(self.reach)
+
+    @property
+    def sure(self) -> bool:
+        """Whether its ends are no further apart than levels can bear."""
+        return math.exp(2.0 * self.reach) <= SURE
 
 
 def fastest(attempts: list[Attempt]) -> dict[Question, Attempt]:
     """For each question the attempt with the highest throughput."""
     best: dict[Question, Attempt] = {}
-    for one in sorted(attempts, key=lambda a: (str(a.way), a.way.device)):
+    for one in sorted(attempts, key=lambda a: (str(a.way), a.way.device, a.way.precision)):
         other = best.get(one.question)
         if one.throughput and (other is None or one.throughput > (other.throughput or 0.0)):
             best[one.question] = one
@@ -43,7 +57,10 @@ def ratio(mine: Timed, theirs: Timed) -> Ratio | None:
     # fsum: the same to the last bit in whatever order the questions come.
     # Twelve digits: 80 against 100 is 0.8, on the level's own side of its edge.
     value = float(f"{math.exp(math.fsum(logs) / len(logs)):.12g}")
-    return Ratio(value, tuple(sorted({mine[q].batch for q in shared})))
+    # One figure against itself is 1 for certain; of several questions the errors average out.
+    others = [(mine[q], theirs[q]) for q in shared if mine[q] is not theirs[q]]
+    reach = math.hypot(*(one.reach for pair in others for one in pair)) / len(logs)
+    return Ratio(value, tuple(sorted({mine[q].batch for q in shared})), reach)
 
 
 def _rate(attempt: Attempt) -> float:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.delivered import deliver
 from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import refuse_unknown
-from accelbench.cli.stored import filled_if_any, of_machine, runs_to_judge, where_of
+from accelbench.cli.stored import filled_if_any, of_machine, rows_of, runs_to_judge, where_of
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.visible import in_quotes
@@ -28,21 +29,38 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
+#: What a matrix is made of: reading all columns of a hundred thousand results takes 20 s.
+_COLUMNS = tuple(dict.fromkeys((
+    *QUESTION, "family", "hardware", "runtime", "device", "options", "status", "reason", "message",
+    "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
+    "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
+    "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms",
+)))  # fmt: skip
+_EMPTY = dict.fromkeys(_COLUMNS)
+#: Results of one machine that a matrix is made of.
+_MOST = 500_000
 _FORMATS = ("table", "json", "markdown", "html")
 _SUFFIXES = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".html": "html"}
 
 
 @app.command(cls=SpacedLists)
 def matrix(
-    models: list[str] = typer.Option([], "--models", "--model", help="Only these models."),
+    models: list[str] = typer.Argument(
+        None, metavar="MODEL", help="Only these models.", show_default=False
+    ),
     family: list[str] = typer.Option([], "--family", help="Only these families."),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    precision: str = typer.Option("fp32", "--precision", help="Of results in this precision."),
+    precision: str | None = typer.Option(
+        None, "--precision", help="All in this one; else each platform in the best that ran."
+    ),
     mode: str = typer.Option("inference", "--mode", help="Of inference or training."),
     machine: str | None = typer.Option(
         None, "--machine", help="A host name or id; else the machine of the newest result."
     ),
     explain: bool = typer.Option(False, "--explain", help="The rule and every cell's reason."),
+    page: int | None = typer.Option(
+        None, "--page", min=1, help="Of a table with many models; 1 by default."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     form: str | None = typer.Option(
         None, "--format", help="table, json, markdown or html; else what the suffix says."
@@ -53,6 +71,7 @@ def matrix(
     db: Path | None = typer.Option(
         None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
     ),
+    named: list[str] = typer.Option([], "--models", "--model", "--model-id", hidden=True),
     db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Show High, Medium, Low or N/A for each model and family on each platform, and why.
@@ -61,16 +80,27 @@ def matrix(
     """
     form = _form(form, output, as_json)
     refuse_taken(output)
-    filters = _filters(models, words(family), precision, mode)
+    if page is not None and (form != "table" or output is not None):
+        raise UsageError("--page is of the table in a terminal.", "Leave it out: the rest has all.")
+    filters = _filters([*(models or []), *named], words(family), precision, mode)
     there = (one for name in words(hardware) for one in platforms_named(name))
     only = tuple(dict.fromkeys(there))
     made, about = _made(filled_if_any(db or db_path, filters), filters, machine, only)
     if output is None and form == "table":
         from accelbench.cli.display.matrix import show
 
-        show(made, about, explain=explain)
+        _refuse_beyond(page or 1, len(made.models))
+        show(made, about, explain=explain, page=page or 1)
         return
     deliver(_spelled(made, about, form, explain), output)
+
+
+def _spelt(moment: str | None) -> str | None:
+    """A moment as result files have it."""
+    if not moment:
+        return None
+    whole, _, part = moment.partition(".")
+    return f"{whole.replace(' ', 'T')}.{part:0<6}Z"
 
 
 def _form(asked: str | None, output: Path | None, as_json: bool) -> str:
@@ -86,15 +116,25 @@ def _form(asked: str | None, output: Path | None, as_json: bool) -> str:
     return form
 
 
-def _filters(models: Sequence[str], families: Sequence[str], precision: str, mode: str) -> Filters:
+def _refuse_beyond(page: int, models: int) -> None:
+    from accelbench.cli.display.matrix import PAGE
+
+    pages = max(-(-models // PAGE), 1)
+    if page > pages:
+        raise UsageError(f"There is no page {page}: there are {pages}.", f"Use 1 to {pages}.")
+
+
+def _filters(
+    models: Sequence[str], families: Sequence[str], precision: str | None, mode: str
+) -> Filters:
     """Column → the values that count."""
     from accelbench.cli.asked import modes
 
     of_mode = tuple(one.value for one in modes([mode], training=False))
     if len(of_mode) > 1:
         raise UsageError("A matrix is of one mode.", "Use --mode inference or --mode training.")
-    found = filters_of(models, precisions=[precision], modes=of_mode)
-    if len(found["precision"]) > 1:
+    found = filters_of(models, precisions=[precision] if precision else (), modes=of_mode)
+    if len(found.get("precision", ())) > 1:
         raise UsageError("A matrix is of one precision.", "Name one with --precision.")
     if families:
         found["family"] = tuple(name.replace("-", "_").lower() for name in families)
@@ -117,14 +157,16 @@ def _made(
     runs = runs_to_judge(database, filters, where, values)
     machine, ours, others = of_machine(runs, asked)
     marks = ", ".join("?" * len(ours))
-    rows = database.results(f"{where} AND coalesce(run_id, '') IN ({marks})", [*values, *ours])
+    where += f" AND coalesce(run_id, '') IN ({marks})"
+    found = rows_of(database, _COLUMNS, where, [*values, *ours], most=_MOST)
+    rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
     wanted = only or platforms(str(row["hardware"]) for row in rows)
     # A platform where nothing went through may be absent: models never tried there say so too.
     there = {row["hardware"] for row in rows if row["status"] == "ok"}
     missing = [name for name in wanted if name not in there]
-    found = rated(rows, _absences(machine, missing), only)
-    mode = filters["mode"][0]
-    return found, About(utc_now(), machine, filters["precision"][0], mode, others)
+    (precision,) = filters.get("precision", (None,))
+    made = rated(rows, _absences(machine, missing), only, best_precision=precision is None)
+    return made, About(utc_now(), machine, precision, filters["mode"][0], others)
 
 
 def _absences(machine: Machine, missing: Sequence[str]) -> dict[str, str]:
@@ -160,8 +202,10 @@ def _spelled(made: Matrix, about: About, form: str, explain: bool) -> str:
     import io
 
     from accelbench.cli.display.console import console
-    from accelbench.cli.display.matrix import show
+    from accelbench.cli.display.matrix import PAGE, show
 
     text = io.StringIO()
-    show(made, about, explain=explain, console=console(text, width=80))
+    whole = console(text, width=80)
+    for page in range(1, max(-(-len(made.models) // PAGE), 1) + 1):
+        show(made, about, explain=explain, page=page, console=whole)
     return text.getvalue()

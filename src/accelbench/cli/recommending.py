@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.filters import catalogued, in_catalogue
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.exactness import UNVERIFIED
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.select.asking import family_named
-from accelbench.select.exactness import UNVERIFIED
 from accelbench.select.selector import HardwareSelector
 
 if TYPE_CHECKING:

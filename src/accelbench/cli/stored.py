@@ -207,9 +207,20 @@ def marks(values: Sequence[Any]) -> str:
 
 
 def rows_of(
-    database: Database, columns: Sequence[str], where: str, values: Sequence[Any]
+    database: Database,
+    columns: Sequence[str],
+    where: str,
+    values: Sequence[Any],
+    most: int = _MOST,
 ) -> list[dict[str, Any]]:
     """Some columns of results in the order they were taken, JSON as what it holds.
+
+    Args:
+        database: where they are.
+        columns: which.
+        where: which results, in SQL.
+        values: its parameters.
+        most: so many at once.
 
     Raises:
         UsageError: They are more than anybody wants to see side by side.
@@ -226,12 +237,12 @@ def rows_of(
     ]
     names, rows = database.query(
         f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where}"  # noqa: S608 — ours
-        f" ORDER BY benchmark_results.started_at, result_id LIMIT {_MOST + 1}",
+        f" ORDER BY benchmark_results.started_at, result_id LIMIT {most + 1}",
         values,
     )
-    if len(rows) > _MOST:
+    if len(rows) > most:
         raise UsageError(
-            f"More than {_MOST:,} results answer to that.",
+            f"More than {most:,} results answer to that.",
             "Name models, platforms, batch sizes or a machine.",
         )
     parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]

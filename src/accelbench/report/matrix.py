@@ -15,7 +15,7 @@ from typing import Any
 
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
 from accelbench.analysis.machines import Machine
-from accelbench.analysis.matrix import HIGH, MEDIUM, NEAR_BEST, RULE
+from accelbench.analysis.matrix import HIGH, MEDIUM, NEAR_BEST, RULE, UNRATED
 
 FORMAT_VERSION = 1
 
@@ -29,11 +29,13 @@ class About:
 
     made_at: str
     machine: Machine
-    precision: str
+    precision: str | None  # the one that all are in; None is the best that ran, each its own
     mode: str
     others: tuple[Machine, ...] = ()  # machines of the same store that are not in it
 
     def __str__(self) -> str:
+        if self.precision is None:
+            return f"{self.mode} on {self.machine}, each in the best precision that ran"
         return f"{self.precision} {self.mode} on {self.machine}"
 
 
@@ -84,6 +86,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "batch_sizes": list(cell.batches),
         "runtime": cell.runtime or None,
         "runtimes": list(cell.runtimes),
+        "precisions": list(cell.precisions),
         "verification": cell.verification or None,
         "verification_error": cell.error,
         "workarounds": list(cell.workarounds),
@@ -114,8 +117,15 @@ def mark(cell: Cell) -> str:
     if cell.rating is not Rating.NONE:
         return _MARKS[cell.rating]
     if cell.compatible:
-        return "compatible (emulated)" if cell.emulated else "compatible, not rated"
+        if cell.emulated:
+            return "compatible (emulated)"
+        return UNRATED.get(cell.token, "compatible, not rated")
     return "❌ N/A" if cell.availability is Availability.INCOMPATIBLE else "N/A"
+
+
+def precisions(cell: Cell) -> tuple[str, ...]:
+    """What it is in, where that is not what people expect."""
+    return () if cell.precisions == ("fp32",) else cell.precisions
 
 
 def tells(cell: Cell) -> list[tuple[str, str]]:
@@ -123,6 +133,7 @@ def tells(cell: Cell) -> list[tuple[str, str]]:
     pairs = (
         ("reason", cell.reason),
         ("runtime", " and ".join(cell.runtimes)),
+        ("precision", " and ".join(cell.precisions)),
         ("verification", cell.verification if cell.verification != "not_done" else ""),
         ("worst error", "" if cell.error is None else f"{cell.error:.2g}"),
         ("workarounds", ", ".join(cell.workarounds)),

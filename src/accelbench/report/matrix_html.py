@@ -11,16 +11,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
-from accelbench.analysis.matrix import RULE
+from accelbench.analysis.matrix import RULE, UNRATED
 from accelbench.core.visible import html as text_of
-from accelbench.report.matrix import About, mark, moment, tells
+from accelbench.report.matrix import About, mark, moment, precisions, tells
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --dim: #57606a;
-  --high: #cdeed6; --medium: #e4f3d4; --low: #fdf0c4; --bad: #fbd9d6; --none: #f0f2f5; }
+  --high: #cdeed6; --medium: #e4f3d4; --low: #fdf0c4; --bad: #fbd9d6; --none: #f0f2f5;
+  --unproven: #e9e2f7; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0f1419; --line: #3a424c;
   --dim: #a9b4c0; --high: #14532d; --medium: #37501b; --low: #594409; --bad: #6b2421;
-  --none: #1d242c; } }
+  --none: #1d242c; --unproven: #352a52; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   margin: 2rem auto; max-width: 84rem; padding: 0 1rem; }
 p.about, small { color: var(--dim); }
@@ -34,6 +35,7 @@ th[scope=row] { white-space: nowrap; }
 td.high { background: var(--high); } td.medium { background: var(--medium); }
 td.low { background: var(--low); } td.incompatible { background: var(--bad); }
 td.none { background: var(--none); }
+td.unproven { background: var(--unproven); font-style: italic; }
 summary { cursor: pointer; white-space: nowrap; margin-left: 1rem; list-style-position: outside; }
 dl { margin: .4rem 0 0; width: 15rem; overflow-wrap: anywhere; font-size: .9em; }
 dt { color: var(--dim); } dd { margin: 0 0 .3rem; }
@@ -96,6 +98,8 @@ def _cell(hardware: str, cell: Cell) -> str:
         short += f"<br><small>{text_of(' and '.join(cell.runtimes))}</small>"
     elif cell.speed is not None:
         short += f"<br><small>{cell.speed:.2f}× the CPU</small>"
+    if precisions(cell):
+        short += f"<br><small>{text_of(' and '.join(precisions(cell)))}</small>"
     known = [] if cell.compatible else [("N/A", cell.availability.value)]
     pairs = [*known, *tells(cell)]
     listed = "".join(f"<dt>{text_of(name)}</dt><dd>{_told(text)}</dd>" for name, text in pairs)
@@ -119,4 +123,6 @@ def _told(text: str) -> str:
 def _kind(cell: Cell) -> str:
     if cell.rating is not Rating.NONE:
         return cell.rating.value
+    if cell.token in UNRATED:
+        return "unproven"
     return "incompatible" if cell.availability is Availability.INCOMPATIBLE else "none"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accelbench.analysis.cells import Availability, Line, Matrix
+from accelbench.analysis.cells import Availability, Cell, Line, Matrix
 from accelbench.analysis.matrix import RULE
 from accelbench.core.visible import markdown as text_of
-from accelbench.report.matrix import About, mark, moment, tells
+from accelbench.report.matrix import About, mark, moment, precisions, tells
 
 
 def markdown(matrix: Matrix, about: About) -> str:
@@ -39,12 +39,18 @@ def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterat
     for line in lines:
         cells = [line.cells[name] for name in hardware]
         texts = [
-            f"{mark(c)}<br>{text_of(' and '.join(c.runtimes))}"
-            if name == "cpu" and c.runtimes
-            else mark(c)
+            "<br>".join([mark(c), *map(text_of, _ways(name, c))])
             for name, c in zip(hardware, cells, strict=True)
         ]
         yield _row([text_of(line.name), *texts])
+
+
+def _ways(hardware: str, cell: Cell) -> Iterator[str]:
+    """By what: of the CPU the engines; and the precisions, where each has its best."""
+    if hardware == "cpu" and cell.runtimes:
+        yield " and ".join(cell.runtimes)
+    if precisions(cell):
+        yield " and ".join(precisions(cell))
 
 
 def _reasons(line: Line) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from accelbench.core.exactness import error_of, why_inexact
 from accelbench.select.choosing import Chosen
 from accelbench.select.evidence import Cell
-from accelbench.select.exactness import error_of, why_inexact
 from accelbench.select.measuring import Beside, remedy
 from accelbench.select.pricing import Costs, sign
 from accelbench.select.scoring import Contender

@@ -9,13 +9,13 @@ from typing import Any
 from accelbench.catalog.find import find
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.exactness import is_quantised
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family, Mode
 from accelbench.select import checked
 from accelbench.select.evidence import Cell, Known
-from accelbench.select.exactness import is_quantised
 from accelbench.select.sizes import Size
 from accelbench.select.task import task_key, task_named
 

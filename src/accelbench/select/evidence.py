@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.costs import devices_in
+from accelbench.core.exactness import is_exact
 from accelbench.measure.launches import interval_of, typical
-from accelbench.select.exactness import is_exact
 
 #: The sizes of a step's inputs: with the batch, what a figure is of.
 SHAPES = (

@@ -15,8 +15,8 @@ from heapq import nsmallest
 from statistics import median, quantiles
 from typing import Any
 
+from accelbench.core.exactness import error_of
 from accelbench.select.evidence import SINGLE, Cell, Known, best
-from accelbench.select.exactness import error_of
 from accelbench.select.failures import Failure, in_the_way
 from accelbench.select.spans import Span
 from accelbench.select.steps import BEYOND, NO_WORSE, at_batch, is_near

@@ -13,8 +13,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
+from accelbench.core.exactness import MOST_ERROR, error_of, is_exact, why_inexact
 from accelbench.core.visible import in_quotes
-from accelbench.select.exactness import MOST_ERROR, error_of, is_exact, why_inexact
 from accelbench.select.figures import MEASURED
 from accelbench.select.spans import Span
 from accelbench.select.units import counted, rounded

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from accelbench.core.exactness import error_of
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.choosing import Prices
 from accelbench.select.evidence import Cell, Known, sizes_of
-from accelbench.select.exactness import error_of
 from accelbench.select.figures import MEASURED, Figure, Question, figure
 from accelbench.select.limits import Reason
 from accelbench.select.own import Own

@@ -20,7 +20,7 @@ _FENCE = re.compile(r"^\s*(```|~~~)")
 _LEVEL = re.compile(r"(?<![\w-])(high|medium|low)(?![\w-])")
 _YES, _NO, _SOSO = ("✅", "✔", "✓"), ("❌", "✗", "✘", "✖"), ("⚠",)
 #: What a cell may say in one word, or say nothing with.
-_RUNS = frozenset({"yes", "supported"})
+_RUNS = frozenset({"yes", "supported", "not verified", "not sure", "compatible, not rated"})
 _DOES_NOT = frozenset({"no", "none", "not supported", "unsupported"})
 _SILENT = frozenset({"", "n/a", "na", "-", "–", "—", "?", "unknown", "untested"})
 

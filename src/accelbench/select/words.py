@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.cost_words import money
+from accelbench.core.exactness import why_inexact
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
-from accelbench.select.exactness import why_inexact
 from accelbench.select.measuring import Remedy, remedy
 from accelbench.select.task import TASKS
 from accelbench.select.units import rounded

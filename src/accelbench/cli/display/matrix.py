@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from rich.console import Console
@@ -10,24 +11,41 @@ from rich.table import Table
 from rich.text import Text
 
 from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
-from accelbench.analysis.matrix import RULE
+from accelbench.analysis.matrix import RULE, UNRATED
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
 from accelbench.core.visible import visible
-from accelbench.report.matrix import About, tells
+from accelbench.report.matrix import About, precisions, tells
 
 _STYLES = {Rating.HIGH: "green", Rating.MEDIUM: "green", Rating.LOW: "yellow", Rating.NONE: "dim"}
 _LEGEND = (
-    "✗ incompatible · N/A not available · emulated: right, its times mean nothing · runs:"
-    " compatible, not rated"
+    "✗ incompatible · N/A not available · emulated: right, its times mean nothing · not verified:"
+    " nobody compared its outputs · not sure: measured too roughly · runs: compatible, not rated"
 )
+#: What nobody has shown is neither good nor bad.
+_UNPROVEN = "magenta"
+#: Models of a page, and names of models that share a reason.
+PAGE = 40
+_NAMED = 6
 _NAME_WIDTH = 20
 
 
-def show(matrix: Matrix, about: About, *, explain: bool, console: Console | None = None) -> None:
-    """The tables and what is behind them."""
+def show(
+    matrix: Matrix,
+    about: About,
+    *,
+    explain: bool,
+    page: int = 1,
+    console: Console | None = None,
+) -> None:
+    """The tables and what is behind them, a page of models at a time."""
     console = console or made_for()
+    total = len(matrix.models)
+    models = matrix.models[(page - 1) * PAGE : page * PAGE]
+    matrix = replace(matrix, models=models)
     console.print(Text(visible(str(about)), style="bold"))
+    if len(models) < total:
+        console.print(Text(_page(page, total), style="dim"))
     for heading, lines in (("family", matrix.families), ("model", matrix.models)):
         for hardware in _portions(lines, matrix.hardware, console.width):
             console.print()
@@ -41,6 +59,16 @@ def show(matrix: Matrix, about: About, *, explain: bool, console: Console | None
     for machine in about.others:
         said = f"Not in it, another machine: {machine}: --machine {machine.id}"
         console.print(Text(visible(said), style="dim"))
+
+
+def _page(page: int, total: int) -> str:
+    """Which models these are, and how to see the others."""
+    first, last, pages = (page - 1) * PAGE + 1, min(page * PAGE, total), -(-total // PAGE)
+    more = f"--page {page + 1} has the next" if page < pages else "they are the last"
+    return (
+        f"Models {first:,} to {last:,} of {total:,}, page {page} of {pages}: {more}; names narrow"
+        " it, and --output matrix.html has all."
+    )
 
 
 def _portions(
@@ -75,6 +103,8 @@ def _text(hardware: str, line: Line) -> Text:
     level, *rest = _short(hardware, line)
     cell = line.cells[hardware]
     style = "red" if cell.availability is Availability.INCOMPATIBLE else _STYLES[cell.rating]
+    if cell.token in UNRATED and cell.compatible and not cell.emulated:
+        style = _UNPROVEN
     return in_lines(level, *rest, style=style, further="dim")
 
 
@@ -82,16 +112,17 @@ def _short(hardware: str, line: Line) -> list[str]:
     """The level, and below it how fast or by what."""
     cell = line.cells[hardware]
     level = _level(cell)
+    ways = list(map(visible, precisions(cell)))
     if hardware == "cpu" and cell.runtimes and line.family:
-        return [level, *map(visible, cell.runtimes)]
-    return [level] if cell.speed is None else [level, f"{cell.speed:.2f}×"]
+        return [level, *map(visible, cell.runtimes), *ways]
+    return [level, *([] if cell.speed is None else [f"{cell.speed:.2f}×"]), *ways]
 
 
 def _level(cell: Cell) -> str:
     if cell.rating is not Rating.NONE:
         return cell.rating.value.capitalize()
     if cell.compatible:
-        return "emulated" if cell.emulated else "runs"
+        return "emulated" if cell.emulated else UNRATED.get(cell.token, "runs")
     return "✗ N/A" if cell.availability is Availability.INCOMPATIBLE else "N/A"
 
 
@@ -105,7 +136,9 @@ def _briefly(matrix: Matrix, console: Console) -> None:
     ]
     for reason, found in groupby(sorted(said), key=lambda pair: pair[0]):
         names = [name for _, name in found]
-        where = "every model" if len(names) == len(matrix.models) else ", ".join(names)
+        every = len(names) == len(matrix.models)
+        rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        where = "every model" if every else f"{', '.join(names[:_NAMED])}{rest}"
         _hanging(console, f"{reason} ({where})")
     console.print("The rule, and the reason behind every cell: --explain")
 

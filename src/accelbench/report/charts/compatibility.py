@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.analysis.cells import Availability, Cell, Line, Rating
+from accelbench.analysis.matrix import UNRATED
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.provenance import COMPARABLE
 from accelbench.report.charts.axes import Spec
@@ -20,6 +21,8 @@ _LEVELS = {
     "low": "#f6dc93",
     "incompatible": "#eeb0aa",
     "not rated": "#d5dff0",
+    "not verified": "#dcd3f0",
+    "not sure": "#dcd3f0",
     "not available": "#e6e9ed",
 }
 _MOST_LINES = 40
@@ -29,7 +32,7 @@ def _level(cell: Cell) -> str:
     if cell.rating is not Rating.NONE:
         return cell.rating.value
     if cell.compatible:  # no time of it is usable, or the CPU has none beside it
-        return "not rated"
+        return UNRATED.get(cell.token, "not rated")
     bad = cell.availability is Availability.INCOMPATIBLE
     return "incompatible" if bad else "not available"
 
