@@ -17,7 +17,7 @@ from accelbench.runtimes.browser.pins import ENGINE
 from accelbench.runtimes.browser.proof import Proof, understood
 from accelbench.runtimes.sketches import Glance, Sketch
 
-_RUNS = 3  # of the session that says what it does; the first warms up
+_RUNS = 2  # of the session that says what it does; the first warms up
 _NS = 1e6  # in a millisecond
 _HALVES = "shader-f16"  # what WebGPU calls it
 #: What ONNX Runtime says where a provider does not take all and the CPU may take nothing.
