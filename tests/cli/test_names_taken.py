@@ -9,11 +9,12 @@ from shells import Command, ended
 
 from accelbench.api.config import BenchmarkConfig
 from accelbench.api.wanted import Wanted
-from accelbench.cli import asked
+from accelbench.cli import asked, recommend
 from accelbench.cli.filters import filters_of
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.near import meant
 from accelbench.core.protocols import Absent, Device
+from accelbench.hardware import names
 from accelbench.hardware.names import gpu_here, platform_named
 from accelbench.run.journey import installed_runtimes
 from accelbench.runtimes.names import runtime_named, runtimes_named
@@ -83,6 +84,16 @@ def test_where_no_gpu_is_the_reasons_are_said() -> None:
 
 def test_stored_results_of_gpus_are_those_of_their_platforms() -> None:
     assert filters_of(hardware=["gpu"])["hardware"] == ("cuda", "rocm", "mps", "directml")
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"), [(("rocm",), ("rocm", "cpu")), ((), ("cuda", "rocm", "mps", "cpu"))]
+)
+def test_what_is_chosen_among_is_the_gpu_here_else_any_with_results(
+    monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...], chosen: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(names, "gpu_here", lambda: gpu_here(having(*there)))
+    assert recommend._names(["gpu,cpu"]) == chosen
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def run(
     hardware: list[str] | None = typer.Option(
         None,
         "--hardware",
-        help="Platforms, such as cpu, cuda or cuda:1; all present by default; auto takes, for each"
+        help="Platforms, such as cpu, cuda:1 or gpu; all present by default; auto takes, for each"
         " model, what accelbench recommend names.",
     ),
     simulate: bool = typer.Option(
