@@ -34,7 +34,7 @@ import duckdb
 
 from accelbench import HardwareSelector
 from accelbench.core.facts import new_run_id
-from accelbench.exchange.imports import parquet
+from accelbench.exchange.imports import tidy as tidy_tables
 from accelbench.exchange.imports.foreign import Source
 from accelbench.select.evidence import Cell, Known, Place
 from accelbench.select.reading import Store
@@ -227,7 +227,7 @@ def main() -> None:
     parser.add_argument("--results", type=int, default=100_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="accelbench-choosing-") as name:
-        query = parquet.tidy(options.tidy.resolve(), Source("tidy"))
+        query = tidy_tables.query(options.tidy.resolve(), Source("tidy"))
         database = brought(Path(name) / "tidy.duckdb", query)
         known = cases(database, options.hardware)
         selector = HardwareSelector(database.path)

@@ -25,7 +25,7 @@ from typing import Any
 import duckdb
 
 from accelbench.core.facts import FACT_VERSION, RUN_STARTED
-from accelbench.exchange.imports import parquet
+from accelbench.exchange.imports import tidy as tidy_tables
 from accelbench.exchange.imports.foreign import Source
 from accelbench.store.database import Database
 from keeping import keep, verdict
@@ -53,23 +53,24 @@ _RUNS = 2000
 _LAUNCHES = 5
 
 #: Each figure again and again: launches of runs on other days, a little apart; a tenth of the
-#: series became slower half-way.
-_SYNTHESIS = """
+#: series became slower half-way. A rate goes with its latency.
+_APART = """exp(0.01 * (hash(base.result_id, n) % 1000 / 500.0 - 1.0))
+                * if(hash(base.series_key) % 10 = 0
+                     AND (n // {launches}) % {runs} >= {runs} // 2, 1.1, 1)"""
+_SYNTHESIS = f"""
 COPY (
     SELECT base.* REPLACE (
             substr(md5(base.result_id || '/' || n), 1, 24) AS result_id,
             'measured' AS provenance,
-            '{{}}' AS conditions,
-            n % {launches} AS launch,
-            latency_mean_ms * exp(0.01 * (hash(base.result_id, n) % 1000 / 500.0 - 1.0))
-                * if(hash(base.series_key) % 10 = 0
-                     AND (n // {launches}) % {runs} >= {runs} // 2, 1.1, 1)
-                AS latency_mean_ms,
-            TIMESTAMP '2020-01-01' + to_days(((n // {launches}) % {runs})::INTEGER) AS started_at
+            '{{{{}}}}' AS conditions,
+            n % {{launches}} AS launch,
+            latency_mean_ms * {_APART} AS latency_mean_ms,
+            throughput / ({_APART}) AS throughput,
+            TIMESTAMP '2020-01-01' + to_days(((n // {{launches}}) % {{runs}})::INTEGER) AS started_at
         ),
-        'r' || lpad(((n // {launches}) % {runs})::VARCHAR, 5, '0') AS run_id
-    FROM (FROM ({queries}) ORDER BY hash(model), result_id LIMIT {most}) base, range({times}) t(n)
-) TO '{path}' (FORMAT parquet)
+        'r' || lpad(((n // {{launches}}) % {{runs}})::VARCHAR, 5, '0') AS run_id
+    FROM (FROM ({{queries}}) ORDER BY hash(model), result_id LIMIT {{most}}) base, range({{times}}) t(n)
+) TO '{{path}}' (FORMAT parquet)
 """
 
 
@@ -91,7 +92,7 @@ def synthesised(
 ) -> Path:
     """A file of so many results."""
     path = folder / "results.parquet"
-    queries = " UNION ALL BY NAME ".join(parquet.tidy(one, Source("scale")) for one in tidy)
+    queries = " UNION ALL BY NAME ".join(tidy_tables.query(one, Source("scale")) for one in tidy)
     times = runs * launches
     con = duckdb.connect()
     con.execute(
