@@ -103,6 +103,19 @@ def test_the_database_rates_by_the_matrixs_own_rule(tmp_path: Path) -> None:
     assert found["rocm"] == (True, "medium", "the default")
 
 
+@pytest.mark.parametrize(("samples", "rated"), [(3, False), (30, True), (None, True)])
+def test_a_few_samples_rate_no_platform(tmp_path: Path, samples: int | None, rated: bool) -> None:
+    few = {"sample_count": samples}
+    both = selector(tmp_path, result(**few), result(hardware="rocm", latency_p50_ms=1.0, **few))
+    families = both.compatibility_matrix["model_families"]
+    entry = families["embedding"]["hardware_compatibility"]["rocm"]
+    # Ten times the CPU is high; by the rules alone rocm is medium.
+    assert (entry["compatible"], entry["performance_rating"]) == (
+        True,
+        "high" if rated else "medium",
+    )
+
+
 def test_a_claude_file_is_looked_for_after_the_database(tmp_path: Path) -> None:
     (tmp_path / "CLAUDE.md").write_text(PAGE, encoding="utf-8")
     assert levels(selector(tmp_path))["mps"] == (True, "low", "./CLAUDE.md")

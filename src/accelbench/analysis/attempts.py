@@ -37,7 +37,7 @@ Question = tuple[Any, ...]
 #: samples may be off, which say nothing of their own uncertainty.
 FEW_DIFFER = 2.0
 #: Fewer samples than these are few, unless so many of them are independent.
-_FEWEST, _KNOWN = 30, 20.0
+FEWEST, KNOWN = 30, 20.0
 
 VERIFIED = frozenset({"ok", "reference"})
 WRONG = "wrong_outputs"
@@ -272,7 +272,7 @@ def _reach_of(row: Row) -> float:
     count = row.get("sample_count")
     if count is None:
         return 0.0
-    if count < _FEWEST and (row.get("effective_sample_count") or 0.0) < _KNOWN:
+    if count < FEWEST and (row.get("effective_sample_count") or 0.0) < KNOWN:
         return math.log(FEW_DIFFER)
     low, high = row.get("latency_ci_low_ms"), row.get("latency_ci_high_ms")
     return math.log(high / low) / 2.0 if low and high else 0.0

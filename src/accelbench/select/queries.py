@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.standing import same_software_sql, worth_sql
@@ -205,7 +206,7 @@ def rates_sql(there: Container[str]) -> str:
 def tried_sql(there: Container[str]) -> str:
     """The query for what became of each family on each platform."""
     return _TRIED.format(
-        usable=_usable_sql(there),
+        usable=f"{_usable_sql(there)} AND {_known_sql(there)}",
         rate=_FIGURES["throughput"],
         question=_text(_QUESTION, there),
         counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",
@@ -245,6 +246,17 @@ def tried(row: Mapping[str, Any]) -> Tried:
 def _usable_sql(there: Container[str]) -> str:
     """Nothing is chosen by a figure that is known too badly; an older table may say nothing."""
     return USABLE_SQL if "quality" in there else "true"
+
+
+def _known_sql(there: Container[str]) -> str:
+    """No platform is rated by a few samples, which say nothing of the next."""
+    known = [
+        f"{name} >= {least}"
+        for name, least in (("sample_count", FEWEST), ("effective_sample_count", KNOWN))
+        if name in there
+    ]
+    unsaid = ["sample_count IS NULL"] if "sample_count" in there else ["true"]
+    return f"({' OR '.join([*unsaid, *known])})"
 
 
 def _step_sql(there: Container[str]) -> str:
