@@ -66,10 +66,12 @@ COPY (
             n % {{launches}} AS launch,
             latency_mean_ms * {_APART} AS latency_mean_ms,
             throughput / ({_APART}) AS throughput,
-            TIMESTAMP '2020-01-01' + to_days(((n // {{launches}}) % {{runs}})::INTEGER) AS started_at
+            TIMESTAMP '2020-01-01'
+                + to_days(((n // {{launches}}) % {{runs}})::INTEGER) AS started_at
         ),
         'r' || lpad(((n // {{launches}}) % {{runs}})::VARCHAR, 5, '0') AS run_id
-    FROM (FROM ({{queries}}) ORDER BY hash(model), result_id LIMIT {{most}}) base, range({{times}}) t(n)
+    FROM (FROM ({{queries}}) ORDER BY hash(model), result_id LIMIT {{most}}) base,
+        range({{times}}) t(n)
 ) TO '{{path}}' (FORMAT parquet)
 """
 
