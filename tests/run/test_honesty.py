@@ -98,6 +98,23 @@ class Unsynchronised(Honest):
 
 
 @dataclass
+class Preempted(Honest):
+    """On a machine so busy that who has made inputs has used its turn, and waits for the next."""
+
+    used: bool = False
+
+    def prepare(self, case: Case, seed: int | None = None) -> Any:
+        self.used = True
+        return super().prepare(case, seed)
+
+    def step(self, inputs: Any) -> None:
+        if self.used:
+            self.clock.advance(5 * WORK_NS)
+        self.used = False
+        super().step(inputs)
+
+
+@dataclass
 class Caching(Honest):
     """Computes what it has not seen; of the rest it remembers the outputs."""
 
@@ -241,6 +258,10 @@ def test_a_slow_first_look_is_no_cache() -> None:
     """Cold memory, late allocations: it has taken three times as long."""
     slow = Honest(3 * WORK_NS)
     uncached(slow)
+
+
+def test_a_turn_that_was_used_up_by_making_inputs_is_no_cache() -> None:
+    uncached(Preempted())
 
 
 def test_first_looks_that_were_struck_are_no_cache() -> None:

@@ -220,8 +220,11 @@ def refuse_cached(
         # A quick one: where every other step is left out, the median may be of neither kind. A
         # repeat that was struck is no excuse for a first that was not.
         usual = sorted(repeats)[len(repeats) // 4]
-        if min(firsts) < max(usual * _TIMES_FASTER, usual + _SAVED_NS):
+        if not _saves(min(firsts), usual):
             return inputs
+    usual = max(usual, _seen_as_new(single, case, seed, inputs))
+    if not _saves(min(firsts), usual):
+        return inputs
     raise CaseError(
         "cached",
         f"each of {_TRIES} first steps with new inputs took {min(firsts) / 1e6:.3g} ms or more,"
@@ -229,6 +232,24 @@ def refuse_cached(
         " not computed",
         "Look for a cache of outputs in the runtime.",
     )
+
+
+def _saves(first: float, usual: float) -> bool:
+    """Whether a first step takes so much longer that others cannot be doing its work."""
+    return first >= max(usual * _TIMES_FASTER, usual + _SAVED_NS)
+
+
+def _seen_as_new(single: Alone, case: Case, seed: int, inputs: Any) -> float:
+    """What a quick step of inputs seen before takes, straight after others were made.
+
+    To make inputs is work: on a machine with nine processes a core, ONNX Runtime's process had by
+    then used its turn, and each of 16 first steps took 5.4 ms where repeats took 1.1.
+    """
+    found = []
+    for number in range(_TRIES):
+        single.session.prepare(case, seed=other_seed(seed) + 3 + _TRIES + number)
+        found.append(single.step(inputs))
+    return sorted(found)[len(found) // 4]
 
 
 def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: float) -> Look:
