@@ -84,3 +84,16 @@ def test_ours_of_older_software_stands_only_to_be_matched() -> None:
     assert base.side.faster == ()
     base, _ = only([row(**old), row(**new), row(**{**old, **gpu})])
     assert base.side.row["run_id"] == "r1"
+
+
+def test_what_a_submission_says_of_itself_is_no_reason_to_doubt_that_two_ran_alike() -> None:
+    def submitted(name: str, ms: float, by: str) -> dict[str, Any]:
+        return card(name, ms, {**OLD, "Submitter": by, "Notes": f"of {by}", "System": f"S{by}"})
+
+    rows = [submitted("A", 8.0, "x"), submitted("B", 4.0, "y"), submitted("B", 3.0, "z")]
+    base, other = only(rows)
+    assert (base.side.times, other.side.times) == ((9.0,), (3.0 * 9 / 8,))
+    assert other.side.faster == ()
+    rows.append(submitted("A", 6.0, "z"))
+    base, _ = only(rows)
+    assert base.side.times == (6.0 * 9 / 8,)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from accelbench.analysis.questions import Axis, Key, flat, plain
+from accelbench.analysis.questions import DESCRIBING, Axis, Key, flat, plain
 from accelbench.analysis.standing import Standing, by_run, software, standing, stands, worth
 from accelbench.core.figures import Row, times_by
 from accelbench.core.words import Provenance
@@ -39,7 +39,8 @@ class Way:
         """How it ran, by name."""
         row = self.rows[0]
         found = {name: _said(row.get(name)) for name in _TRAITS if row.get(name) not in (None, [])}
-        return found | flat(row.get("options") or {}) | dict(software(row))
+        ran = {name: value for name, value in software(row) if name not in DESCRIBING}
+        return found | flat(row.get("options") or {}) | ran
 
     @cached_property
     def standing(self) -> Standing:

@@ -24,6 +24,11 @@ _SHAPES = (
 )
 #: Of conditions, what is told apart elsewhere or says nothing of how it was measured.
 _PASSED_OVER = frozenset({"source", "said", "kin", "job_id", "ID", "cases_before_in_worker"})
+#: Of conditions, what describes a result and its place in words, as MLPerf's submissions do: told
+#: in full by JSON, and no reason to doubt that two ran alike.
+DESCRIBING = frozenset(
+    ("Accuracy", "Notes", "Platform", "Power_Units", "Processor", "Submitter", "System")
+)
 
 
 @dataclass(frozen=True)

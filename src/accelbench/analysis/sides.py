@@ -9,7 +9,7 @@ from statistics import median
 
 from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
 from accelbench.analysis.questions import Axis, Key
-from accelbench.analysis.standing import Standing
+from accelbench.analysis.standing import Standing, software
 from accelbench.core.figures import (
     TAILS,
     Row,
@@ -191,4 +191,4 @@ def _otherwise(one: Way, way: Way) -> str:
     said = [f"{name} {one.traits[name]}" for name in one.unlike(way)]
     if runtime != str(way.rows[0].get("runtime") or ""):
         said = [runtime, *said]
-    return ", ".join(said) or runtime
+    return ", ".join(said) or str(dict(software(one.rows[0])).get("System") or runtime)
