@@ -146,7 +146,11 @@ def test_a_file_is_a_baseline(tmp_path: Path, shell: Command, command: Any) -> N
 def test_a_single_figure_is_judged_by_the_threshold_with_a_warning(
     tmp_path: Path, shell: Command, command: Any
 ) -> None:
-    store(tmp_path / DB, *launches(), *launches(0.5, hardware="cuda", device_name="A card"))
+    store(
+        tmp_path / DB,
+        *launches(),
+        *launches(0.5, hardware="cuda", device_name="A card", series_key="card"),
+    )
     assert command("compare")("--output", "baseline.csv")[0] == 0
     store(tmp_path / DB, *launches(1.2, 3), run="r2")
     code, out, _ = shell("--baseline", "baseline.csv", "--hardware", "cpu")

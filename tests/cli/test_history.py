@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from shells import Command
 from stored_rows import store
@@ -52,7 +53,7 @@ def test_a_step_is_told_with_its_commits(tmp_path: Path, shell: Command) -> None
     assert "bert-tiny pytorch/cpu fp32 batch 1 seq 128, A processor: latency" in said
     assert "worse: between 2026-03-08 03:04 07abcdef01 and 2026-03-09 03:04 08abcdef01" in said
     assert "+9." in said or "+10." in said
-    assert "0 of 1 series without a change" in said
+    assert "Of 1 series: 1 worse." in said
 
 
 def test_json_has_every_point_and_what_happened(tmp_path: Path, shell: Command) -> None:
@@ -103,7 +104,7 @@ def test_series_without_a_change_are_counted_and_shown_on_request(
     nights(tmp_path, *[1.0] * 6)
     code, out, _ = shell()
     assert (code, "bert-tiny" in out) == (0, False)
-    assert "1 of 1 series without a change" in out
+    assert "Of 1 series: 1 no change shown." in out
     assert "bert-tiny" in shell("--all")[1]
 
 
@@ -120,11 +121,87 @@ def test_json_has_every_series_and_on_request_every_point(tmp_path: Path, shell:
     assert {**whole, "points": None} == quiet
 
 
-def test_few_points_have_no_history(tmp_path: Path, shell: Command) -> None:
-    nights(tmp_path, 1.0, 1.0, 1.0)
+def test_one_run_has_no_history(tmp_path: Path, shell: Command) -> None:
+    nights(tmp_path, 1.0)
     code, out, err = shell()
     assert (code, out) == (4, "")
-    assert "measured 4 times and more" in err
+    assert "measured twice and more" in err
+
+
+def test_a_few_runs_are_drawn_and_not_judged_and_that_is_said(
+    tmp_path: Path, shell: Command
+) -> None:
+    nights(tmp_path, 1.0, 1.5)
+    code, out, _ = shell()
+    assert (code, "▁█" in out) == (0, True)
+    assert "Drawn, not judged: 2 runs, four are needed" in out
+    assert "Of 1 series: 1 drawn, not judged." in out
+    found = shell.json()
+    assert (found["answers"], found["without_change"]) == ({"drawn, not judged": 1}, 0)
+    assert (found["series"][0]["answer"], found["series"][0]["steps"]) == (None, [])
+    nights(tmp_path, 1.0, 1.5, model="vit-tiny", series_key="v")
+    assert "Of 2 series: 2 drawn, not judged." in shell()[1]
+
+
+@pytest.mark.parametrize("launches", [1, 5])
+def test_runs_that_are_all_over_the_place_are_no_steady_ones(
+    tmp_path: Path, shell: Command, command: Callable[..., Command], launches: int
+) -> None:
+    for day, ms in enumerate((126.0, 34.23, 104.0, 104.0)):
+        rows = [
+            {
+                "series_key": "s",
+                "case_id": "c",
+                "launch": n,
+                "latency_p50_ms": ms * (1.0 + 0.01 * n),
+                "started_at": f"2026-03-{day + 1:02d}T03:04:05.000000Z",
+            }
+            for n in range(launches)
+        ]
+        store(tmp_path / DB, *rows, run=f"r{day}")
+    words = "can't tell: runs of this differ by so much where nothing changed that only ten times"
+    assert words in " ".join(shell()[1].split()).lower()
+    for baseline in ("r0", "r1", "r2"):
+        code, out, _ = command("check")("--baseline", baseline)
+        said = " ".join(out.split())
+        assert (code, "worse " in said.replace("became worse", "")) == (4, False)
+        assert words.removeprefix("can't tell: ") in said
+
+
+def test_six_dated_imports_are_one_line_with_their_versions_marked(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    for month in range(1, 7):
+        file = tmp_path / f"release-{month}.parquet"
+        duckdb.sql(
+            f"""COPY (SELECT 'somebody' AS source, 'c1' AS source_commit, 'MIT' AS license,
+            'resnet50' AS model, 'A card' AS hardware_name, 'cuda' AS hardware_kind,
+            'pytorch' AS framework, 'torch 2.{month // 3 + 8} eager' AS runtime,
+            'fp32' AS precision, 8 AS batch_size, 224 AS img_size, 'inference' AS mode,
+            {10.0 + 0.01 * month - 2 * (month > 3)} AS latency_ms, '{{}}' AS extra,
+            NULL::DOUBLE AS throughput)
+            TO '{file}' (FORMAT parquet)"""
+        )
+        moment = f"2026-0{month}-08"
+        code, _, _ = command("db")("import", "tidy", str(file), "--measured-at", moment)
+        assert code == 0
+    said = " ".join(shell()[1].split())
+    assert "6 runs" in said
+    assert "better: between 2026-03-08 00:00 and 2026-04-08 00:00" in said
+    (one,) = shell.json("--all")["series"]
+    assert (one["point_count"], one["answer"]) == (6, "better")
+    marks = [(mark["at"], mark["said"]) for mark in one["software_changes"]]
+    assert marks == [
+        (2, "torch 2.8 eager → torch 2.9 eager"),
+        (5, "torch 2.9 eager → torch 2.10 eager"),
+    ]
+
+
+def test_what_a_run_of_ours_ran_is_its_environment(tmp_path: Path, shell: Command) -> None:
+    for day, torch in enumerate(("2.12", "2.12", "2.13", "2.13")):
+        row = {"series_key": "s", "started_at": f"2026-03-{day + 1:02d}T03:04:05.000000Z"}
+        store(tmp_path / DB, row, run=f"r{day}", packages={"torch": torch, "numpy": "2.4"})
+    assert "torch 2.12 → 2.13 at 2026-03-03 03:04" in shell("--all")[1]
 
 
 def test_what_has_no_moment_has_no_place_in_a_history(tmp_path: Path, shell: Command) -> None:

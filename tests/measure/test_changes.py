@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from accelbench.measure import changes
-from accelbench.measure.changes import course
+from accelbench.measure import changes, partition
+from accelbench.measure.changes import course, courses
 
 
 def series(*levels: tuple[int, float], noise: float = 0.01, seed: int = 0) -> list[float]:
@@ -105,7 +105,7 @@ def test_a_few_points_tell_nothing(count: int) -> None:
 @given(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=9), st.floats(0.05, 0.5))
 def test_the_partition_is_the_cheapest_of_all(logs: list[float], noise: float) -> None:
     x = np.array(logs)
-    price = changes._PRICE * math.log(len(x))
+    price = partition.PRICE * math.log(len(x))
 
     def cost(cuts: tuple[int, ...]) -> float:
         pieces = np.split(x, cuts)
@@ -119,14 +119,14 @@ def test_the_partition_is_the_cheapest_of_all(logs: list[float], noise: float) -
         for count in range(len(x))
         for cuts in itertools.combinations(range(1, len(x)), count)
     )
-    assert cost(tuple(changes._cuts(x, noise))) == pytest.approx(best, rel=1e-6, abs=1e-6)
+    assert cost(tuple(partition.cuts_of(x, noise))) == pytest.approx(best, rel=1e-6, abs=1e-6)
 
 
 @given(st.integers(0, 10_000))
 def test_a_step_between_two_levels_is_students(seed: int) -> None:
     values = series((7, 10.0), (9, 13.0), noise=0.02, seed=seed)
     logs = np.log(values)
-    step = changes._step(logs, [7], 0, 1e-9)
+    (step,) = changes._steps(logs, [7], 1e-9)
     t = stats.ttest_ind(logs[7:], logs[:7], equal_var=True)
     interval = t.confidence_interval(0.999)
     assert step.p_value == pytest.approx(t.pvalue, rel=1e-6)
@@ -152,3 +152,17 @@ def test_any_series_has_a_course(values: list[float]) -> None:
     assert places == sorted(set(places))
     assert all(0 < at < len(values) for at in places)
     assert all(abs(math.log1p(step.share)) > math.log1p(0.03) for step in found.steps)
+
+
+def test_many_series_together_are_told_as_each_alone() -> None:
+    rng = np.random.default_rng(7)
+    several = []
+    for noise in (0.0, 0.004, 0.02, 0.2):
+        for n in range(1, 27):
+            quiet = np.exp(rng.normal(2.0, noise, (4, n)))
+            quiet[1, n // 2 :] *= 1.3
+            quiet[2, n // 3] *= 1.6
+            quiet[3] *= np.exp(np.linspace(0.0, 0.2, n))  # where partitions cost the same
+            several += quiet.tolist()
+    assert courses(several) == [course(one) for one in several]
+    assert courses(several, 0.2) == [course(one, 0.2) for one in several]

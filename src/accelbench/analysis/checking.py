@@ -9,7 +9,16 @@ from enum import StrEnum
 from statistics import median
 
 from accelbench.analysis.comparison import differences, refusals
-from accelbench.analysis.judging import METRICS, Answer, Judged, Known, Metric, Row, judged
+from accelbench.analysis.judging import (
+    METRICS,
+    Answer,
+    Judged,
+    Known,
+    Metric,
+    Row,
+    judged,
+    runs_differ,
+)
 from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
 from accelbench.analysis.run_noise import Histories, between_rows
@@ -212,7 +221,7 @@ def _figure(
     before, now = rows[0][0], rows[1][0]
     parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
     noise = pooled([part for part in parts if part is not None])
-    apart = between_rows(before, now) and rules.known.between(now, metric)
+    apart = between_rows(before, now) and rules.known.between(now, metric, here)
     sure = all(settled(row) for side in rows for row in side)
     known = Known(noise, apart)
     return judged(metric, then, here, known, rules.threshold, settled=sure)
@@ -257,6 +266,9 @@ def outcome_of(
 def _too_few(figures: Sequence[Judged]) -> str:
     """Which launches would do for all of them."""
     if all(figure.plain for figure in figures):
+        hidden = [figure.most_shown for figure in figures if figure.most_shown is not None]
+        if hidden:
+            return runs_differ(max(hidden))
         return (
             "one launch a side cannot tell a slow launch from a slow program: measure five a side"
         )
@@ -274,10 +286,7 @@ def _too_few(figures: Sequence[Judged]) -> str:
         return f"{few}: {max(one or 0 for one in both)} a side would be enough"
     most = max(figure.most_shown or 0.0 for figure in figures)
     if by_runs:
-        return (
-            f"two runs of this differ by so much where nothing changed that only {most:.1%} and"
-            " more would show: measure both in one run, with `accelbench run … --against`"
-        )
+        return runs_differ(most)
     return f"{few}: {MOST_LAUNCHES} a side would show only a change of {most:.1%} or more"
 
 

@@ -20,9 +20,10 @@ from typing import Any
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.figures import latency, rate_of
-from accelbench.measure.apart import Apart, independent, unpaired_interval
+from accelbench.measure.apart import Apart, independent, reach_of_one, unpaired_interval
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
+    HUGE,
     LEAST_EFFECT,
     MOST_LAUNCHES,
     POWER,
@@ -31,7 +32,7 @@ from accelbench.measure.launches import (
     aa_noise,
     typical,
 )
-from accelbench.measure.runs import PRIOR, PRIOR_OF_MEMORY
+from accelbench.measure.runs import FEWEST_RUNS, PRIOR, PRIOR_OF_MEMORY
 
 Row = Mapping[str, Any]
 
@@ -41,6 +42,20 @@ PLAIN_THRESHOLD = 0.1
 #: thousand launches of one thing the slowest took 2.1 times as long as the quickest.
 FEW_DIFFER = 1.0
 _LEVEL = 0.99
+_MUCH = 10.0
+
+
+def runs_differ(most: float) -> str:
+    """Why it cannot be told, where more launches would not help.
+
+    Args:
+        most: what would show with as many as anybody takes.
+    """
+    said = f"{most:.1%}" if most < _MUCH else "ten times as much"
+    return (
+        f"runs of this differ by so much where nothing changed that only {said} and more would"
+        " show: measure both in one run, with `accelbench run … --against`"
+    )
 
 
 class Answer(StrEnum):
@@ -108,6 +123,14 @@ class Known:
 
     launches: Noise | None
     runs: Noise | None
+
+    def learned(self, metric: Metric) -> Noise | None:
+        """By how much runs differ, where enough were seen; None where little but the prior stands.
+
+        With now that is four, as of any history that is judged.
+        """
+        enough = metric.runs.freedom + FEWEST_RUNS - 2
+        return self.runs if self.runs and self.runs.freedom >= enough else None
 
 
 @dataclass(frozen=True)
@@ -221,7 +244,20 @@ def _of_one(
     then, here = (median(values) for values in as_times(metric, before, now))
     effect = math.log(here / then)
     counts = max(limit, FEW_DIFFER) if metric.timed else limit
+    runs = known.learned(metric)
+    most = None
     answer = Answer.STEADY
+    if runs is not None:
+        # Runs were seen to differ: by more than chance has to be, and less than that hides nothing.
+        far = reach_of_one(1.0 - (1.0 - _LEVEL) / 2.0, runs, known.launches)
+        chance = math.expm1(min(far, HUGE))
+        unseen = reach_of_one(POWER, runs, known.launches)
+        hidden = abs(effect) <= math.log1p(limit) < abs(effect) + unseen
+        if hidden:
+            answer = Answer.CANNOT_TELL
+        if hidden or chance > counts:
+            most = Apart(0.0, MOST_LAUNCHES, MOST_LAUNCHES, runs).detectable(limit)
+        counts = max(counts, chance)
     if abs(effect) > math.log1p(limit):
         answer = Answer.CANNOT_TELL
         if abs(effect) > math.log1p(counts) and (settled or not metric.timed):
@@ -235,6 +271,7 @@ def _of_one(
         (len(before), len(now)),
         noise=known.launches,
         runs=known.runs,
+        most_shown=most,
         plain=True,
     )
 

@@ -39,16 +39,30 @@ class Histories:
         values = [run.values.get(metric.name, ()) for run in runs]
         return pooled_noise([one for one in values if len(one) > 1])
 
-    def between(self, row: Row, metric: Metric) -> Noise:
-        """By how much runs of a row's series differ."""
+    def between(self, row: Row, metric: Metric, now: Sequence[float] = ()) -> Noise:
+        """By how much runs of a row's series differ.
+
+        Args:
+            row: of which.
+            metric: of which figure.
+            now: the launches of its run, which is judged: no noise, but one run more of its level.
+        """
         key = str(row.get("series_key"))
         others = [one for one in self.beside.get(alike(row), ()) if one != key]
         beside = (self._of(one, metric) for one in others)
-        return noise_between(self._of(key, metric), beside, metric.runs)
+        own = self._of(key, metric)
+        if not now:
+            return noise_between(own, beside, metric.runs)
+        moment = str(row.get("started_at") or "")
+        at = sum(run.moment < moment for run in self._known(key, metric))
+        return noise_between([*own[:at], now, *own[at:]], beside, metric.runs, at)
 
     def _of(self, key: str, metric: Metric) -> list[Sequence[float]]:
+        return [run.values[metric.name] for run in self._known(key, metric)]
+
+    def _known(self, key: str, metric: Metric) -> list[Run]:
         runs = sorted(self.runs.get(key, ()), key=lambda run: run.moment)[-OLDER_RUNS:]
-        return [found for run in runs if (found := run.values.get(metric.name))]
+        return [run for run in runs if run.values.get(metric.name)]
 
 
 def histories(rows: Iterable[Row]) -> Histories:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import FEWEST_POINTS, Point, Series, series_of
-from accelbench.analysis.judging import METRICS, Metric
+from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Point, Series
+from accelbench.analysis.judging import METRICS, Answer, Metric
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
@@ -18,8 +19,8 @@ from accelbench.cli.missing import NothingMeasuredError
 from accelbench.cli.stored import filled, marks, on_one_machine, rows_of
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.core.worth import USABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.report.series import points_in, told
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
+#: Series of which nobody can tell that are shown unasked.
+_FEW = 10
 _METRICS = {metric.name: metric for metric in METRICS}
 _COLUMNS = (
     *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
@@ -34,16 +37,6 @@ _COLUMNS = (
     *("new_tokens", "denoising_steps", "mode", "scenario", "world_size", "options", "threads"),
     *("emulated", "provenance"),
 )
-#: One point a run; an import brings figures of many moments in one run. What has no moment has no
-#: place among points that have.
-_POINTS = """
-SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
-FROM benchmark_results
-WHERE {where} AND {usable} AND status = 'ok' AND series_key IS NOT NULL AND {value} > 0
-  AND started_at IS NOT NULL
-GROUP BY series_key, run_id, CASE WHEN run_id LIKE 'import-%' THEN started_at END
-QUALIFY count(*) OVER (PARTITION BY series_key) >= {fewest}
-"""
 
 
 @app.command(cls=SpacedLists)
@@ -93,13 +86,27 @@ def history(
             "other_machines": names,
             "threshold": threshold,
             "series": [document(one, points=every or one.changed) for one in found],
-            "without_change": len(found) - sum(one.changed for one in found),
+            "answers": answers(found),
+            "without_change": sum(one.answer is Answer.STEADY for one in found),
         }
         print_document(whole)
         return
     from accelbench.cli.display.history import show
 
-    show([one for one in found if every or one.changed], len(found), str(here), names)
+    show(found if every else worth_showing(found), answers(found), str(here), names)
+
+
+def worth_showing(found: Sequence[Series]) -> list[Series]:
+    """Those in which something happened; of what has no answer, a few."""
+    open_ = [one for one in found if not one.changed and one.answer is not Answer.STEADY]
+    return [one for one in found if one.changed] + (open_ if len(open_) <= _FEW else [])
+
+
+def answers(found: Sequence[Series]) -> dict[str, int]:
+    """How many series came to each answer; a series that is not judged has none."""
+    counts = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in found)
+    order = [*Answer, NOT_JUDGED]
+    return {str(one): counts[str(one)] for one in order if counts[str(one)]}
 
 
 def _without_moment(database: Database, where: str, values: Sequence[Any]) -> int:
@@ -120,7 +127,7 @@ def _no_history(here: Machine, undated: int, others: Sequence[str]) -> NothingMe
             " into a new database, by `accelbench db import … --measured-at 2026-08-08`."
         )
     return NothingMeasuredError(
-        f"Nothing on {here} was measured {FEWEST_POINTS} times and more.",
+        f"Nothing on {here} was measured twice and more.",
         " ".join([measure, *other_machines(others)]),
     )
 
@@ -129,28 +136,16 @@ def series_in(
     database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
 ) -> list[Series]:
     """Every series with points enough, that which became worst first."""
-    usable = USABLE_SQL if metric.timed else "true"
-    sql = _POINTS.format(value=metric.sql, where=where, usable=usable, fewest=FEWEST_POINTS)
-    _, rows = database.query(sql, values)
-    commits = _commits(database)
-    points: dict[str, list[Point]] = {}
-    for key, run, moment, value, launches in rows:
-        point = Point(str(moment or ""), str(run), commits.get(run, ""), float(value), launches)
-        points.setdefault(str(key), []).append(point)
+    points = points_in(database, metric, where, values)
+    points = {key: several for key, several in points.items() if len(several) >= FEWEST_DRAWN}
     newest = {key: max(several, key=lambda one: one.moment) for key, several in points.items()}
     about = _about(database, newest)
-    found = [series_of(about[key], metric, several, least) for key, several in points.items()]
+    several = [(about[key], known) for key, known in points.items()]
+    found = told(database, several, metric, (where, values), least)
     names = ("model", "series_key")
     return sorted(
         found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
     )
-
-
-def _commits(database: Database) -> dict[str, str]:
-    _, rows = database.query(
-        "SELECT run_id, git_commit FROM benchmark_runs WHERE git_commit IS NOT NULL"
-    )
-    return {str(run): str(commit) for run, commit in rows}
 
 
 def _about(database: Database, newest: Mapping[str, Point]) -> dict[str, dict[str, Any]]:

@@ -134,6 +134,20 @@ class Apart:
         return _together([(launches**2, self.first + self.second - 2.0)], self.runs)[1]
 
 
+def reach_of_one(level: float, runs: Noise, launches: Noise | None = None) -> float:
+    """How far two runs of one launch each may be apart by chance, as a logarithm, on one side.
+
+    Args:
+        level: how sure.
+        runs: by how much runs were seen to differ.
+        launches: the same of launches, where any run had two.
+    """
+    error = _apart(runs)
+    if launches is not None:
+        error = math.hypot(error, comparison_noise(1, launches.value))
+    return t_quantile(level, runs.freedom) * error
+
+
 def _apart(runs: Noise) -> float:
     """What two runs of one thing differ by."""
     return runs.value * math.sqrt(2.0)

@@ -1,10 +1,8 @@
 """Where a series changed for good: steps, told apart from single points that came back, and drift.
 
-Steps are found by optimal partitioning: of all ways to cut the series into level pieces, the one
-with the least squared distance from the levels plus a price for each cut, exactly, by dynamic
-programming (Jackson et al. 2005, "An algorithm for optimal partitioning of data on an interval").
-What the price lets through has then to hold against its neighbours on either side: significant
-at 0.1 %, and larger than a floor. The weakest that does not is taken out, until all do.
+Steps are found by optimal partitioning (`measure.partition`). What its price lets through has then
+to hold against its neighbours on either side: significant at 0.1 %, and larger than a floor. The
+weakest that does not is taken out, until all do.
 
 All is done on logarithms: a step is a share of what was before. Noise is estimated from the
 differences of neighbours, which know nothing of steps, by their median, which knows nothing of
@@ -14,7 +12,7 @@ points that stand alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -23,14 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.measure.partition import SHORTEST, cuts_of, cuts_of_many
 from accelbench.measure.student import t_cdf, t_quantile
 
 #: How often a cut may be taken for a step where there is none.
 _ALPHA = 0.001
-#: Two points make a level: of one, nobody knows whether it will come back.
-_SHORTEST = 2
-#: What a cut costs, in units of the noise's variance, times the logarithm of the series' length.
-_PRICE = 3.0
 #: A point so many times the noise away from both its neighbours stands alone.
 _ALONE = 5.0
 #: The median of absolute differences of neighbours, of noise of 1.
@@ -44,6 +39,8 @@ _LONGEST_LAG = 6
 _BY_CHANCE = 1.25
 #: No level wanders by more: what looks like it is made of steps.
 _WANDERS = 16.0
+#: Of fewer points each is looked at: that is quicker than to choose them.
+_SHORT = 32
 #: Fewer points say nothing of a drift.
 _DRIFTING = 8
 
@@ -101,10 +98,9 @@ def course(values: Sequence[float], least: float = LEAST_EFFECT) -> Course:
     alone = _alone(logs, noise, least)
     kept = np.array([i for i in range(len(logs)) if i not in alone], dtype=np.int64)
     of_levels = noise * math.sqrt(_alike(logs[kept]))
-    cuts = _held(logs[kept], _cuts(logs[kept], of_levels), of_levels, least)
-    steps = [_step(logs[kept], cuts, number, of_levels) for number in range(len(cuts))]
+    steps = _held(logs[kept], cuts_of(logs[kept], of_levels), of_levels, least)
     found = tuple(Step(int(kept[s.at]), s.share, s.low, s.high, s.p_value) for s in steps)
-    since = cuts[-1] if cuts else 0
+    since = steps[-1].at if steps else 0
     last = len(logs) - 1
     return Course(
         found,
@@ -113,6 +109,50 @@ def course(values: Sequence[float], least: float = LEAST_EFFECT) -> Course:
         Spike(last, math.expm1(alone[last])) if last in alone else None,
         math.expm1(noise),
     )
+
+
+def courses(several: Sequence[Sequence[float]], least: float = LEAST_EFFECT) -> list[Course]:
+    """`course` of each. Of thousands of short series those of one length are cut together, which
+    takes a tenth of the time; what has a point that is off is looked at by itself.
+    """
+    found: list[Course | None] = [None] * len(several)
+    by_length: dict[int, list[int]] = {}
+    for place, values in enumerate(several):
+        by_length.setdefault(len(values), []).append(place)
+    for n, places in by_length.items():
+        # From so many points on neighbours may be alike, which asks for more than a partition.
+        if 2 * SHORTEST <= n < 2 * _PER_LAG and len(places) > 1:
+            logs = np.log(np.array([several[i] for i in places], dtype=np.float64))
+            for place, one in zip(places, _together(logs, least), strict=True):
+                found[place] = one
+    return [
+        course(values, least) if one is None else one
+        for values, one in zip(several, found, strict=True)
+    ]
+
+
+def _together(logs: Values, least: float) -> Iterable[Course | None]:
+    """The course of each row; None where a point may stand alone."""
+    n = logs.shape[1]
+    noise = np.median(np.abs(np.diff(logs, axis=1)), axis=1) / _OF_NOISE
+    noise = np.maximum(noise, _QUIETEST)
+    off = logs - logs.mean(axis=1, keepdims=True)
+    far = np.maximum(math.log1p(least), _ALONE * noise)
+    alone = logs.max(axis=1) - logs.min(axis=1) > far
+    x = np.arange(n) - (n - 1) / 2.0
+    drifts = np.abs(off @ x / (x @ x)) * (n - 1) > math.log1p(least)
+    where = np.arange(n)
+    cut = cuts_of_many(off / noise[:, None])
+    for row, cuts, of_it, maybe, drift in zip(
+        logs, cut, noise.tolist(), alone.tolist(), drifts.tolist(), strict=True
+    ):
+        if maybe and _alone(row, of_it, least):
+            yield None
+            continue
+        steps = _held(row, cuts, of_it, least)
+        since = steps[-1].at if steps else 0
+        crept = _drift(row[since:], where[since:], least) if drift or steps else None
+        yield Course(tuple(steps), (), crept, None, math.expm1(of_it))
 
 
 def _noise(logs: Values) -> float:
@@ -140,7 +180,14 @@ def _alike(logs: Values) -> float:
 
 def _apart(logs: Values, lag: int) -> float:
     """What points so far apart differ by, as noise."""
-    return float(np.median(np.abs(logs[lag:] - logs[:-lag]))) / _OF_NOISE
+    return _middle(np.abs(logs[lag:] - logs[:-lag])) / _OF_NOISE
+
+
+def _middle(values: Values) -> float:
+    """The median. Numpy's own takes ten times as long for a dozen values, sorting aside."""
+    ordered = np.sort(values)
+    half = len(ordered) // 2
+    return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0)
 
 
 def _alone(logs: Values, noise: float, least: float) -> dict[int, float]:
@@ -150,18 +197,20 @@ def _alone(logs: Values, noise: float, least: float) -> dict[int, float]:
     """
     far = max(math.log1p(least), _ALONE * noise)
     found: dict[int, float] = {}
-    for i in _off_by(logs, far):
-        around = [logs[j] for j in (i - 2, i - 1, i + 1, i + 2) if 0 <= j < len(logs)]
-        if len(around) < 2:
+    if len(logs) < 3 or float(logs.max() - logs.min()) <= far:
+        return found
+    places = _off_by(logs, far)
+    known, n = logs.tolist(), len(logs)
+    for i in places:
+        off = known[i] - median([known[j] for j in (i - 2, i - 1, i + 1, i + 2) if 0 <= j < n])
+        if abs(off) <= far or i - 1 in found:
             continue
-        off = float(logs[i] - median(around))
-        near = [logs[j] for j in (i - 1, i + 1) if 0 <= j < len(logs)]
-        if i == len(logs) - 1:
-            near = [logs[i - 2], logs[i - 1]]
+        near = [known[j] for j in (i - 1, i + 1) if 0 <= j < n]
+        if i == n - 1:
+            near = [known[i - 2], known[i - 1]]
         elif i == 0:
-            near = [logs[1], logs[2]]
-        apart = max(near) - min(near)
-        if abs(off) > far and apart < abs(off) / 2 and i - 1 not in found:
+            near = [known[1], known[2]]
+        if max(near) - min(near) < abs(off) / 2:
             found[i] = off
     return found
 
@@ -169,75 +218,46 @@ def _alone(logs: Values, noise: float, least: float) -> dict[int, float]:
 def _off_by(logs: Values, far: float) -> list[int]:
     """Points that lie so far from the middle of their four neighbours; and the ends, unseen."""
     n = len(logs)
-    if n < 5:
+    if n < _SHORT:
         return list(range(n))
     around = np.stack([logs[:-4], logs[1:-3], logs[3:-1], logs[4:]])
     off = np.abs(logs[2:-2] - np.median(around, axis=0)) >= far
     return [0, 1, *(np.flatnonzero(off) + 2).tolist(), n - 2, n - 1]
 
 
-def _cuts(logs: Values, noise: float) -> list[int]:
-    """Where the cheapest partition cuts: the first points of its pieces but for the very first."""
-    n = len(logs)
-    if n < 2 * _SHORTEST:
-        return []
-    price = _PRICE * math.log(n)
-    # Of the spread within pieces, the sum of all squares is the same wherever they end: left out.
-    off = (logs - logs.mean()) / noise
-    sums = np.concatenate([[0.0], np.cumsum(off)])
-    shares = 1.0 / np.arange(n, 0, -1)
-    before = np.full(n + 1, np.inf)  # the cheapest up to here
-    before[0] = -price
-    start = np.zeros(n + 1, dtype=np.int64)
-    for end in range(_SHORTEST, n + 1):
-        count = end - _SHORTEST + 1
-        cost = sums[:count] - sums[end]
-        cost *= cost
-        cost *= shares[n - end : n - end + count]
-        np.subtract(before[:count], cost, out=cost)
-        start[end] = first = int(cost.argmin())
-        before[end] = cost[first] + price
-    cuts = []
-    end = n
-    while start[end] > 0:
-        end = int(start[end])
-        cuts.append(end)
-    return cuts[::-1]
-
-
-def _held(logs: Values, cuts: list[int], noise: float, least: float) -> list[int]:
+def _held(logs: Values, cuts: list[int], noise: float, least: float) -> list[Step]:
     """The cuts that are steps: the weakest goes until each is sure, and large enough."""
     while cuts:
-        steps = [_step(logs, cuts, number, noise) for number in range(len(cuts))]
-        weakest = max(range(len(cuts)), key=lambda number: steps[number].p_value)
-        small = min(range(len(cuts)), key=lambda number: abs(math.log1p(steps[number].share)))
-        if steps[weakest].p_value > _ALPHA:
-            cuts = [cut for cut in cuts if cut != cuts[weakest]]
-        elif abs(math.log1p(steps[small].share)) <= math.log1p(least):
-            cuts = [cut for cut in cuts if cut != cuts[small]]
+        steps = _steps(logs, cuts, noise)
+        weakest = max(steps, key=lambda step: step.p_value)
+        small = min(steps, key=lambda step: abs(math.log1p(step.share)))
+        if weakest.p_value > _ALPHA:
+            cuts = [cut for cut in cuts if cut != weakest.at]
+        elif abs(math.log1p(small.share)) <= math.log1p(least):
+            cuts = [cut for cut in cuts if cut != small.at]
         else:
-            break
-    return cuts
+            return steps
+    return []
 
 
-def _step(logs: Values, cuts: Sequence[int], number: int, noise: float) -> Step:
-    """A cut as a step between its neighbours' levels, by the spread within all pieces."""
-    edges = [0, *cuts, len(logs)]
-    pieces = [logs[a:b] for a, b in pairwise(edges)]
-    before, after = pieces[number], pieces[number + 1]
-    freedom = len(logs) - len(pieces)
-    within = math.sqrt(sum(float(((p - p.mean()) ** 2).sum()) for p in pieces) / max(freedom, 1))
-    error = max(within, noise) * math.sqrt(1.0 / len(before) + 1.0 / len(after))
-    effect = float(after.mean() - before.mean())
-    p_value = 2.0 * t_cdf(-abs(effect) / error, max(freedom, 1))
-    reach = t_quantile(1.0 - _ALPHA / 2.0, max(freedom, 1)) * error
-    return Step(
-        cuts[number],
-        math.expm1(effect),
-        math.expm1(effect - reach),
-        math.expm1(effect + reach),
-        p_value,
-    )
+def _steps(logs: Values, cuts: Sequence[int], noise: float) -> list[Step]:
+    """Cuts as steps between their neighbours' levels, by the spread within all pieces."""
+    pieces = [logs[a:b] for a, b in pairwise([0, *cuts, len(logs)])]
+    levels = [float(piece.sum()) / len(piece) for piece in pieces]
+    freedom = max(len(logs) - len(pieces), 1)
+    rest = [piece - level for piece, level in zip(pieces, levels, strict=True)]
+    within = max(math.sqrt(sum(float(one @ one) for one in rest) / freedom), noise)
+    beyond = t_quantile(1.0 - _ALPHA / 2.0, freedom)
+    found = []
+    for number, at in enumerate(cuts):
+        before, after = len(pieces[number]), len(pieces[number + 1])
+        error = within * math.sqrt(1.0 / before + 1.0 / after)
+        effect = levels[number + 1] - levels[number]
+        p_value = 2.0 * t_cdf(-abs(effect) / error, freedom)
+        reach = beyond * error
+        low, high = math.expm1(effect - reach), math.expm1(effect + reach)
+        found.append(Step(at, math.expm1(effect), low, high, p_value))
+    return found
 
 
 def _drift(logs: Values, where: NDArray[np.int64], least: float) -> Drift | None:

@@ -19,7 +19,14 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from accelbench.measure.launches import LEAST_EFFECT, Noise, logs_of, pooled, pooled_noise
+from accelbench.measure.launches import (
+    LEAST_EFFECT,
+    Noise,
+    logs_of,
+    pooled,
+    pooled_noise,
+    spread,
+)
 
 #: Nothing is known of the machine.
 PRIOR = Noise(0.02, 3.0)
@@ -27,40 +34,66 @@ PRIOR = Noise(0.02, 3.0)
 PRIOR_OF_MEMORY = Noise(0.01, 3.0)
 #: Neighbours that are listened to.
 MOST_NEIGHBOURS = 8
-#: Fewer runs of a neighbour are no observation.
-_FEWEST_RUNS = 4
+#: Of fewer runs nobody knows whether they came to levels; of a neighbour they are no observation.
+FEWEST_RUNS = 4
 
 #: Launches of each run of a series, oldest run first.
 Runs = Sequence[Sequence[float]]
 
 
-def noise_between(own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR) -> Noise:
+def noise_between(
+    own: Runs,
+    neighbours: Iterable[Runs] = (),
+    prior: Noise = PRIOR,
+    judged: int | None = None,
+) -> Noise:
     """The standard deviation from run to run of a series, from all that is known of it.
 
     Args:
         own: its runs.
         neighbours: of series that ran alike, the nearest first.
         prior: where there is no history.
+        judged: which of its runs is judged by it: a change would be part of the noise that it is
+            held against. Where levels begin it tells with the others.
     """
-    beside = [found for one in neighbours if len(one) >= _FEWEST_RUNS and (found := _seen(one))]
+    beside = [found for one in neighbours if len(one) >= FEWEST_RUNS and (found := _seen(one))]
     parts = [prior, *(Noise(one.value, 1.0) for one in beside[:MOST_NEIGHBOURS])]
-    mine = _seen(own)
+    mine = _seen(own, judged)
     found = pooled(parts if mine is None else [*parts, mine])
     assert found is not None
     return found
 
 
-def _seen(runs: Runs) -> Noise | None:
+def noise_of_levels(levels: Iterable[Sequence[float]], prior: Noise = PRIOR) -> Noise:
+    """The same of a figure a run, where it is known already which runs are of one level.
+
+    Args:
+        levels: logarithms of the runs' figures.
+        prior: where there is no history.
+    """
+    known = [level for level in levels if len(level) > 1]
+    found = pooled([prior, *(Noise(spread(level), len(level) - 1.0) for level in known)])
+    assert found is not None
+    return found
+
+
+def _seen(runs: Runs, judged: int | None = None) -> Noise | None:
     """What the means of runs differ by beyond what their launches explain; None below two runs."""
     known = [launches for launches in runs if launches]
+    means = [math.fsum(logs_of(launches)) / len(launches) for launches in known]
+    levels = _levels(means)
+    if judged is not None:
+        levels = [[at for at in level if at != judged] for level in levels]
+        known = [launches for at, launches in enumerate(known) if at != judged]
     if len(known) < 2:
         return None
-    means = [math.fsum(logs_of(launches)) / len(launches) for launches in known]
     squares, freedom = 0.0, 0
-    for level in _levels(means):
-        middle = math.fsum(level) / len(level)
-        squares += math.fsum((one - middle) ** 2 for one in level)
+    for level in (found for found in levels if found):
+        middle = math.fsum(means[at] for at in level) / len(level)
+        squares += math.fsum((means[at] - middle) ** 2 for at in level)
         freedom += len(level) - 1
+    if not freedom:
+        return None
     within = pooled_noise(known)
     of_launches = 0.0
     if within is not None:
@@ -68,12 +101,13 @@ def _seen(runs: Runs) -> Noise | None:
     return Noise(math.sqrt(max(squares / freedom - of_launches, 0.0)), float(freedom))
 
 
-def _levels(means: Sequence[float]) -> list[Sequence[float]]:
+def _levels(means: Sequence[float]) -> list[Sequence[int]]:
     """The pieces between steps that stayed; a step has to be larger than the least effect."""
     from accelbench.measure.changes import course  # brings numpy
 
-    if len(means) < 2 * _FEWEST_RUNS:
-        return [means]
+    every = range(len(means))
+    if len(means) < FEWEST_RUNS:
+        return [every]
     steps = course([math.exp(one) for one in means], LEAST_EFFECT).steps
     edges = [0, *(step.at for step in steps), len(means)]
-    return [means[a:b] for a, b in pairwise(edges)]
+    return [every[a:b] for a, b in pairwise(edges)]

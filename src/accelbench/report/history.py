@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.analysis.history import Point, Series
+from accelbench.analysis.versions import in_short
 from accelbench.exchange.titles import title
 
 
@@ -26,6 +27,8 @@ def document(series: Series, *, points: bool = True) -> dict[str, Any]:
         "device_name": series.row.get("device_name"),
         "unit": series.metric.header,
         "changed": series.changed,
+        "answer": None if series.answer is None else series.answer.value,
+        "said": series.said,
         "point_count": len(series.points),
         "newest": _point(series.points[-1]),
         "noise": told.noise if told else None,
@@ -42,6 +45,15 @@ def document(series: Series, *, points: bool = True) -> dict[str, Any]:
                 "p_value": step.p_value,
             }
             for step in steps
+        ],
+        "software_changes": [
+            {
+                "at": at,
+                "started_at": series.points[at].moment,
+                "said": in_short(what),
+                "changes": list(what),
+            }
+            for at, what in series.software_changes
         ],
         "spikes": [{"at": spike.at, "change": spike.share} for spike in spikes],
         "drift": None

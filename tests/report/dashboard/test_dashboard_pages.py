@@ -35,7 +35,7 @@ def count(page: str) -> str:
         ("/charts", "8 cells"),
         ("/chart/pareto?model=bert", "Latency against throughput"),
         ("/chart/trend?hardware=webgpu", "There is nothing to show: it needs a question"),
-        ("/history", "1 cell was measured in more than one run"),
+        ("/history", "1 question was measured in more than one run"),
         ("/matrix", "1 model on lab"),
         ("/runs", "8 runs"),
         ("/run/night-3", "Run night-3"),
@@ -232,6 +232,43 @@ def test_history_tells_the_step(site: TestClient) -> None:
     throughput = text(site.get("/history?metric=throughput").text)
     assert re.search(r"Worse: -33\.\d % since 2026-01-05", throughput)
     assert site.get("/history?metric=beauty").status_code == 400
+
+
+def test_versions_do_not_split_a_history(tmp_path: Path) -> None:
+    database = Database(tmp_path / "versions.duckdb")
+    database.ensure()
+    for month in range(1, 7):
+        one = result(
+            series_key="s",
+            provenance="imported",
+            conditions={"engine": f"torch 2.{month} eager", "source": {"name": "somebody"}},
+            latency_p50_ms=10.0 if month < 4 else 15.0,
+            started_at=f"2026-0{month}-08T00:00:00.000000Z",
+        )
+        machine = {"source": {"name": "somebody"}}
+        store(database, f"import-{month}", one, machine=machine)
+    page = visitor(database).get("/history").text
+    said = text(page)
+    assert "1 question was measured in more than one run" in said
+    assert re.search(r"Worse: \+50\.\d % since 2026-04-08", said)
+    assert "torch 2.5 eager → torch 2.6 eager on 2026-06-08" in said
+    assert "torch 2.5 eager → torch 2.6 eager" in visitor(database).get("/chart/trend.svg").text
+
+
+def test_two_runs_are_drawn_and_not_judged(tmp_path: Path) -> None:
+    database = Database(tmp_path / "two.duckdb")
+    database.ensure()
+    for day in (1, 2):
+        one = result(
+            series_key="s",
+            latency_p50_ms=10.0 * day,
+            started_at=f"2026-01-0{day}T00:00:00.000000Z",
+        )
+        store(database, f"run-{day}", one)
+    said = text(visitor(database).get("/history").text)
+    assert "Drawn, not judged: 2 runs, four are needed" in said
+    picture = visitor(database).get("/chart/trend.svg").text
+    assert "Drawn, not judged: 2 runs, four are needed." in text(picture)
 
 
 def test_the_matrix_gives_its_reasons(site: TestClient) -> None:

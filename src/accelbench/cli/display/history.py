@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import IO
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING
 
 from accelbench.analysis.history import Point, Series
+from accelbench.analysis.versions import in_short
 from accelbench.cli.display.words import figure, other_machines
+from accelbench.core.nouns import counted
+from accelbench.core.visible import visible_lines
 from accelbench.exchange.titles import title
+
+if TYPE_CHECKING:
+    from accelbench.measure.changes import Course
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
 _MUCH = 10.0
 _SHORT = 10  # characters of a commit
+_MARKS = 6  # changes of software that are told
 
 
 def show(
     shown: Sequence[Series],
-    looked_at: int,
+    answers: Mapping[str, int],
     machine: str,
     others: Sequence[str] = (),
     stream: IO[str] | None = None,
@@ -28,16 +35,23 @@ def show(
     from accelbench.cli.display.console import console as made_for
 
     console = made_for(stream)
+    in_text = console.is_terminal
     console.print(Text(f"On {machine}"))
     console.print()
     for one in shown:
-        console.print(Text(_heading(one), style="bold"))
-        console.print(Text(f"  {spark([point.value for point in one.points])}"))
-        for line in _lines(one):
-            console.print(Text(f"  {line}"))
-        console.print()
-    quiet = looked_at - sum(one.changed for one in shown)
-    console.print(Text(f"{quiet} of {looked_at} series without a change."))
+        lines = [f"  {line}" for line in (spark([p.value for p in one.points]), *_lines(one))]
+        if in_text:
+            console.print(Text(_heading(one), style="bold"))
+            console.print(Text("\n".join(lines)))
+            console.print()
+        else:
+            # As wide as it needs: to lay thousands of lines out takes ten times as long as to ask.
+            console.file.write(visible_lines("\n".join([_heading(one), *lines, "", ""])))
+    many = sum(answers.values())
+    counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
+    console.print(Text(f"Of {counted(many, 'series', 'series')}: {counts}."))
+    if left := many - len(shown):
+        console.print(Text(f"{left} not shown, by --all."))
     for sentence in other_machines(others):
         console.print(Text(sentence))
 
@@ -58,14 +72,28 @@ def _heading(one: Series) -> str:
     emulated = ", emulated" if one.row.get("emulated") else ""
     return (
         f"{title(one.row)}{where}{emulated}: {one.metric.name} {figure(values[-1])}"
-        f" {one.metric.header}, {len(values)} points, {figure(min(values))} – {figure(max(values))}"
+        f" {one.metric.header}, {counted(len(values), 'run')},"
+        f" {figure(min(values))} – {figure(max(values))}"
     )
 
 
 def _lines(one: Series) -> Iterable[str]:
+    yield _capital(one.said)
     told = one.course
-    if told is None:
-        return
+    if told is not None:
+        yield from _happened(one, told)
+    marks = one.software_changes
+    if len(marks) > _MARKS:
+        yield f"{len(marks) - _MARKS} earlier changes of software, see --json"
+    for at, what in marks[-_MARKS:]:
+        yield f"{in_short(what)} at {_place(one.points[at])}"
+
+
+def _capital(said: str) -> str:
+    return said[:1].upper() + said[1:]
+
+
+def _happened(one: Series, told: Course) -> Iterable[str]:
     for step in told.steps:
         worse = (step.share > 0) == one.metric.lower_is_better
         interval = f"{_share(step.low)} … {_share(step.high)}"

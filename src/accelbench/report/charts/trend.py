@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 
-from accelbench.analysis.history import Series
+from accelbench.analysis.history import FEWEST_POINTS, NOT_JUDGED, Series
+from accelbench.analysis.judging import Answer
 from accelbench.analysis.points import Point
+from accelbench.analysis.versions import in_short
 from accelbench.core.nouns import counted
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Axis, Spec, axis
@@ -35,6 +38,9 @@ from accelbench.report.charts.words import COMMON, EVERYTHING, told
 _MOST_ROWS, _ROW, _SIZE, _GAP = 4, 14, 11.5, 4
 #: Beside the first and the last moment.
 _PADDING = 8
+#: Changes of software that are marked, the newest, and letters of each.
+_MOST_MARKS, _LONGEST = 6, 40
+_SOFTWARE = "software"
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
@@ -53,7 +59,13 @@ def _drawn(subject: Subject) -> Drawn | None:
     notes = _about(shown)
     if any(one.course and one.course.steps for one in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
-    if bare := sum(not step["said"] for one in shown for step in _steps(one, moments, wide)):
+    notes += _of_software(shown)
+    notes += _answers(shown)
+    if bare := sum(
+        not step["said"] and step["verdict"] != _SOFTWARE
+        for one in shown
+        for step in _steps(one, moments, wide)
+    ):
         notes.append(f"{counted(bare, 'step')} not named by size: too near to others.")
     if any(one["alone"] for one in records):
         notes.append("Crosses: single points that came back.")
@@ -70,6 +82,26 @@ def _about(shown: Sequence[Series]) -> list[str]:
     made = f"{counted(len(runs), 'run')}, {counted(launches, 'launch', 'launches')}"
     first, last = moments[0], moments[-1]
     return [f"{made} · {first if first == last else f'{first} to {last}'}"]
+
+
+def _of_software(shown: Sequence[Series]) -> list[str]:
+    marks = [len(one.software_changes) for one in shown]
+    left = sum(max(count - _MOST_MARKS, 0) for count in marks)
+    more = f"; {counted(left, 'earlier change')} not marked" if left else ""
+    return [f"Dotted: the software changed{more}."] if any(marks) else []
+
+
+def _answers(shown: Sequence[Series]) -> list[str]:
+    """What cannot be read off the lines: whether they are judged, and what nobody can tell."""
+    if len(shown) == 1:
+        (one,) = shown
+        seen = one.answer in (Answer.WORSE, Answer.BETTER)
+        return [] if seen else [f"{one.said[:1].upper()}{one.said[1:]}."]
+    answers = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in shown)
+    few = f" (fewer than {FEWEST_POINTS} runs)" if answers[NOT_JUDGED] else ""
+    return [
+        ", ".join(f"{count} {answer}" for answer, count in answers.items()).capitalize() + few + "."
+    ]
 
 
 def _panel(one: Series, name: str, about: str, moments: Sequence[str], wide: int) -> Panel:
@@ -91,6 +123,7 @@ def _points(one: Series) -> list[Record]:
     spikes = {spike.at for spike in one.course.spikes} if one.course else set()
     spikes -= {0, len(one.points) - 1}
     kind = str(one.row.get("provenance") or "measured")
+    software = {at: safe(in_short(what), _LONGEST) for at, what in one.software_changes}
     return [
         {
             "model": safe(one.row.get("model")),
@@ -101,6 +134,7 @@ def _points(one: Series) -> list[Record]:
             "commit": safe(point.commit[:10]),
             "launches": point.launches,
             "alone": place in spikes,
+            "software": software.get(place, ""),
             "kind": kind,
             "colour": colour_of(str(one.row.get("hardware"))),
             "paint": paint(str(one.row.get("hardware")), kind),
@@ -157,7 +191,10 @@ def _layers(one: Series, scale: Axis, x: Spec) -> list[Spec]:
                 "tooltip": [
                     {"field": "moment", "type": "temporal", "format": "%Y-%m-%d %H:%M"},
                     {"field": "value", "title": scale.title, "format": ",.4~r"},
-                    *({"field": name} for name in ("run", "commit", "launches", "kind")),
+                    *(
+                        {"field": name}
+                        for name in ("run", "commit", "launches", "software", "kind")
+                    ),
                 ],
             },
         },
@@ -165,33 +202,45 @@ def _layers(one: Series, scale: Axis, x: Spec) -> list[Spec]:
 
 
 def _steps(one: Series, moments: Sequence[str], wide: int) -> list[Record]:
-    """Each with where its size is written: in a row in which no other one is in its way."""
+    """Steps and changes of software, each with where it is written: in a row in which no other one
+    is in its way.
+    """
     found: list[Record] = []
     rows: list[float] = []
-    for step in one.course.steps if one.course else ():
-        point = one.points[step.at]
-        text = f"{step.share:+.0%}"
+    for at, mark in sorted([*_changes(one), *_of_versions(one)], key=lambda told: told[0]):
+        point = one.points[at]
+        text = mark["step"]
         long = (width(text, _SIZE) or 0.0) + 2 * _GAP
-        at = _PADDING + _share(point.moment, moments) * (wide - 2 * _PADDING)
-        left = at + long > wide
-        begin = at - long if left else at
+        place = _PADDING + _share(point.moment, moments) * (wide - 2 * _PADDING)
+        left = place + long > wide
+        begin = place - long if left else place
         row = next((i for i, end in enumerate(rows) if end <= begin), len(rows))
         if row < _MOST_ROWS:
             rows[row : row + 1] = [begin + long]
-        worse = (step.share > 0) == one.metric.lower_is_better
         found.append(
             {
                 "moment": said(point.moment),
                 "said": text if row < _MOST_ROWS else "",
                 "commit": safe(point.commit[:10]),
-                "verdict": "worse" if worse else "better",
-                "colour": ALERT if worse else BETTER,
+                **mark,
                 "row": min(row, _MOST_ROWS - 1),
                 "left": left,
-                "step": text,
             }
         )
     return found
+
+
+def _changes(one: Series) -> Iterable[tuple[int, Record]]:
+    for step in one.course.steps if one.course else ():
+        worse = (step.share > 0) == one.metric.lower_is_better
+        verdict, colour = ("worse", ALERT) if worse else ("better", BETTER)
+        yield step.at, {"verdict": verdict, "colour": colour, "step": f"{step.share:+.0%}"}
+
+
+def _of_versions(one: Series) -> Iterable[tuple[int, Record]]:
+    for at, what in one.software_changes[-_MOST_MARKS:]:
+        text = safe(in_short(what), _LONGEST)
+        yield at, {"verdict": _SOFTWARE, "colour": INK, "step": text}
 
 
 def _share(moment: str, moments: Sequence[str]) -> float:
@@ -207,17 +256,25 @@ def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
     if not steps:
         return []
     rule: Spec = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.3}
+    dots: Spec = {"type": "rule", "strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
+    marks = [one for one in steps if one["verdict"] == _SOFTWARE]
     told_of = [
         {"field": "step", "title": "changed by"},
         {"field": "verdict", "title": "that is"},
         {"field": "commit", "title": "since"},
     ]
+    drawn = [(rule, [one for one in steps if one["verdict"] != _SOFTWARE], told_of)]
+    drawn.append((dots, marks, [{"field": "step", "title": "software"}]))
     return [
-        {
-            "data": {"values": list(steps)},
-            "mark": rule,
-            "encoding": {"x": x, "color": COLOUR, "tooltip": told_of},
-        },
+        *(
+            {
+                "data": {"values": several},
+                "mark": mark,
+                "encoding": {"x": x, "color": COLOUR, "tooltip": tooltip},
+            }
+            for mark, several, tooltip in drawn
+            if several
+        ),
         *(
             layer
             for row, left in sorted({(step["row"], step["left"]) for step in steps})

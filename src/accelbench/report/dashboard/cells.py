@@ -94,13 +94,19 @@ def drawn(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any]]:
 
 
 def with_history(snapshot: Snapshot, asked: Asked, most: int) -> tuple[list[Cell], int]:
-    """A page of the cells that were measured again, and how many there are."""
+    """A page of the lines that have several runs, and how many there are.
+
+    A line goes through versions, of which each is a cell of its own: its newest stands for it.
+    """
     where, values = asked.where()
     known = (
-        f"FROM cell WHERE {where} AND runs > 1 AND series_key IS NOT NULL AND kind <> 'emulated'"
+        "FROM (SELECT *, sum(runs) OVER line AS of_line, row_number() OVER (line ORDER BY"  # noqa: S608
+        f" moment DESC, key) AS nth FROM cell WHERE {where} AND series_key IS NOT NULL"
+        " AND moment IS NOT NULL AND kind IN ('measured', 'imported')"
+        " WINDOW line AS (PARTITION BY series_key, machine)) WHERE nth = 1 AND of_line > 1"
     )
     rows = snapshot.ask(
-        f"SELECT * EXCLUDE (results) {known} ORDER BY {asked.order}"
+        f"SELECT * EXCLUDE (results, of_line, nth) {known} ORDER BY {asked.order}"
         f" LIMIT {most} OFFSET {(asked.page - 1) * most}",
         values,
     )

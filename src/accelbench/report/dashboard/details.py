@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.history import Point, Series, series_of
+from accelbench.analysis.history import Point, Series
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.warned import warned as all_warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
-from accelbench.core.worth import USABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.report.series import points_in, told
 
 if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshot import Snapshot
@@ -34,14 +34,8 @@ _LISTED = (
     *("status", "reason", "message", "provenance", "emulated", "quality"),
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )
-#: One point a run; an import brings figures of many moments in one.
-_POINTS = """
-SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({value}), count(*)
-FROM benchmark_results
-WHERE series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated, false)
-    AND {usable} AND status = 'ok' AND {value} > 0
-GROUP BY series_key, run_id, CASE WHEN run_id LIKE 'import-%' THEN started_at END
-"""
+#: Of which results a cell's line is made.
+_OF_CELLS = "series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated, false)"
 
 
 @dataclass(frozen=True)
@@ -142,29 +136,16 @@ def history_of(
     if not about:
         return []
     keys = sorted({key for key, _ in about})
-    sql = _POINTS.format(
-        value=metric.sql,
-        marks=_marks(keys),
-        comparable=COMPARABLE_SQL,
-        usable=USABLE_SQL if metric.timed else "true",
-    )
-    _, rows = database.query(sql, keys)
-    _, committed = database.query(
-        "SELECT run_id, git_commit FROM benchmark_runs WHERE git_commit IS NOT NULL"
-    )
-    commits = {str(run): str(commit) for run, commit in committed}
+    where = _OF_CELLS.format(marks=_marks(keys), comparable=COMPARABLE_SQL)
     points: dict[tuple[str, Any], list[Point]] = {}
-    for key, run, moment, value, launches in rows:
-        # A series is of a device; two machines may have alike ones.
-        of = (str(key), snapshot.ran.get(str(run)))
-        if of in about:
-            point = Point(str(moment or ""), str(run), commits.get(run, ""), float(value), launches)
-            points.setdefault(of, []).append(point)
-    found = [
-        series_of(about[key], metric, several, least)
-        for key, several in points.items()
-        if len(several) >= fewest
-    ]
+    for key, several in points_in(database, metric, where, keys).items():
+        for point in several:
+            # A series is of a device; two machines may have alike ones.
+            of = (key, snapshot.ran.get(point.run_id))
+            if of in about:
+                points.setdefault(of, []).append(point)
+    lines = [(about[of], several) for of, several in points.items() if len(several) >= fewest]
+    found = told(database, lines, metric, (where, keys), least)
     return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
 
 

@@ -1,0 +1,56 @@
+"""What software changed from one point of a line to the next: what a history is for. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from accelbench.analysis.standing import Software
+
+#: What makes a step quicker or slower most often: named first where many changed.
+_FIRST = ("engine", "torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench", "python")
+#: Names of conditions are told without what all packages have in common.
+_PACKAGES = "packages."
+#: Changes that are named; more are counted.
+_MOST = 3
+_NUMBER = re.compile(r"(\d+)")
+
+
+def changes(before: Software, after: Software) -> list[str]:
+    """What differs, as `torch 2.12 → 2.13`; nothing where either side says nothing."""
+    if before == after or not before or not after:
+        return []
+    then, now = dict(before), dict(after)
+    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    return [_change(name, then.get(name), now.get(name)) for name in sorted(names, key=_place)]
+
+
+def in_short(told: Sequence[str]) -> str:
+    """Changes in a line."""
+    more = len(told) - _MOST
+    return ", ".join([*told[:_MOST], *([f"and {more} more"] if more > 0 else [])])
+
+
+def natural(version: str) -> list[tuple[int, str]]:
+    """What puts versions in their order: 1.9 before 1.10."""
+    parts = _NUMBER.split(version)
+    return [(int(one), "") if number % 2 else (-1, one) for number, one in enumerate(parts)]
+
+
+def _place(name: str) -> tuple[int, str]:
+    short = _short(name)
+    return (_FIRST.index(short) if short in _FIRST else len(_FIRST)), short
+
+
+def _change(name: str, before: str | None, after: str | None) -> str:
+    short = _short(name)
+    if before is None:
+        return f"{short} {after} is new"
+    if after is None:
+        return f"{short} {before} is gone"
+    # An import names an engine in one with its version: torch 1.10 eager.
+    return f"{before} → {after}" if short == "engine" else f"{short} {before} → {after}"
+
+
+def _short(name: str) -> str:
+    return name.removeprefix(_PACKAGES)
