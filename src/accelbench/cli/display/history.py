@@ -7,9 +7,9 @@ from typing import IO, TYPE_CHECKING
 
 from accelbench.analysis.history import Point, Series
 from accelbench.analysis.versions import in_short
+from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import figure, other_machines
 from accelbench.core.nouns import counted
-from accelbench.core.visible import visible_lines
 from accelbench.exchange.titles import title
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ def show(
     from accelbench.cli.display.console import console as made_for
 
     console = made_for(stream)
-    in_text = console.is_terminal
     console.print(Text(f"On {machine}"))
     console.print()
     for one in shown:
         lines = [f"  {line}" for line in (spark([p.value for p in one.points]), *_lines(one))]
-        if in_text:
-            console.print(Text(_heading(one), style="bold"))
-            console.print(Text("\n".join(lines)))
-            console.print()
-        else:
-            # As wide as it needs: to lay thousands of lines out takes ten times as long as to ask.
-            console.file.write(visible_lines("\n".join([_heading(one), *lines, "", ""])))
+        heading = _heading(one)
+        # To have thousands of lines laid out takes ten times as long as to find them.
+        if not console.is_terminal and all(2 * len(ln) < console.width for ln in (heading, *lines)):
+            print_lines([heading, *lines, ""], console.file)
+            continue
+        console.print(Text(heading, style="bold"))
+        for line in [*lines, ""]:
+            console.print(Text(line))
     many = sum(answers.values())
     counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
     console.print(Text(f"Of {counted(many, 'series', 'series')}: {counts}."))
