@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from accelbench.analysis.standing import Software
 
@@ -18,11 +19,16 @@ _NUMBER = re.compile(r"(\d+)")
 
 def changes(before: Software, after: Software) -> list[str]:
     """What differs, as `torch 2.12 → 2.13`; nothing where either side says nothing."""
-    if before == after or not before or not after:
-        return []
+    return [] if before == after or not before or not after else list(_changes(before, after))
+
+
+@lru_cache(maxsize=1024)
+def _changes(before: Software, after: Software) -> tuple[str, ...]:
+    """Thousands of lines have the same few."""
     then, now = dict(before), dict(after)
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
-    return [_change(name, then.get(name), now.get(name)) for name in sorted(names, key=_place)]
+    names.sort(key=_place)
+    return tuple(_change(name, then.get(name), now.get(name)) for name in names)
 
 
 def in_short(told: Sequence[str]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +74,8 @@ def history(
     database = filled(db or db_path)
     with database.asking():
         where, values, here, others = on_one_machine(database, filters, machine)
-        found = series_in(database, _METRICS[metric], where, values, threshold)
+        with _collected_later():
+            found = series_in(database, _METRICS[metric], where, values, threshold)
         undated = 0 if found else _without_moment(database, where, values)
     names = [str(one) for one in others]
     if not found:
@@ -107,6 +110,20 @@ def answers(found: Sequence[Series]) -> dict[str, int]:
     counts = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in found)
     order = [*Answer, NOT_JUDGED]
     return {str(one): counts[str(one)] for one in order if counts[str(one)]}
+
+
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """No search for garbage meanwhile: among ten thousands of points, all of them kept, it took a
+    third of the time.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _without_moment(database: Database, where: str, values: Sequence[Any]) -> int:
