@@ -96,7 +96,8 @@ def history(
         return
     from accelbench.cli.display.history import show
 
-    show(found if every else worth_showing(found), answers(found), str(here), names)
+    with _collected_later():
+        show(found if every else worth_showing(found), answers(found), str(here), names)
 
 
 def worth_showing(found: Sequence[Series]) -> list[Series]:
