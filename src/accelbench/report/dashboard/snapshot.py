@@ -16,11 +16,12 @@ from accelbench.analysis.judging import METRICS, typical_sql
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.analysis.standing import SOFTWARE, worth_sql
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import STEP_OF_SQL, STEP_SQL, TAIL_OF_SQL, TAIL_SQL, TIMES
+from accelbench.core.figures import OF_A_STEP, STEP_OF_SQL, STEP_SQL, TAIL_OF_SQL, TAIL_SQL
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.core.worth import OF_WORTH, USABLE_SQL
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.priced import add_costs
 from accelbench.store.duck import connect, quoted
@@ -50,7 +51,7 @@ CASE WHEN 2 * count(*) FILTER (status = 'ok' AND {USABLE_SQL}) <= count(*) FILTE
 """
 _NEEDED = (
     *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
-    *(*_SAID_BY_SOME, *TIMES, "memory_peak_mb"),
+    *(*_SAID_BY_SOME, *OF_A_STEP, "memory_peak_mb", "quality"),
     *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
 )
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
@@ -64,28 +65,51 @@ SELECT {{columns}}, fact_result.rowid AS place, machine, software,
 FROM fact_result LEFT JOIN ran USING (run_id)
 WHERE model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL} {{of_runs}}
 """  # noqa: S608 — our words
-#: The run that stands for each, as `analysis.standing` has it: of the newest software the one that
-#: says most; but where the newest came to nothing, that is what is to be seen. By few columns, as
-#: all results are looked through for it.
-_STANDING = """
+#: The newest run of each cell. By few columns, as all results are looked through for it.
+_NEWEST = """
 CREATE TEMP TABLE newest AS
+WITH one AS (
+    SELECT {identity}, run_id, brought, max(started_at) AS moment
+    FROM ({rows}) GROUP BY ALL
+)
+SELECT {identity_new}, arg_max(run_id, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_run_id,
+    arg_max(brought, coalesce(moment, 'epoch'::TIMESTAMP)) AS new_brought, count(*) AS runs,
+    0 AS set_aside
+FROM one GROUP BY ALL
+"""
+#: Cells of several runs of which the newest says less than a run can: another may stand for them.
+#: Where the newest came to nothing, that is what is to be seen.
+_OPEN = """
+CREATE TEMP TABLE other AS SELECT {identity_new} FROM ({rows}) JOIN newest ON {same}
+WHERE runs > 1 GROUP BY {identity} HAVING count(*) FILTER ({answered}) > 0 AND {worth} <> {most}
+"""
+#: Of those the run that stands, as `analysis.standing` has it: of the newest software the one that
+#: says most.
+_STANDING = """
+CREATE TEMP TABLE standing AS
 WITH one AS (
     SELECT {identity}, run_id, brought, any_value(software) AS software,
         coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
         count(*) FILTER ({answered}) AS answered, {worth} AS worth
-    FROM ({rows}) GROUP BY {identity}, run_id, brought
+    FROM ({rows}) JOIN other ON {same} GROUP BY {identity}, run_id, brought
 ), ranked AS (
-    SELECT *, row(
-        answered = 0 AND moment = max(moment) OVER (PARTITION BY {identity}),
-        software IS NOT DISTINCT FROM first_value(software) OVER (
-            PARTITION BY {identity} ORDER BY moment DESC, run_id DESC),
-        worth, moment) AS rank
+    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER (
+        PARTITION BY {identity} ORDER BY moment DESC, run_id DESC), worth, moment) AS rank
     FROM one
+), best AS (
+    SELECT {identity_new}, arg_max(run_id, rank) AS new_run_id,
+        arg_max(brought, rank) AS new_brought, count(*) AS runs, arg_max(moment, rank) AS stood,
+        list({{'moment': moment, 'answered': answered}}) AS every
+    FROM ranked GROUP BY {identity}
 )
-SELECT {identity_new}, arg_max(run_id, rank) AS new_run_id, arg_max(brought, rank) AS new_brought,
-    count(*) AS runs, arg_max(moment, rank) AS stood,
-    list({{'moment': moment, 'answered': answered}}) AS every
-FROM ranked GROUP BY {identity}
+SELECT * EXCLUDE (stood, every),
+    coalesce(list_sum([one.answered for one in every if one.moment > stood]), 0)::INTEGER
+        AS set_aside
+FROM best
+"""
+_REPLACED = """
+DELETE FROM newest WHERE EXISTS (FROM standing WHERE {alike});
+INSERT INTO newest BY NAME FROM standing
 """
 #: First by what tells launches apart, then what they have in common from the first of them: to take
 #: forty columns along through the grouping costs as much again.
@@ -93,8 +117,7 @@ _CELLS = """
 WITH cell AS (
     SELECT
         {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
-        coalesce(first(list_sum([one.answered for one in every if one.moment > stood])), 0)::INTEGER
-            AS set_aside,
+        first(set_aside) AS set_aside,
         {said_by_some},
         CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
         count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
@@ -202,7 +225,7 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
         con.execute(_RAN, of_runs)
         ran = con.sql("FROM ran").to_arrow_table()
         there = set(columns_of(con, "fact_result"))
-        con.execute(_standing(there))
+        _choose_runs(con, there)
         runs_of_cells = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
         cells = con.sql(_cells(there, [run for (run,) in runs_of_cells])).to_arrow_table()
         ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
@@ -227,24 +250,46 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
     return Snapshot(memory, known, by_id, ran_on, int(results), int(count), at, prices, costed)
 
 
-def _standing(there: set[str]) -> str:
-    """Which run of each cell stands for it."""
-    light = ("run_id", "provenance", "emulated", "started_at", "status", *OF_WORTH)
-    return _STANDING.format(
-        rows=_rows(light, there),
-        answered=_ANSWERED,
-        worth=worth_sql(_ANSWERED),
-        identity=", ".join(_IDENTITY),
-        identity_new=", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
+def _choose_runs(con: DuckDBPyConnection, there: set[str]) -> None:
+    """Which run of each cell stands for it: mostly the newest."""
+    light = ("run_id", "provenance", "emulated", "started_at")
+    whole = (*light, "status", *OF_WORTH)
+    words = {
+        "answered": _ANSWERED,
+        "worth": worth_sql(_ANSWERED),
+        "most": f"(true, {FEWEST_LAUNCHES}, true)",
+        "identity": ", ".join(_IDENTITY),
+        "identity_new": ", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
+    }
+    con.execute(_NEWEST.format(rows=_rows(light, there), **words))
+    runs = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
+    of_runs = _of_runs([run for (run,) in runs])
+    same = _same((*_IDENTITY, "run_id", "brought"))
+    con.execute(_OPEN.format(rows=_rows(whole, there, of_runs), same=same, **words))
+    if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
+        return
+    con.execute(_STANDING.format(rows=_rows(whole, there), same=_same(_IDENTITY), **words))
+    alike = " AND ".join(
+        f"newest.new_{name} IS NOT DISTINCT FROM standing.new_{name}" for name in _IDENTITY
     )
+    con.execute(_REPLACED.format(alike=alike))
+
+
+def _same(names: Sequence[str]) -> str:
+    return " AND ".join(f"{name} IS NOT DISTINCT FROM new_{name}" for name in names)
+
+
+def _of_runs(runs: Sequence[str | None]) -> str:
+    """Of a long history a small part, where it is of few runs."""
+    if not 0 < len(runs) <= _FEW_RUNS or None in runs:
+        return ""
+    return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
 
 
 def _cells(there: set[str], runs: Sequence[str | None]) -> str:
     """The cells, from the rows of those runs: of a long history a small part."""
-    few = 0 < len(runs) <= _FEW_RUNS and None not in runs
-    listed = ", ".join(quoted(str(run)) for run in runs)
     return _CELLS.format(
-        rows=_rows(_NEEDED, there, f"AND run_id IN ({listed})" if few else ""),
+        rows=_rows(_NEEDED, there, _of_runs(runs)),
         latency=STEP_SQL,
         latency_of=STEP_OF_SQL,
         tail=TAIL_SQL,
@@ -263,9 +308,7 @@ def _cells(there: set[str], runs: Sequence[str | None]) -> str:
         ),
         said=", ".join(f'"{name}"' for name in _SAID),
         there=", ".join(_or_null(name, there) for name in (*_SAID, "case_id", "options")),
-        same=" AND ".join(
-            f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_id", "brought")
-        ),
+        same=_same((*_IDENTITY, "run_id", "brought")),
     )
 
 
