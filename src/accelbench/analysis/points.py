@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.judging import METRICS
-from accelbench.analysis.questions import Key, Row, flat, physical, plain, values
+from accelbench.analysis.questions import Axis, Key, Row, flat, physical, plain, values
 from accelbench.analysis.ratios import interval_within
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import Software, Standing, software, standing
@@ -64,6 +64,27 @@ class Point:
         """Where its figures are from."""
         said = str(self.row.get("provenance") or Provenance.MEASURED)
         return EMULATED if said == Provenance.MEASURED and self.row.get("emulated") else said
+
+    def question(self, axis: Axis) -> Key:
+        """What has to be alike along an axis, on its machine."""
+        known = self._questions.get(axis.name)
+        if known is None:
+            known = self._questions[axis.name] = (self.machine, *axis.question(self.row))
+        return known
+
+    @cached_property
+    def _questions(self) -> dict[str, Key]:
+        return {}
+
+    @cached_property
+    def asked(self) -> Key:
+        """The question, where, and of which kind its answer is."""
+        return (self.machine, self.kind, *values(self.row, ASKED))
+
+    @cached_property
+    def software(self) -> Software:
+        """What it ran."""
+        return software(self.row)
 
     @property
     def timed(self) -> bool:
@@ -174,31 +195,25 @@ def alike_of_each(
         together: what points are drawn together, as a key.
         only: what ran other software is left out: a line is of one thing.
     """
-    every = list(found)
+    every = [(one, together(one)) for one in found]
     ran: dict[object, dict[Software, _Ran]] = {}
-    for one in every:
-        known_by = ran.setdefault(together(one), {}).setdefault(software(one.row), _Ran())
+    for one, drawn in every:
+        known_by = ran.setdefault(drawn, {}).setdefault(one.software, _Ran())
         known_by.devices.add(physical(one.row))
-        known_by.asked.add(_asked(one))
-    best: dict[Key, Point] = {}
-    for one in every:
-        key = _asked(one)
-        known = best.get(key)
-        if known is None or _order(one, ran[together(one)]) < _order(known, ran[together(one)]):
-            best[key] = one
+        known_by.asked.add(one.asked)
+    best: dict[Key, tuple[Point, object]] = {}
+    for one, drawn in every:
+        known = best.get(one.asked)
+        if known is None or _order(one, ran[drawn]) < _order(known[0], ran[drawn]):
+            best[one.asked] = (one, drawn)
     if not only:
-        return list(best.values())
+        return [one for one, _ in best.values()]
     most = {key: max(one.many for one in versions.values()) for key, versions in ran.items()}
     chosen: dict[object, Software] = {}
-    for one in best.values():
-        drawn = together(one)
-        if ran[drawn][software(one.row)].many == most[drawn]:
-            chosen.setdefault(drawn, software(one.row))
-    return [one for one in best.values() if chosen[together(one)] == software(one.row)]
-
-
-def _asked(point: Point) -> Key:
-    return (point.machine, point.kind, *values(point.row, ASKED))
+    for one, drawn in best.values():
+        if ran[drawn][one.software].many == most[drawn]:
+            chosen.setdefault(drawn, one.software)
+    return [one for one, drawn in best.values() if chosen[drawn] == one.software]
 
 
 @dataclass(frozen=True)
@@ -216,9 +231,8 @@ class _Ran:
 
 def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[Any, ...]:
     """What is of no use stands for others only where there is nothing else."""
-    of = software(point.row)
-    devices, asked = ran[of].many
-    return not point.usable, -devices, -asked, point.item_ms, of
+    devices, asked = ran[point.software].many
+    return not point.usable, -devices, -asked, point.item_ms, point.software
 
 
 def _question(row: Row) -> Key:

@@ -105,11 +105,25 @@ def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
     return found
 
 
+#: Thousands of results share a few objects, of options and conditions, which stay as they are.
+_KNOWN: dict[int, tuple[Any, str]] = {}
+_MOST_KNOWN = 4096
+
+
 def plain(value: Any) -> Any:
     """A value that can be a key, and is the same however its parts are ordered."""
     if not isinstance(value, (dict, list)):
         return value
-    return canonical(value) if value else str(value)  # {} and [] as JSON has them
+    if not value:
+        return str(value)  # {} and [] as JSON has them
+    known = _KNOWN.get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
+    made = canonical(value)
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[id(value)] = (value, made)
+    return made
 
 
 _NO_KEYS = (dict, list)

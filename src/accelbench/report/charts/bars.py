@@ -98,7 +98,7 @@ def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
 
 
 def _question(point: Point, axis: Axis) -> object:
-    return point.machine, axis.question(point.row)
+    return point.question(axis)
 
 
 def _at_every_batch(

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.points import Point, alike_of_each
-from accelbench.analysis.questions import Key, values
-from accelbench.core.columns import ASKED
+from accelbench.analysis.questions import AXES, Key, values
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.look import LINE_WIDTHS, PANEL_WIDE, engine_dashes
@@ -52,11 +51,8 @@ def lines_of(points: Sequence[Point]) -> list[Line]:
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
 
 
-_BESIDE_BATCH = tuple(name for name in ASKED if name != "batch_size")
-
-
 def _but_for_its_batch(point: Point) -> object:
-    return point.machine, point.kind, values(point.row, _BESIDE_BATCH)
+    return point.kind, point.question(AXES["batch"])
 
 
 def most_common(lines: Sequence[Line]) -> list[Line]:
