@@ -265,9 +265,7 @@ class _Looks:
         To make inputs is work: on a machine with nine processes a core, ONNX Runtime's process had
         by then used its turn, and each of 16 first steps took 5.4 ms where repeats took 1.1.
         """
-        if self._chance.randint(
-            0, 1
-        ):  # where every other step is left out, by chance the one below
+        if self._chance.randint(0, 1):  # where every other step is left out, perhaps the next
             self._single.step(self.inputs)
         self._made()
         step = self._single.step(self.inputs)
