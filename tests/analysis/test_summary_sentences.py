@@ -76,3 +76,12 @@ def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
         "1 of 2 launches unusable: interval wider than ±25 %."
         " Nothing is judged or chosen by them." in said
     )
+
+
+def test_a_model_that_was_trained_too_is_counted_once() -> None:
+    cells = [
+        cell(2 * n + i, model=f"m{n:02}", mode=mode)
+        for n in range(20)
+        for i, mode in enumerate(("inference", "training"))
+    ]
+    assert "14 more models in the tables." in told(*cells)

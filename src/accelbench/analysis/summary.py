@@ -72,10 +72,12 @@ def _fastest(points: Sequence[Point]) -> Iterable[str]:
     several = _several_devices([one for points in found.values() for one in points])
     if found:
         yield "Fastest at the smallest batch that was measured, and what is next elsewhere:"
-    for asked in sorted(found)[:_MOST_MODELS]:
+    told = sorted(found)[:_MOST_MODELS]
+    for asked in told:
         yield _one_fastest(*asked, _alike(found[asked]), several)
-    if len(found) > _MOST_MODELS:
-        yield f"{counted(len(found) - _MOST_MODELS, 'more model')} in the tables."
+    # A model that was trained as well is one.
+    if more := len({model for model, _ in found} - {model for model, _ in told}):
+        yield f"{counted(more, 'more model')} in the tables."
 
 
 def _alike(points: Sequence[Point]) -> list[Point]:
