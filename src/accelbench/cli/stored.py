@@ -211,7 +211,7 @@ def rows_of(
     columns: Sequence[str],
     where: str,
     values: Sequence[Any],
-    most: int = _MOST,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
     """Some columns of results in the order they were taken, JSON as what it holds.
 
@@ -220,13 +220,14 @@ def rows_of(
         columns: which.
         where: which results, in SQL.
         values: its parameters.
-        most: so many at once.
+        most: so many at once; else as many as anybody reads.
 
     Raises:
         UsageError: They are more than anybody wants to see side by side.
     """
     from accelbench.core.columns import BY_NAME
 
+    most = _MOST if most is None else most
     _, described = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
     there = {str(name) for (name,) in described}
     # A database that an older version made lacks the newest columns.
