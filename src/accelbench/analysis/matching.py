@@ -14,7 +14,15 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.questions import DESCRIBING, Axis, Key, flat, plain
-from accelbench.analysis.standing import Standing, by_run, software, standing, stands, worth
+from accelbench.analysis.standing import (
+    Standing,
+    by_run,
+    last_moment,
+    software,
+    standing,
+    stands,
+    worth,
+)
 from accelbench.core.figures import Row, times_by
 from accelbench.core.words import Provenance
 from accelbench.core.worth import usable_launches
@@ -76,7 +84,7 @@ def ways_of(rows: Sequence[Row], axis: Axis) -> list[Way]:
 def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
     """An import brings many versions of an engine at once, none of which takes another's place."""
     ours = rows[0].get("provenance") == Provenance.MEASURED
-    return ours and any(_last(others) > _last(rows) for others in versions)
+    return ours and any(last_moment(others) > last_moment(rows) for others in versions)
 
 
 def matched(places: Mapping[Key, Sequence[Way]], base: Key) -> dict[Key, Way]:
@@ -130,7 +138,7 @@ def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:
 
     candidates = sorted(
         (run for run in runs[base] if run is not None and serves(base, run)),
-        key=lambda run: _last(runs[base][run]),
+        key=lambda run: last_moment(runs[base][run]),
     )[-_MOST_RUNS:]
     many = [(sum(serves(value, run) for value in ways), run) for run in candidates]
     if not many:
@@ -143,10 +151,6 @@ def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:
         value: stands(runs[value][run], list(runs[value].values())) if serves(value, run) else one
         for value, one in best.items()
     }
-
-
-def _last(rows: Sequence[Row]) -> str:
-    return max(str(row.get("started_at") or "") for row in rows)
 
 
 def _said(value: Any) -> str:

@@ -39,7 +39,7 @@ def standing(rows: Sequence[Row]) -> Standing:
     runs = by_run(rows)
     if len(runs) == 1:
         return Standing(runs[0])
-    last = max(runs, key=_moment)
+    last = max(runs, key=last_moment)
     now = software(last[0])
     best = max((run for run in runs if software(run[0]) == now), key=evidence)
     return stands(best, runs)
@@ -48,7 +48,7 @@ def standing(rows: Sequence[Row]) -> Standing:
 def stands(best: Sequence[Row], runs: Sequence[Sequence[Row]]) -> Standing:
     """A run's launches before those of all others."""
     aside = [run for run in runs if run is not best]
-    newer = sum(len(run) for run in aside if _moment(run) > _moment(best))
+    newer = sum(len(run) for run in aside if last_moment(run) > last_moment(best))
     return Standing(best, sum(map(len, aside)) - newer, newer)
 
 
@@ -62,7 +62,7 @@ def by_run(rows: Sequence[Row]) -> list[list[Row]]:
 
 def evidence(run: Sequence[Row]) -> tuple[bool, int, bool, str]:
     """How much a run's launches say, and when they were: what says more is greater."""
-    return (*worth(run), _moment(run))
+    return (*worth(run), last_moment(run))
 
 
 def worth(run: Sequence[Row]) -> tuple[bool, int, bool]:
@@ -128,7 +128,7 @@ def _text(name: str) -> str:
 
 def newest(rows: Sequence[Row]) -> list[Row]:
     """The launches of the newest run alone: what is judged now, whatever came before."""
-    return max(by_run(rows), key=_moment)
+    return max(by_run(rows), key=last_moment)
 
 
 #: Of a run's environment what its results' conditions have of it, and is software.
@@ -160,5 +160,6 @@ def _run(row: Row) -> tuple[Any, str]:
     return run, "" if one else str(row.get("started_at") or "")[:10]
 
 
-def _moment(run: Sequence[Row]) -> str:
+def last_moment(run: Sequence[Row]) -> str:
+    """When the newest of some launches began."""
     return max(str(row.get("started_at") or "") for row in run)
