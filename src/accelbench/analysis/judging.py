@@ -20,7 +20,7 @@ from typing import Any
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.figures import latency, rate_of
-from accelbench.measure.apart import Apart, independent, reach_of_one, unpaired_interval
+from accelbench.measure.apart import Apart, fewest, independent, reach_of_one, unpaired_interval
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     HUGE,
@@ -208,7 +208,7 @@ def judged(
         known.runs,
         usual.detectable(asked),
         seen.required(asked),
-        _enough(loudest, known.runs, asked),
+        fewest(asked, lambda launches: Apart(loudest, launches, launches, known.runs)),
         most.detectable(asked),
     )
 
@@ -222,12 +222,6 @@ def _answer(interval: RatioInterval, limit: float, seen: Apart, asked: float) ->
     # Were there a change of what was asked, more than this would be seen in four of five cases.
     within = abs(effect) + seen.reach(POWER) <= math.log1p(asked)
     return Answer.STEADY if within else Answer.CANNOT_TELL
-
-
-def _enough(noise: float, runs: Noise | None, asked: float) -> int | None:
-    """Launches a side that show what was asked; None where not even the most do."""
-    counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
-    return next((k for k in counts if Apart(noise, k, k, runs).suffices(asked)), None)
 
 
 def _of_one(

@@ -26,12 +26,6 @@ def against_of(word: str | None) -> Against | None:
     return None if word is None else meant(word)
 
 
-def refuse_threshold(threshold: float | None) -> None:
-    """What is no share of a change."""
-    if threshold is not None and not 0 < threshold < 10:
-        raise UsageError(f"{threshold:g} is no threshold.", "0.1 stands for 10 %.")
-
-
 def other_of(
     against: Against | None,
     request: Request,

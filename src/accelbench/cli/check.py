@@ -9,12 +9,12 @@ from typing import Any
 import typer
 
 from accelbench.analysis.checking import Check, Outcome
-from accelbench.cli.against import refuse_threshold
 from accelbench.cli.baselines import ALLOWED, COLUMNS, Sought, baseline_for
 from accelbench.cli.documents import print_document
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.stored import filled
+from accelbench.cli.thresholds import refuse_threshold
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.store.files import explained

@@ -229,8 +229,9 @@ def run(
     del save, multiple_models  # storing is what happens anyway, and any number may be named
     from accelbench.catalog.find import called
     from accelbench.cli import asked, running
-    from accelbench.cli.against import against_of, refuse_threshold
+    from accelbench.cli.against import against_of
     from accelbench.cli.run_end import finish
+    from accelbench.cli.thresholds import refuse_threshold
     from accelbench.run.plan import Request
     from accelbench.runtimes.names import runtimes_named
 
