@@ -33,8 +33,8 @@ from test_imports_parquet import LINE
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.exchange.table_export import export
 from accelbench.store.database import Database
+from exported import export
 
 GUIDE_FILE, TIMM_ROW = "benchmark_results_1.csv", "net,224,1000.0,256.0,256.0,5.5,{},2.04\n"
 VALUES = "report__forward__latency__values"

@@ -17,8 +17,8 @@ from accelbench.core.columns import COLUMNS
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.run_facts import told
-from accelbench.exchange.table_export import export
 from accelbench.store.database import Database
+from exported import export
 
 MACHINE = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 2**34}
 ABOUT: dict[str, Any] = {"git_commit": "abc", "environment": MACHINE}

@@ -32,9 +32,9 @@ from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.result_file import document
 from accelbench.exchange.rows import row_of
-from accelbench.exchange.table_export import export
 from accelbench.store.database import Database
 from accelbench.store.samples import step_samples
+from exported import export
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -12,8 +12,8 @@ from foreign_files import GOOD
 
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
-from accelbench.exchange.table_export import export
 from accelbench.store.database import Database
+from exported import export
 
 LINE: dict[str, Any] = {
     "source": "somebody",

@@ -13,8 +13,9 @@ from bodies import NASTY
 
 from accelbench.core.columns import COLUMNS
 from accelbench.exchange.series import LATENCY, MEMORY, newest, value
-from accelbench.exchange.table_export import REPORTS, export, format_for
+from accelbench.exchange.table_export import REPORTS, format_for
 from accelbench.exchange.titles import title
+from exported import export
 
 
 def row(**changes: Any) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from accelbench.core.errors import UsageError
 from accelbench.core.visible import csv_cell
 from accelbench.exchange.result_schema import result_schema
 from accelbench.exchange.rows import entry_of
-from accelbench.exchange.table_export import FORMATS, TABLES, export, format_for
+from accelbench.exchange.table_export import FORMATS, TABLES, format_for
+from exported import export
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -26,7 +27,17 @@ NAMES = [column.name for column in COLUMNS]
 @pytest.fixture
 def rows() -> list[dict[str, Any]]:
     return [
-        entry_of(body(i, message=word, options={word: 1}, extra={word: 0.1}, warnings=[word]))
+        entry_of(
+            body(
+                i,
+                result_id=f"r{i:03d}",
+                message=word,
+                options={word: 1},
+                extra={word: 0.1},
+                warnings=[word],
+                sampling={"step": {"timing": "each"}, "forward": {"steps": [i + 1]}},
+            )
+        )
         for i, word in enumerate(NASTY)
     ]
 
@@ -71,7 +82,8 @@ def test_parquet_keeps_types(tmp_path: Path, rows: list[dict[str, Any]]) -> None
     read = table.to_pylist()
     assert [one["message"] for one in read] == list(NASTY)
     assert [one["batch_size"] for one in read] == [row["batch_size"] for row in rows]
-    assert dict(read[0]["samples"]) == rows[0]["samples"]
+    assert [dict(one["samples"]) for one in read] == [row["samples"] for row in rows]
+    assert [json.loads(one["sampling"]) for one in read] == [row["sampling"] for row in rows]
     assert dict(read[0]["extra"]) == rows[0]["extra"]
     assert read[0]["started_at"].isoformat() == "2026-01-02T03:04:00.000005"
 

@@ -36,8 +36,15 @@ from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.run_facts import told as run_told
-from accelbench.exchange.table_export import ENTRIES, FORMATS, format_for, wrote
-from accelbench.exchange.table_export import export as export_table
+from accelbench.exchange.table_export import (
+    ENTRIES,
+    FORMATS,
+    TABLES,
+    export_report,
+    export_table,
+    format_for,
+    wrote,
+)
 from accelbench.exchange.writing import refuse_taken
 from accelbench.store.conflicts import ConflictError
 from accelbench.store.database import Database
@@ -156,15 +163,18 @@ def export(
     refuse_taken(path)
     database = _database(db, db_path)
     _fill(database)
-    rows = database.results(samples=samples)
     runs = _told_runs(database)
-    told = _of_interest(rows, runs) if form in ENTRIES else rows
-    entries = export_table(path, told, form, samples=samples, runs=runs)
+    if form in TABLES:
+        results = entries = export_table(path, database, form, samples=samples, runs=runs)
+    else:
+        rows = database.results()
+        told = _of_interest(rows, runs) if form in ENTRIES else rows
+        results, entries = len(rows), export_report(path, told, form)
     if as_json:
-        counts = {"results": len(rows), "entries": entries}
+        counts = {"results": results, "entries": entries}
         print_json({"path": str(path.absolute()), "format": form, **counts})
     else:
-        print_line(f"Wrote {wrote(form, entries, len(rows))} to {path}")
+        print_line(f"Wrote {wrote(form, entries, results)} to {path}")
 
 
 @app.command()

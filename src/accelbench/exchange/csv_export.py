@@ -15,7 +15,7 @@ from accelbench.exchange.run_facts import RUN
 def write_csv(
     path: Path,
     names: Sequence[str],
-    rows: Sequence[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Write these columns of rows; lists, maps, samples and runs become JSON in their cell."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from accelbench.exchange.run_facts import RUNS
 def write_json(
     path: Path,
     names: Sequence[str],
-    rows: Sequence[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Write what is said of runs, a line a run, and these columns of rows, a line a row."""

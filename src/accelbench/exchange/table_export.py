@@ -1,27 +1,32 @@
-"""Exporting results as a table: picks the format, writes whole or not at all."""
+"""Exporting results, as a table or a report: picks the format, writes whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
+from accelbench.core.identity import canonical
 from accelbench.core.nouns import counted
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.action_export import write_action
-from accelbench.exchange.arrow_export import write_arrow
 from accelbench.exchange.bencher_export import write_bencher
 from accelbench.exchange.csv_export import write_csv
 from accelbench.exchange.json_export import write_json
 from accelbench.exchange.junit_export import write_junit
 from accelbench.exchange.markdown_export import write_markdown
-from accelbench.exchange.parquet_export import write_parquet
+from accelbench.exchange.run_facts import RUN
 from accelbench.exchange.writing import write_exactly
+from accelbench.store.copying import copy_arrow, copy_parquet
+from accelbench.store.database import Database
 
-#: Tables of our columns, and what has a form of its own.
-TABLES = {"csv": write_csv, "json": write_json, "parquet": write_parquet, "arrow": write_arrow}
+#: Tables of our columns: written line by line, or copied as they are stored; and what has a form of
+#: its own.
+LINES = {"csv": write_csv, "json": write_json}
+COPIES = {"parquet": copy_parquet, "arrow": copy_arrow}
+TABLES = (*LINES, *COPIES)
 REPORTS = {
     "markdown": write_markdown,
     "github-action-benchmark": write_action,
@@ -51,33 +56,57 @@ def format_for(path: Path, asked: str | None) -> str:
     return name
 
 
-def export(
+def export_table(
     path: Path,
-    rows: Sequence[Mapping[str, Any]],
+    database: Database,
     name: str,
     *,
     samples: bool = False,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> int:
-    """Write rows into a new file.
+    """Write all results of a database into a new file, in columns with the types of the store.
+
+    In columns, JSON is text, samples a map of phase to nanoseconds.
 
     Args:
         path: The file; its folder is made.
-        rows: Results.
+        database: Where they are.
         name: The format's name.
-        samples: Whether rows have "samples" and "sampling" that a table is to have too.
-        runs: What a table is to say of their runs, by id.
+        samples: Whether it is to have "samples" and "sampling" too.
+        runs: What it is to say of their runs, by id.
 
     Returns:
-        How many entries stand in it: in a table one a result, in most reports one a question.
+        How many results stand in it.
     """
-    counts = [len(rows)]
-    if name in REPORTS:
-        write_exactly(path, lambda written: counts.append(REPORTS[name](written, rows)))
+    counts = [0]
+    if name in COPIES:
+        told = {run: canonical(about) for run, about in (runs or {}).items()}
+        said = (RUN, told) if told else None
+        write_exactly(
+            path,
+            lambda written: counts.append(
+                database.copy_results(written, COPIES[name], samples=samples, runs=said)
+            ),
+        )
         return counts[-1]
     names = [column.name for column in COLUMNS] + (["samples", "sampling"] if samples else [])
-    write_exactly(path, lambda written: TABLES[name](written, names, rows, runs))
-    return len(rows)
+
+    def each() -> Iterator[dict[str, Any]]:
+        for counts[0], row in enumerate(database.each_result(samples=samples), 1):
+            yield row
+
+    write_exactly(path, lambda written: LINES[name](written, names, each(), runs))
+    return counts[0]
+
+
+def export_report(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> int:
+    """Write results into a new file in a form of its own; how many entries stand in it.
+
+    Most reports have one a question.
+    """
+    counts = [0]
+    write_exactly(path, lambda written: counts.append(REPORTS[name](written, rows)))
+    return counts[-1]
 
 
 def wrote(name: str, entries: int, results: int) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import RESULT_REFUSED, Fact
 from accelbench.store import ingest as filling
+from accelbench.store.copying import results_query
 from accelbench.store.duck import (
     RETRY_SECONDS,
     connect,
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = "ACCELBENCH_DB"
 DEFAULT_NAME = "accelbench.duckdb"
+#: Results that are made rows of at once.
+_ROWS = 5000
+#: What DuckDB may hold while it writes a file of columns: ten million results took 4 GiB without.
+_MEMORY = "1GiB"
 
 
 def default_path(asked: Path | None = None) -> Path:
@@ -145,6 +151,34 @@ class Database:
             if samples:
                 _add_samples(con, rows)
         return rows
+
+    def each_result(self, *, samples: bool = False) -> Iterator[dict[str, Any]]:
+        """The same of all results, of which a few thousand are in memory at once."""
+        with connect(self.path, retry_seconds=self.retry_seconds) as con:
+            for rows in _batches(con):
+                if samples:
+                    _add_samples(con.cursor(), rows)
+                yield from rows
+
+    def copy_results(
+        self,
+        path: Path,
+        copy: Callable[[DuckDBPyConnection, str, Path], int],
+        *,
+        samples: bool = False,
+        runs: tuple[str, Mapping[str, str]] | None = None,
+    ) -> int:
+        """All results into a new file, as one of `store.copying` writes it; how many there were.
+
+        Args:
+            path: the file.
+            copy: which kind.
+            samples: whether each also gets samples and sampling.
+            runs: a further column, and what stands in it by the ids of runs.
+        """
+        with connect(self.path, retry_seconds=self.retry_seconds) as con:
+            con.execute(f"SET memory_limit = '{_MEMORY}'")
+            return copy(con, results_query(con, samples=samples, runs=runs), path)
 
     def status(self) -> dict[str, Any]:
         """What the database holds, in plain JSON values."""
@@ -268,18 +302,24 @@ def _explain_sql(error: Exception) -> UsageError:
 def _results(
     con: DuckDBPyConnection, where: str, params: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
+    return chain.from_iterable(_batches(con, where, params))
+
+
+def _batches(
+    con: DuckDBPyConnection, where: str = "", params: Sequence[Any] = ()
+) -> Iterator[list[dict[str, Any]]]:
     there = set(columns_of(con, "benchmark_results"))  # an older store lacks the newest
     names = [column.name for column in COLUMNS if column.name in there]
     chosen = ", ".join(f'"{name}"' for name in names)
     condition = f" WHERE {where}" if where else ""
-    rows = con.execute(
+    found = con.execute(
         f"SELECT {chosen} FROM benchmark_results{condition}"  # noqa: S608 — our names, a caller's condition
         " ORDER BY started_at, result_id",
         list(params) or None,
-    ).fetchall()
-    for values in rows:
-        row = dict(zip(names, values, strict=True))
-        yield {c.name: _plain(c.name, row.get(c.name)) for c in COLUMNS}
+    )
+    while rows := found.fetchmany(_ROWS):
+        named = (dict(zip(names, values, strict=True)) for values in rows)
+        yield [{c.name: _plain(c.name, row.get(c.name)) for c in COLUMNS} for row in named]
 
 
 def _plain(name: str, value: Any) -> Any:
