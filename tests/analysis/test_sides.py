@@ -40,6 +40,23 @@ def test_what_failed_or_has_no_figure_answers_nothing() -> None:
     assert sides([row(status="failed"), row(**NOTHING)], AXES["hardware"], first) == []
 
 
+@pytest.mark.parametrize("axis", ["run", "date"])
+def test_versions_that_an_import_brings_at_once_are_no_launches_of_one_thing(axis: str) -> None:
+    """Three versions of an engine, brought in as one run, were averaged as three launches."""
+    theirs = {"provenance": "imported", "run_id": "import-1"}
+    versions = [
+        row(**theirs, latency_p50_ms=ms, conditions={"torch": torch})
+        for torch, ms in (("1.13", 40.0), ("2.4", 20.0), ("2.9", 24.0))
+    ]
+    (found,) = sides(versions, AXES[axis], first)
+    (side,) = found.values()
+    assert [one["latency_p50_ms"] for one in side.rows] == [20.0]
+    launches = [row(launch=launch) for launch in range(3)]
+    (found,) = sides(launches, AXES[axis], first)
+    (side,) = found.values()
+    assert len(side.rows) == 3
+
+
 class _Spoken(dict[str, object]):
     """As a file's reader makes one, to know its line."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from foreign_files import GOOD
 
+from accelbench.analysis.matching import ways_of
+from accelbench.analysis.questions import AXES
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.store.database import Database
@@ -284,13 +287,73 @@ def test_a_latency_that_is_derived_from_a_rate_is_none(database: Database, tmp_p
     assert rows == [("derived", None, 800.0), ("measured", 2.5, 800.0)]
 
 
-def test_an_open_entry_is_not_the_model_it_is_named_after(
+def test_a_median_beside_a_mean_is_a_median_and_the_rate_is_of_the_mean(
     database: Database, tmp_path: Path
 ) -> None:
     lines = [
-        LINE | {"model": "resnet", "extra": f'{{"Category": "{said}"}}'}
-        for said in ("closed", "open")
+        LINE | {"model": "ours", "throughput": 800.0, "extra": '{"mean_ms": 2.6}'},
+        LINE | {"model": "theirs", "throughput": 790.0, "extra": '{"mean_ms": 2.6}'},
     ]
     import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    _, rows = database.query(
+        "SELECT model, latency_p50_ms, latency_mean_ms, throughput FROM benchmark_results"
+        " ORDER BY model"
+    )
+    # 800 is 2 items in 2.5 ms; 790 is what somebody measured.
+    assert rows == [("ours", 2.5, 2.6, pytest.approx(2e3 / 2.6)), ("theirs", 2.5, 2.6, 790.0)]
+
+
+@pytest.mark.parametrize("said", ['"soon"', "-2.0"])
+def test_a_mean_that_is_none_is_refused(tmp_path: Path, said: str) -> None:
+    path = write(tmp_path / "t.parquet", LINE | {"extra": f'{{"mean_ms": {said}}}'})
+    with pytest.raises(MalformedError, match="mean_ms"):
+        read_import("tidy", path)
+
+
+def test_of_a_derived_latency_no_single_request_was_timed(
+    database: Database, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "t.parquet", LINE | {"extra": '{"latency_is_derived": true}'})
+    import_into(database, "tidy", path)
+    _, rows = database.query("SELECT scenario FROM benchmark_results")
+    assert rows == [("offline",)]
+
+
+def test_an_open_entry_is_not_the_model_it_is_named_after(
+    database: Database, tmp_path: Path
+) -> None:
+    extras = (
+        '{"Category": "closed"}',
+        '{"Category": "open"}',
+        '{"Category": "open", "ID": "5.1-2", "Accuracy": "acc: 75.760"}',
+        '{"Category": "open", "ID": "5.1-3", "Accuracy": "acc: 74.046 "}',
+        '{"Category": "open", "ID": "5.1-4", "Accuracy": "ROUGE1: 44.5561  ROUGE2: 22.1"}',
+        '{"Category": "open", "ID": "5.1-5"}',
+    )
+    lines = [LINE | {"model": "resnet", "extra": extra} for extra in extras]
+    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
     _, rows = database.query("SELECT model FROM benchmark_results ORDER BY model")
-    assert rows == [("resnet",), ("resnet-open",)]
+    assert [model for (model,) in rows] == [
+        "resnet",
+        *("resnet-open", "resnet-open/5.1-5", "resnet-open/ROUGE1-44.5561"),
+        *("resnet-open/acc-74.046", "resnet-open/acc-75.760"),
+    ]
+
+
+def test_submissions_that_ran_alike_are_no_launches_of_one_thing(
+    database: Database, tmp_path: Path
+) -> None:
+    """On 8x H200 ten of one model lay a factor of twenty apart, and were averaged."""
+    lines = [
+        LINE
+        | {"throughput": rate, "latency_ms": None, "batch_size": None}
+        | {"extra": f'{{"Scenario": "Offline", "Submitter": "{name}", "hardware": 1}}'}
+        for name, rate in (("Somebody", 200.0), ("Somebody else", 4000.0))
+    ]
+    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    _, found = database.query("SELECT * FROM benchmark_results")
+    names = [about for about, *_ in database.query("DESCRIBE benchmark_results")[1]]
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    for row in rows:
+        row["conditions"] = json.loads(row["conditions"])
+    assert {one.rows[0]["throughput"] for one in ways_of(rows, AXES["hardware"])} == {200.0, 4000.0}

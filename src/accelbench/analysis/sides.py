@@ -160,29 +160,41 @@ def _of_question(
     axis: Axis,
     baseline: Callable[[Iterable[Key]], Key | None],
 ) -> dict[Key, Side]:
-    if axis.name in _OLD_ONES_COUNT:
-        return {value: Side(value, rows) for value, rows in places.items()}
     every = {value: ways_of(rows, axis) for value, rows in places.items()}
     base = baseline(every)
     chosen = matched(every, next(iter(every)) if base is None else base)
+    if axis.name in _OLD_ONES_COUNT:
+        return {value: _of_all_runs(way, every[value]) for value, way in chosen.items()}
     launches = of_one_run(chosen, next(iter(every)) if base is None else base)
     return {value: _side(way, every[value], launches[value]) for value, way in chosen.items()}
 
 
+def _of_all_runs(way: Way, ways: Sequence[Way]) -> Side:
+    """Every launch that ran alike: an import brings those of many versions as one run."""
+    return Side(way.value, way.rows, faster=_faster(way, ways))
+
+
 def _side(way: Way, ways: Sequence[Way], found: Standing) -> Side:
     others = {str(one.rows[0].get("runtime")) for one in ways} - {str(way.rows[0].get("runtime"))}
-    quicker = [
-        one for one in ways if one is not way and not one.superseded and one.order < way.order
-    ]
-    quick = {str(one.rows[0].get("runtime")) for one in quicker}
+    quick = {str(one.rows[0].get("runtime")) for one in _quicker(way, ways)}
     return Side(
         way.value,
         found.rows,
         tuple(sorted(others - quick)),
-        tuple(_otherwise(one, way) for one in sorted(quicker, key=lambda one: one.order)),
+        _faster(way, ways),
         found.older + found.newer,
         found.newer,
     )
+
+
+def _quicker(way: Way, ways: Sequence[Way]) -> list[Way]:
+    return [one for one in ways if one is not way and not one.superseded and one.order < way.order]
+
+
+def _faster(way: Way, ways: Sequence[Way]) -> tuple[str, ...]:
+    """What is faster at the same place, and did not run alike."""
+    quicker = sorted(_quicker(way, ways), key=lambda one: one.order)
+    return tuple(_otherwise(one, way) for one in quicker)
 
 
 def _otherwise(one: Way, way: Way) -> str:

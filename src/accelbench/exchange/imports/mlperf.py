@@ -66,10 +66,8 @@ def _asked(one: Record) -> dict[str, Any]:
     count = per_node * (one.whole("Nodes") if one.has("Nodes") else 1)
     name = accelerator or one.text("Processor")
     kind = one.text("weight_data_types").lower() if one.has("weight_data_types") else ""
-    # In the open division the network may be another than the one it is named after.
-    opened = one.has("Category") and one.text("Category") == "open"
     return {
-        "model": one.text("Model") + ("-open" if opened else ""),
+        "model": _model(one),
         "hardware": _hardware(accelerator),
         "device_name": f"{count}x {name}" if count > 1 else name,
         "runtime": _engine(one.text("Software") if one.has("Software") else ""),
@@ -77,6 +75,15 @@ def _asked(one: Record) -> dict[str, Any]:
         "scenario": _SCENARIOS[scenario],
         "world_size": count,
     }
+
+
+def _model(one: Record) -> str:
+    """In the open division the network may be another than the one that it is named after."""
+    name = one.text("Model")
+    if not (one.has("Category") and one.text("Category") == "open"):
+        return name
+    used = one.text("UsedModel") if one.has("UsedModel") else name
+    return f"{name}-open" if used == name else f"{name}-open/{used}"
 
 
 def _figures(one: Record) -> Mapping[str, Any]:
