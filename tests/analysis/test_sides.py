@@ -57,6 +57,21 @@ def test_versions_that_an_import_brings_at_once_are_no_launches_of_one_thing(axi
     assert len(side.rows) == 3
 
 
+def test_days_that_an_import_brings_at_once_are_no_launches_of_its_run() -> None:
+    """Forty releases of one table were averaged."""
+    theirs = {"provenance": "imported", "run_id": "import-1"}
+    days = [row(**theirs, started_at=f"2026-01-0{n} 00:00:00") for n in range(1, 5)]
+    (found,) = sides([*days, {**days[-1], "launch": 1}], AXES["run"], first)
+    (side,) = found.values()
+    assert ([one["started_at"] for one in side.rows], side.older) == (
+        ["2026-01-04 00:00:00"] * 2,
+        3,
+    )
+    ours = [row(run_id="r", started_at=f"2026-01-0{n} 23:59:00") for n in (1, 2)]
+    (found,) = sides(ours, AXES["run"], first)
+    assert len(found["r",].rows) == 2
+
+
 class _Spoken(dict[str, object]):
     """As a file's reader makes one, to know its line."""
 

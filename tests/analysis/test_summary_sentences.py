@@ -31,6 +31,18 @@ def test_the_smallest_batch_is_told_not_the_one_that_gains_most() -> None:
     )
 
 
+def test_two_cards_of_a_platform_are_told_by_their_names() -> None:
+    """It read “pytorch on cuda; pytorch on cuda takes 1.09× as long”."""
+    card = {"hardware": "cuda", "latency_p50_ms": 8.0}
+    said = told(
+        cell(1, **card, device_name="RTX 4090"),
+        cell(2, **{**card, "latency_p50_ms": 8.72}, device_name="RTX 3090"),
+    )
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert "pytorch on RTX 4090 in fp32, 9.00 ms a step" in line
+    assert "pytorch on RTX 3090 in fp32 takes 1.09× as long" in line
+
+
 def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> None:
     said = told(
         cell(1, latency_p50_ms=2.0),

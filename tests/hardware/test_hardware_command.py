@@ -54,6 +54,12 @@ def test_the_page_fits_80_columns():
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 
 
+def test_what_stands_in_brackets_is_text():
+    """`jax (needs accelbench[jax])` was printed as `jax (needs accelbench)`."""
+    text = page(served={"cpu": ["jax (needs accelbench[jax])"]})
+    assert "accelbench[jax])" in "".join(text.split())
+
+
 def row(text, platform):
     (line,) = [ln for ln in text.splitlines() if ln.split() and ln.split()[0] == platform][:1]
     return " ".join(line.split())

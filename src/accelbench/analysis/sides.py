@@ -164,14 +164,20 @@ def _of_question(
     base = baseline(every)
     chosen = matched(every, next(iter(every)) if base is None else base)
     if axis.name in _OLD_ONES_COUNT:
-        return {value: _of_all_runs(way, every[value]) for value, way in chosen.items()}
+        return {value: _spoken(way, every[value], axis) for value, way in chosen.items()}
     launches = of_one_run(chosen, next(iter(every)) if base is None else base)
     return {value: _side(way, every[value], launches[value]) for value, way in chosen.items()}
 
 
-def _of_all_runs(way: Way, ways: Sequence[Way]) -> Side:
-    """Every launch that ran alike: an import brings those of many versions as one run."""
-    return Side(way.value, way.rows, faster=_faster(way, ways))
+def _spoken(way: Way, ways: Sequence[Way], axis: Axis) -> Side:
+    """Every launch that ran alike: an import brings versions, and days, of years as one run."""
+    faster = _faster(way, ways)
+    if axis.name != "run":
+        return Side(way.value, way.rows, faster=faster)
+    found = way.standing
+    return Side(
+        way.value, found.rows, faster=faster, older=found.older + found.newer, newer=found.newer
+    )
 
 
 def _side(way: Way, ways: Sequence[Way], found: Standing) -> Side:

@@ -79,11 +79,12 @@ def _table(
         runtimes = ", ".join(map(str, served.get(name, ()))) or "none"
         for one in ones:
             if isinstance(one, Absent):
-                table.add_row(name, "no", "–", "–", runtimes, style="dim")
+                table.add_row(Text(name), "no", "–", "–", Text(runtimes), style="dim")
                 continue
             label = name if one.ordinal == 0 else f"{name}:{one.ordinal}"
             memory = "–" if one.memory_bytes is None else size(one.memory_bytes)
-            table.add_row(label, _present(one), Text(_name(one)), memory, runtimes)
+            cells = (label, _present(one), _name(one), memory, runtimes)
+            table.add_row(*map(Text, cells))
     return table
 
 

@@ -34,7 +34,15 @@ NO_FIGURES = frozenset(
     (
         *(one.name for one in COLUMNS if one.name not in _OF_COLUMN),
         *("launches", "baseline_launches", "launches_set_aside", "newer_launches_set_aside"),
-        *("speedup_low", "speedup_high", "efficiency", "point_count", "at", "without_change"),
+        *(
+            "speedup_low",
+            "speedup_high",
+            "efficiency",
+            "point_count",
+            "at",
+            "since",
+            "without_change",
+        ),
         *("runs", "set_aside", "answered", "samples", "batch", "number", "launch", "threads"),
         *("worse_by", "worse_by_low", "worse_by_high", "limit", "noise", "least_shown", "change"),
         *("noise_of_runs", "noise_of_runs_freedom", "launches_before", "launches_now", "p_value"),
@@ -75,8 +83,10 @@ def figures_of_document(
         if _estimated(document):
             return
         said = document.get("unit") or unit
-        if _is_change(document):
-            document = {k: v for k, v in document.items() if k not in ("low", "high")}
+        left_out = ("low", "high") if _is_change(document) else ()
+        if document.get("memory_basis") not in (None, "measured"):
+            left_out = ("memory_mb",)
+        document = {name: part for name, part in document.items() if name not in left_out}
         for name, part in document.items():
             if name not in _APART:
                 inner = str(name) if re.search(r"\((ms|items/s|MB)\)$", str(name)) else str(said)

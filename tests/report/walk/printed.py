@@ -19,8 +19,10 @@ _UNITS = {
     "GiB": (Kind.MEMORY, 1024.0),
     "×": (Kind.RATIO, 1.0),
 }
+#: A device's bandwidth is a rate of no items.
+_RATE = r"(?![KMGT]i?[Bb]/)[A-Za-z]+/s"
 _WITH_UNIT = re.compile(
-    rf"(?<![\w.,≈<>/-])(?P<number>{_NUMBER})(?:[ \u00a0\u202f](?P<unit>ms|µs|MB|GiB|s|[A-Za-z]+/s)"
+    rf"(?<![\w.,≈<>/-])(?P<number>{_NUMBER})(?:[ \u00a0\u202f](?P<unit>ms|µs|MB|GiB|s|{_RATE})"
     r"|(?P<times>×))(?![\w/])(?P<item> an item)?"
 )
 #: A ratio or the interval of one: how sure it is, and no figure of a row.
