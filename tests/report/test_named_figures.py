@@ -99,7 +99,7 @@ def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database: Database)
 def test_no_line_falls_from_866_to_562_ms_where_the_software_changes() -> None:
     rows = [
         *(theirs(ms, batch, "2.4.0") for batch, ms in ((256, 289.0), (512, 577.0), (768, 866.0))),
-        theirs(562.0, 1024, "2.9.1", compiled=True),
+        theirs(562.0, 1024, "2.9.1"),
     ]
     made = picture(CHARTS["latency-by-batch"], Subject(points(rows)))
     assert made is not None
