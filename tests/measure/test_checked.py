@@ -77,6 +77,31 @@ def test_who_explains_some_blocks_alone_is_refused(of: int, lies: int) -> None:
         measured()
 
 
+def test_steps_that_looked_long_once_are_asked_again_for_long_enough() -> None:
+    """A busy machine made ten steps take a tenth of a second; twenty-five are no quarter of one.
+
+    In so short a block the way to a page, 30 ms beside other work, is most of the time.
+    """
+
+    class Page(Struck):
+        host_memory = None
+
+        def cpu_seconds(self) -> float:
+            return 0.0
+
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            busy = 10 if len(self.asked) == 1 else 1
+            self.clock.advance(n * (busy - 1) * MS)
+            super().sample(inputs, n, timing)
+            return Block(n, timing, {"step": [busy * MS] * n})
+
+    session = Page(lambda number: 200 * MS if number == 1 else 30 * MS)
+    found = checked(session)
+    found.sample(None, 10, Timing.EACH)
+    assert session.asked[2] < 30
+    assert all(asked >= 250 for asked in session.asked[3:])
+
+
 def test_bringing_the_inputs_is_no_doubt() -> None:
     session = Struck(lambda number: 5000 * MS if number == 0 else 0)
     found = checked(session)

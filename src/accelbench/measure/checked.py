@@ -30,6 +30,11 @@ _LEAST_AGAIN, _LONG_NS = 3, 5e9
 #: Each about as long as the one that was doubted, or it would be easy to tell from those that are
 #: measured; but of more steps than one, and long enough that a question's own cost does not count.
 _MORE, _LONGER = (0, 3), 8
+#: A block that was doubted because the machine was busy makes steps look long; asked for again
+#: they are over too soon to be judged, of which so many are only learned from. In a page beside
+#: other work five of 100 ms, where a quarter of a second was meant, made one of 510 honest launches
+#: a lie.
+_MOST_SHORT = 2
 
 
 class CheckedSession:
@@ -157,13 +162,9 @@ class CheckedSession:
         """Ask again, some more steps at once; who explains most of them is believed."""
         found, steps = self._doubts, max(self._doubted_steps, 1)
         few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
-        # As long as steps are said to be, of which a question's own cost is no part; but one that
-        # says too little is not asked for ever.
-        asked, most = self._allowed.again_ns, _LONGER * self._allowed.again_ns
-        long = min(asked * steps / max(found.said_ns, 1), most * steps / max(found.wall_ns, 1))
-        least = max(doubted, math.ceil(long), 2)
-        again, explained, doubtful = Explained(), 0, 0
-        struck = self._allowed.struck
+        least = max(doubted, self._steps_for(found, steps), 2)
+        again, explained, doubtful, short = Explained(), 0, 0, 0
+        struck, looked = self._allowed.struck, found.said_ns / steps
         while doubtful <= struck and explained < MOST_AGAIN - struck:
             if explained + doubtful >= _LEAST_AGAIN and again.wall_ns > _LONG_NS:
                 break
@@ -171,7 +172,11 @@ class CheckedSession:
             block, took = self._sampled(inputs, steps, timing)
             once = Explained(took, sum(samples_of(block)), 1)
             again += once
-            if once.is_doubtful(self._allowed):
+            too_soon = took < self._allowed.again_ns and 2 * once.said_ns < looked * steps
+            if too_soon and short < _MOST_SHORT:
+                least = max(least, self._steps_for(once, steps))
+                short += 1
+            elif once.is_doubtful(self._allowed):
                 doubtful += 1
             else:
                 explained += 1
@@ -184,6 +189,16 @@ class CheckedSession:
             f" {found.wall_ns / 1e6:.4g} ms between questions and answers: the rest is in no step",
             "Look at its unit, and at what it leaves out.",
         )
+
+    def _steps_for(self, seen: Explained, steps: int) -> int:
+        """How many steps are long enough for a second look, by how long so many were seen to be.
+
+        As long as they are said to be, of which a question's own cost is no part; but one that says
+        too little is not asked for ever.
+        """
+        asked = self._allowed.again_ns
+        by_said = asked * steps / max(seen.said_ns, 1)
+        return math.ceil(min(by_said, _LONGER * asked * steps / max(seen.wall_ns, 1)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
