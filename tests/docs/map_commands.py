@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 
 from guides_map import lines_with
 
@@ -20,6 +21,7 @@ SMALL = {
     "qwen2": "qwen2-tiny",
     "resnet50": "resnet-tiny",
     "t5": "t5-tiny",
+    "vit": "vit-tiny",
     "vit-base": "vit-tiny",
     "vit_b_16": "vit-tiny",
     "wav2vec2": "wav2vec2-tiny",
@@ -37,6 +39,24 @@ QUICK = {"--iterations": "3", "--warmup": "1", "--batch-sizes": "1", "--threads"
 SHORT = ("--sequence-lengths", "16")
 #: A search by measuring goes on to the largest batch that fits: of two it is soon found.
 SEARCHED = ("--batch-sizes", "1,2", "--sequence-length", "16")
+#: How many models where a command chooses them itself: that every small model runs is shown once,
+#: in tests/run/test_small_set.py.
+SOME_MODELS = 2
+#: What stands for both models of the guide.
+BOTH_SMALL = "resnet-tiny,vit-tiny"
+#: What takes at most a few minutes on two cores with the documents' own models and counts.
+AS_DOCUMENTED = (
+    "accelbench run resnet50 --framework pytorch --batch-sizes 1 4 --iterations 10 --warmup 3",
+    (
+        "accelbench run --framework pytorch --model resnet50 --batch-sizes 1 16 --iterations 20"
+        " --warmup 5"
+    ),
+    "accelbench run --set small --hardware cpu cuda --batch-sizes 1 4 8 --specific-models bert t5",
+    "accelbench run --set small --specific-models bert --hardware cpu",
+    "accelbench run bert --hardware cpu --batch-sizes 1,2 --compare",
+    "accelbench run bert-tiny --hardware cpu --precision fp16",
+    "accelbench run bert-tiny resnet-tiny --hardware cpu",
+)
 #: Shows that all hardware that is present is taken; elsewhere the CPU stands for all of it.
 WHOLE = "accelbench run bert"
 
@@ -65,16 +85,25 @@ def quickened(command: str) -> list[str]:
     if words[0] != "run":
         return words
     words = with_fewer(words)
-    if command != WHOLE and not {"--hardware", "--device"} & set(words):
-        words += ["--hardware", "cpu"]
+    if command != WHOLE:
+        words = on_the_cpu(words)
+    if "both" in words:
+        words += ["--launches", "1"]
+    small = all(model in SMALL.values() for model in spoken(command)[""] or ("",))
     for option, value in QUICK.items():
-        if option not in words:
+        if option not in words and option.removesuffix("s") not in words:
             words += [option, value]
-        elif option != "--batch-sizes":
+        elif option in words and option != "--batch-sizes" and not small:
             words[words.index(option) + 1] = value
     if {"fp16", "training"} <= set(words) or "webgpu" in places_in(command) or command == WHOLE:
         words += SHORT
     return of_small_set(words)
+
+
+def on_the_cpu(words: list[str]) -> list[str]:
+    """With the CPU for all hardware where none is named."""
+    named = {"--hardware", "--device"} & set(words)
+    return words if named else [*words, "--hardware", "cpu"]
 
 
 def of_small_set(words: list[str]) -> list[str]:
@@ -83,11 +112,9 @@ def of_small_set(words: list[str]) -> list[str]:
         words[words.index("--set") + 1] = "small"
     elif {"--category", "--model-families", "--all"} & set(words):
         words += ["--set", "small"]
-    # What such a command shows is that it chooses and runs; that every small model runs is
-    # shown once, in tests/run/test_small_set.py.
     several = {"--set", "--category", "--model-families", "--all"} & set(words)
     if several and "--limit" not in words:
-        words += ["--limit", "2"]
+        words += ["--limit", str(SOME_MODELS)]
     return words
 
 
@@ -117,4 +144,25 @@ def prints_results(command: str) -> bool:
 
 def told(command: str) -> tuple[str, ...]:
     """The words that a command is run with."""
-    return (*quickened(command), *(["--json"] if prints_results(command) else []))
+    return (*quickened(command), *_for_results(command))
+
+
+def told_quickly(command: str) -> tuple[str, ...]:
+    """The same in `make test`: a search goes through one precision there in place of four, and
+    both of the guide's models are small.
+
+    On full-size models PyTorch and JAX took 48 s, where small ones take 12.
+    """
+    words = list(told(command))
+    if ("--model", "both") in pairwise(words):
+        words[words.index("--model") + 1] = BOTH_SMALL
+    return (*words, *(["--precision", "fp32"] if "--verify" in words else []))
+
+
+def told_as_documented(command: str) -> tuple[str, ...]:
+    """The words that a command is run with where its models and counts are the documents' own."""
+    return (*on_the_cpu(shlex.split(command)[1:]), *_for_results(command))
+
+
+def _for_results(command: str) -> tuple[str, ...]:
+    return ("--json",) if prints_results(command) else ()

@@ -58,7 +58,7 @@ BEFORE = (
     "accelbench db export results.json",
     "accelbench db merge accelbench.duckdb --db benchmark_db.duckdb",
 )
-LOOKING = ("check", "plot", "report", "dashboard", "recommend", "matrix", "compare")
+LOOKING = ("check", "plot", "report", "dashboard", "recommend", "matrix", "compare", "history")
 
 
 def prepare(folder: Path) -> None:

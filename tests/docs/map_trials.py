@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from map_commands import told
+from map_commands import told, told_as_documented, told_quickly
 from map_cover import MEASURED, RUNS
 from map_folder import LOOKING, furnish
 from map_running import Done, in_process, on_its_own, served
@@ -42,7 +42,13 @@ class Trials:
 
     def of(self, command: str, run: Manner) -> Tried:
         """A command's trial, in this manner."""
-        words = told(command)
+        return self._trial(told(command) if run is on_its_own else told_quickly(command), run)
+
+    def as_documented(self, command: str) -> Tried:
+        """A command's trial with the documents' own models and counts."""
+        return self._trial(told_as_documented(command), on_its_own)
+
+    def _trial(self, words: tuple[str, ...], run: Manner) -> Tried:
         if (run, words) not in self._tried:
             if run is in_process:
                 self._request.getfixturevalue("engine")

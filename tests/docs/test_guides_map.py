@@ -2,25 +2,38 @@
 
 A `works` line is believed only as far as it can be checked: its commands are run
 for real, on the small variants of the models they name and with few iterations,
-and whatever else it names in backticks must be there. Of the commands that measure,
-`map_cover` names those that stand for each kind; the others are measured in `make test-full`.
+its columns hold something then, its options are used, and whatever else it names in backticks must
+be there. Of the commands that measure, `map_cover` names those that stand for each kind; the others
+are measured in `make test-full`. A line that `refuses rightly here` is run too, and has to end
+with a refusal where its platform is absent, with a figure where it is present.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guides_map import COMMANDS, LINES, MAP, lines_with
-from map_commands import SMALL, places_in, prints_results
-from map_cover import MEASURED, RUNS, kinds_in
+from guides_map import COMMANDS, LACKING, LINES, MAP, REFUSED, WORKS
+from map_checks import check_what_came, check_what_was_refused
+from map_commands import AS_DOCUMENTED, SMALL, places_in, spoken
+from map_cover import FILLING, MEASURED, RUNS, kinds_in
+from map_filled import (
+    ABSENT_COLUMNS,
+    COLUMNS,
+    OF_REFUSALS,
+    REFUSED_SOMEWHERE,
+    filled,
+    results_of,
+)
 from map_folder import prepare
+from map_head import made, parts_of, write
 from map_names import checked
 from map_running import in_process, on_its_own
-from map_trials import Trials, Tried, manner_of
+from map_trials import Trials, manner_of
 from warm_engine import warm_engine
 
 INVENTORY = json.loads((Path(__file__).parent / "inventory.json").read_text(encoding="utf-8"))
@@ -36,10 +49,6 @@ PIECES = (
     "Predicting",
     "Fleets",
 )
-#: How a command may end: three iterations on a busy machine may well differ by more than a
-#: tenth, and a check that says that one launch does not tell works. That something was judged at
-#: all is seen in its table.
-ENDS = {"check": (0, 1, 4)}
 
 # -- nothing is missing -----------------------------------------------------------------
 
@@ -58,10 +67,35 @@ def test_the_inventory_is_not_empty_and_nothing_is_listed_twice() -> None:
     assert all(len(entries) > 50 for entries in INVENTORY.values())
 
 
-def test_every_state_is_works_or_due_with_a_named_piece() -> None:
-    allowed = {"works", *(f"due with {piece}" for piece in PIECES)}
+def test_every_state_is_one_of_three() -> None:
+    allowed = {WORKS, *LACKING.values(), *(f"due with {piece}" for piece in PIECES)}
     wrong = [(line.document, line.says, line.state) for line in LINES if line.state not in allowed]
     assert not wrong
+
+
+def test_the_head_says_how_many_lines_there_are_and_what_is_swapped() -> None:
+    if os.environ.get("ACCELBENCH_GOLDEN") == "write":
+        write()
+    assert parts_of(MAP.read_text(encoding="utf-8")) == made(), "write it: ACCELBENCH_GOLDEN=write"
+
+
+def test_what_is_refused_here_is_no_command_that_works() -> None:
+    """A line for absent hardware alone shows a refusal; one for more says what is refused."""
+    silent = []
+    for line in LINES:
+        named = [set(places_in(one)) for one in line.commands]
+        if line.works:
+            assert not [one for one in named if one and one <= set(LACKING)], line.says
+            if any(one & set(LACKING) for one in named) and "refused" not in line.form:
+                silent.append(line.says)
+        elif line.lacks:
+            asked = [shlex.split(one)[1:] for one in line.commands]
+            assert asked, f"{line.says}: no command shows the refusal"
+            assert all(
+                {line.lacks} == places or words == ["hardware", line.lacks]
+                for places, words in zip(named, asked, strict=True)
+            ), line.says
+    assert not silent, "these do not say what is refused"
 
 
 # -- what works is there ----------------------------------------------------------------
@@ -78,15 +112,6 @@ def test_every_works_line_names_something_that_is_there() -> None:
             unproved.append(line.says)
     assert not absent, "named, but not there"
     assert not unproved, "nothing on these lines can be checked"
-
-
-def test_the_tables_exist_in_a_new_database(tmp_path: Path) -> None:
-    tables = sorted({r[6:] for ln in LINES if ln.works for r in ln.references if r[:6] == "table "})
-    assert len(tables) >= 4
-    assert in_process(tmp_path, "db", "init").returncode == 0
-    query = " UNION ALL ".join(f"SELECT count(*) FROM {table}" for table in tables)
-    done = in_process(tmp_path, "db", "sql", query, "--json")
-    assert done.returncode == 0, done.stderr
 
 
 def test_every_model_that_a_works_line_names_is_known() -> None:
@@ -116,40 +141,22 @@ def prepared(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_tables_hold_what_was_measured(prepared: Path) -> None:
+    tables = sorted({r[6:] for ln in LINES if ln.works for r in ln.references if r[:6] == "table "})
+    assert len(tables) >= 4
+    query = " UNION ALL ".join(
+        f"SELECT '{one}' AS name, count(*) AS n FROM {one}" for one in tables
+    )
+    done = in_process(prepared, "db", "sql", query, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert sorted(row["name"] for row in rows) == tables
+    assert all(row["n"] > 0 for row in rows)
+
+
 @pytest.fixture(scope="module")
 def trials(request: pytest.FixtureRequest) -> Trials:
     return Trials(request)
-
-
-def check_results(shown: str, anywhere: bool) -> None:
-    """A run is no proof where nothing ran: on the CPU, at least, there must be figures."""
-    results = json.loads(shown)["results"]
-    assert results
-    for result in results:
-        assert result["status"] in {"ok", "unsupported"}, result["message"]
-        assert result["status"] == "ok" or (result["reason"] and result["advice"])
-        assert result["status"] == "unsupported" or result["latency_mean_ms"] > 0
-    if anywhere:
-        assert any(r["status"] == "ok" and r["hardware"] == "cpu" for r in results)
-
-
-def check_what_came(command: str, tried: Tried) -> None:
-    """It ended well, and wrote and showed what the map says."""
-    said, done = " ".join(tried.words), tried.done
-    ended = ENDS.get(tried.words[0], (0,))
-    if prints_results(command) and "unmeasured" in json.loads(done.stdout):
-        ended = (3,)  # it names a platform that is not here
-    assert done.returncode in ended, f"{said}\n{done.stdout}\n{done.stderr}"
-    if tried.words[0] == "check":
-        assert "latency, ms" in done.stdout, done.stdout
-    if prints_results(command):
-        named = places_in(shlex.join(["accelbench", *tried.words]))
-        check_results(done.stdout, anywhere=not named or "cpu" in named)
-    for name in lines_with(command, "writes"):
-        assert list(tried.folder.glob(name)), f"{said} wrote no {name}"
-    for word in lines_with(command, "prints"):
-        shown = (done.stdout + done.stderr).lower()
-        assert word.lower() in shown, f"{said} does not show {word}"
 
 
 def test_at_least_one_command_of_each_kind_is_measured() -> None:
@@ -164,8 +171,40 @@ def test_at_least_one_command_of_each_kind_is_measured() -> None:
         for one in COMMANDS
     ],
 )
-def test_the_command_works(command: str, trials: Trials) -> None:
-    check_what_came(command, trials.of(command, manner_of(command)))
+def test_the_command_works(command: str, trials: Trials, present: set[str]) -> None:
+    check_what_came(command, trials.of(command, manner_of(command)), present)
+
+
+@pytest.mark.parametrize("command", sorted(REFUSED))
+def test_the_command_is_refused_where_its_platform_is_absent(
+    command: str, trials: Trials, present: set[str]
+) -> None:
+    tried, platform = trials.of(command, in_process), REFUSED[command]
+    assert platform is not None
+    if platform in present:
+        check_what_came(command, tried, present)
+    else:
+        check_what_was_refused(command, tried, platform)
+
+
+def test_every_column_that_a_line_names_is_filled_by_a_measurement(trials: Trials) -> None:
+    measured = results_of(trials, FILLING)
+    assert {one["status"] for one in measured} == {"ok"}
+    refused = filled(results_of(trials, REFUSED_SOMEWHERE)) & OF_REFUSALS
+    found = filled(measured)
+    assert COLUMNS - found - refused == set()
+    assert ABSENT_COLUMNS & found == set(), "something here fills them: these lines work"
+
+
+def test_every_option_that_a_line_names_is_used_by_a_command_that_is_run() -> None:
+    asking = [one for one in COMMANDS if shlex.split(one)[1] == "recommend"]
+    used = {
+        kind: {option for one in commands for option in spoken(one)}
+        for kind, commands in (("option", MEASURED), ("asks", asking))
+    }
+    named = [r.split(" ") for line in LINES if line.works for r in line.references if " --" in r]
+    idle = [(kind, name) for kind, name, *_ in named if name not in used.get(kind, {name})]
+    assert not idle, "no command that is run uses them"
 
 
 #: What is run in this process above: here everything is imported already that a process of its own
@@ -178,5 +217,15 @@ COLD = {shlex.split(one)[1]: one for one in reversed(IN_PROCESS) if one not in R
     "command",
     [pytest.param(one, marks=[] if one in COLD else [pytest.mark.full]) for one in IN_PROCESS],
 )
-def test_the_command_works_in_a_process_of_its_own(command: str, trials: Trials) -> None:
-    check_what_came(command, trials.of(command, on_its_own))
+def test_the_command_works_in_a_process_of_its_own(
+    command: str, trials: Trials, present: set[str]
+) -> None:
+    check_what_came(command, trials.of(command, on_its_own), present)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("command", AS_DOCUMENTED)
+def test_the_command_works_as_documented(command: str, trials: Trials, present: set[str]) -> None:
+    """With the documents' own models and counts."""
+    assert command in RUNS
+    check_what_came(command, trials.as_documented(command), present)

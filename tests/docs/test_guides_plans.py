@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from map_commands import places_in, spoken
-from map_cover import RUNS
+from map_cover import REFUSED_RUNS, RUNS
 from map_folder import MODELS_FILE, furnish
 from map_running import in_process
 
@@ -67,7 +67,7 @@ def asked(command: str) -> dict[str, set[Any]]:
     return {kind: values for kind, values in found.items() if values}
 
 
-@pytest.mark.parametrize("command", RUNS)
+@pytest.mark.parametrize("command", [*RUNS, *REFUSED_RUNS])
 def test_the_plan_has_all_that_the_command_names_and_nothing_else(
     command: str, present: set[str], tmp_path: Path
 ) -> None:
