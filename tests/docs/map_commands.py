@@ -137,6 +137,13 @@ def places_in(command: str) -> tuple[str, ...]:
     return (*said.get("--hardware", ()), *said.get("--device", ()))
 
 
+def modes_in(command: str) -> set[str]:
+    """The modes that it measures."""
+    said = spoken(command)
+    trained = {"--training", "--training-mode"} & set(said)
+    return set(said.get("--mode", ("training",) if trained else ("inference",)))
+
+
 def prints_results(command: str) -> bool:
     """Whether it is asked for its results; what a line says it prints is printed for people."""
     return quickened(command)[0] == "run" and not lines_with(command, "prints")

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 
 from guides_map import COMMANDS, REFUSED, lines_with
-from map_commands import places_in, quickened, spoken
+from map_commands import modes_in, places_in, quickened, spoken
 
 from accelbench.catalog.find import find
 from accelbench.core.precision import parse_precision
@@ -42,8 +42,8 @@ def kinds(command: str) -> frozenset[str]:
     places = {place.partition(":")[0] for place in places_in(command)} or {"cpu"}
     if "cpu" in places:  # which every machine has
         found |= {f"a model of {find(name).family}" for name in said[""]}
-    modes, precisions = said.get("--mode", ("inference",)), said.get("--precision", ("fp32",))
-    shown = (modes, map(parse_precision, precisions))
+    precisions = said.get("--precision", ("fp32",))
+    shown = (modes_in(command), map(parse_precision, precisions))
     found |= {f"{word} on {place}" for words in shown for word, place in product(words, places)}
     return frozenset(found)
 

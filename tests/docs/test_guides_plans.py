@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from map_commands import places_in, spoken
+from map_commands import modes_in, places_in, spoken
 from map_cover import REFUSED_RUNS, RUNS
 from map_folder import MODELS_FILE, furnish
 from map_running import in_process
@@ -60,8 +60,10 @@ def asked(command: str) -> dict[str, set[Any]]:
         "hardware": {place.partition(":")[0] for place in places_in(command)} - {"auto"},
         "runtime": {r for f in said.get("--framework", ()) for r in frameworks.get(f, (f,))},
         "precision": {parse_precision(p) for p in said.get("--precision", ("fp32",))},
-        "mode": set(said.get("--mode", ("inference",))),
-        "batch_size": {int(size) for size in said.get("--batch-sizes", ())},
+        "mode": modes_in(command),
+        "batch_size": {
+            int(size) for size in (*said.get("--batch-sizes", ()), *said.get("--batch-size", ()))
+        },
         "sequence_length": {int(size) for size in said.get("--sequence-lengths", ())},
     }
     return {kind: values for kind, values in found.items() if values}
@@ -74,7 +76,8 @@ def test_the_plan_has_all_that_the_command_names_and_nothing_else(
     plan, said, named = planned(command, tmp_path), spoken(command), asked(command)
     cases = plan["cases"]
     assert ("simulated" in {case["status"] for case in cases}) == ("--simulate" in said)
-    assert plan["launches"] == (2 if "both" in said.get("--framework", ()) else 1)
+    launches = 2 if "both" in said.get("--framework", ()) else 1
+    assert plan["launches"] == int(said.get("--launches", (launches,))[0])
     models = {case["model"] for case in cases}
     if "--limit" in said:
         assert len(cases) == int(said["--limit"][0])
