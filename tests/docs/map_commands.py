@@ -39,9 +39,9 @@ QUICK = {"--iterations": "3", "--warmup": "1", "--batch-sizes": "1", "--threads"
 SHORT = ("--sequence-lengths", "16")
 #: A search by measuring goes on to the largest batch that fits: of two it is soon found.
 SEARCHED = ("--batch-sizes", "1,2", "--sequence-length", "16")
-#: How many models where a command chooses them itself: that every small model runs is shown once,
-#: in tests/run/test_small_set.py.
-SOME_MODELS = 2
+#: How many cases where a command chooses its models itself, or one on each platform that it names:
+#: that every small model runs is shown once, in tests/run/test_small_set.py.
+SOME_CASES = 2
 #: What stands for both models of the guide.
 BOTH_SMALL = "resnet-tiny,vit-tiny"
 #: What takes at most a few minutes on two cores with the documents' own models and counts.
@@ -97,7 +97,7 @@ def quickened(command: str) -> list[str]:
             words[words.index(option) + 1] = value
     if {"fp16", "training"} <= set(words) or "webgpu" in places_in(command) or command == WHOLE:
         words += SHORT
-    return of_small_set(words)
+    return of_small_set(words, max(SOME_CASES, len(places_in(command))))
 
 
 def on_the_cpu(words: list[str]) -> list[str]:
@@ -106,15 +106,15 @@ def on_the_cpu(words: list[str]) -> list[str]:
     return words if named else [*words, "--hardware", "cpu"]
 
 
-def of_small_set(words: list[str]) -> list[str]:
-    """With two of the small models where a command chooses its models itself."""
+def of_small_set(words: list[str], cases: int) -> list[str]:
+    """With a few cases of small models where a command chooses its models itself."""
     if "--set" in words and words[words.index("--set") + 1] != "custom":
         words[words.index("--set") + 1] = "small"
     elif {"--category", "--model-families", "--all"} & set(words):
         words += ["--set", "small"]
     several = {"--set", "--category", "--model-families", "--all"} & set(words)
     if several and "--limit" not in words:
-        words += ["--limit", str(SOME_MODELS)]
+        words += ["--limit", str(cases)]
     return words
 
 

@@ -14,7 +14,7 @@ from map_commands import (
     SEARCHED,
     SHORT,
     SMALL,
-    SOME_MODELS,
+    SOME_CASES,
     WHOLE,
 )
 
@@ -50,7 +50,8 @@ def swaps() -> str:
     fixed = " ".join(f"{name} {value}" for name, value in QUICK.items() if name != BATCHES)
     documented = "\n".join(f"  - `{command}`" for command in AS_DOCUMENTED)
     return f"""\
-- Models: {models}. Where a command chooses its models itself, {SOME_MODELS} of the set small.
+- Models: {models}. Where a command chooses its models itself, it is {SOME_CASES} cases of the set
+  small, or as many as it names platforms.
 - Counts: `{fixed}`, whatever a line says; a line that names small models itself keeps its own.
 - Batch sizes above {FEW[-1]}: as many of {", ".join(FEW)} as the line has; without any,
   {QUICK[BATCHES]}.
