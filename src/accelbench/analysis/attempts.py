@@ -132,7 +132,7 @@ def question(row: Row, *, any_precision: bool = False) -> Question:
 
 def _options(row: Row) -> str:
     rest = {k: v for k, v in (row.get("options") or {}).items() if k != "threads"}
-    return json.dumps(rest, sort_keys=True)
+    return json.dumps(rest, sort_keys=True) if rest else "{}"
 
 
 def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
@@ -176,7 +176,8 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
     """The newest run's word; its time may be that of one before it."""
     rows = runs[0]
     good, timed = _good(rows), _timed(runs)
-    bad = [row for row in rows if row not in good]
+    counted = set(map(id, good))  # rows of an import are thousands: to compare them takes seconds
+    bad = [row for row in rows if id(row) not in counted]
     first = (good or bad)[0]
     wrong = any(_reason(row) == WRONG for row in bad)
     words = [str(row.get("verification") or "not_done") for row in good]
