@@ -103,9 +103,13 @@ def test_a_second_drawing_replaces_the_first(plot: Command, db: Path, tmp_path: 
 
 def test_machines_are_told_the_files_and_what_was_empty(plot: Command, db: Path) -> None:
     found = plot.json("--db", db, "--chart", "pareto,precision", "--format", "svg")
-    assert found == {"files": ["visualizations/pareto.svg"], "nothing_to_show": ["precision"]}
+    assert found == {
+        "files": ["visualizations/pareto.svg"],
+        "nothing_to_show": ["precision"],
+        "not_shown": [],
+    }
     found = plot.json("--db", db, "--chart", "precision")
-    assert found == {"files": [], "nothing_to_show": ["precision"]}
+    assert found == {"files": [], "nothing_to_show": ["precision"], "not_shown": []}
 
 
 def test_the_list_names_every_chart_and_needs_no_database(plot: Command) -> None:
@@ -259,6 +263,14 @@ def test_declaring_charts_brings_no_engine() -> None:
         " sys.exit(bool({'vl_convert', 'altair', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_what_a_request_drops_is_said(plot: Command, db: Path) -> None:
+    asked = ("--hardware", "cpu,cuda,rocm", "--chart", "pareto", "--db", str(db))
+    said = "Not shown: hardware rocm: no result has it beside the rest of what was asked for."
+    code, _, err = plot(*asked)
+    assert (code, err) == (0, f"{said}\n")
+    assert plot.json(*asked)["not_shown"] == [said]
 
 
 def test_a_folder_that_cannot_be_written(plot: Command, db: Path, tmp_path: Path) -> None:

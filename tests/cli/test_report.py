@@ -42,6 +42,13 @@ def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
     assert page.count("<svg ") > 2
 
 
+def test_what_a_request_drops_is_said(tmp_path: Path, report: Command) -> None:
+    some(tmp_path)
+    code, out, err = report("--hardware", "cpu", "--precision", "fp32,int8")
+    said = "Not shown: precision int8: no result has it beside the rest of what was asked for."
+    assert (code, out, err) == (0, "report.html\n", f"{said}\n")
+
+
 def test_what_is_there_is_not_written_over(tmp_path: Path, report: Command) -> None:
     some(tmp_path)
     assert report("--output", "mine.html")[0] == 0

@@ -42,6 +42,11 @@ def not_shown(
     return said
 
 
+def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:
+    """The same of what shows every result that is ok, such as a report."""
+    return not_shown(filters, rows, [row for row in rows if row.get("status") == "ok"])
+
+
 def _why(found: Sequence[Row]) -> str:
     if not found:
         return "no result has it beside the rest of what was asked for"

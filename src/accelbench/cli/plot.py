@@ -13,6 +13,7 @@ import typer
 
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.documents import print_document
+from accelbench.cli.dropped import not_measured
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.core.errors import UsageError
@@ -91,13 +92,17 @@ def plot(
     subject = _subject(files, filters, machine, prices_at(prices), db or db_path)
     for sentence in nothing_priced(subject.rows, subject.prices):
         complain(sentence)
+    dropped = not_measured(filters, subject.rows)
     written, empty = drawn_into(wanted.folder, subject, chosen, wanted.forms, wanted.name)
     if as_json:
-        print_document({"files": [str(one) for one in written], "nothing_to_show": empty})
+        left_out = {"nothing_to_show": empty, "not_shown": dropped}
+        print_document({"files": [str(one) for one in written], **left_out})
         return
     if not written:
         raise _nothing(subject, empty, chosen)
     print_lines(map(str, written))
+    for sentence in dropped:
+        print_line(sentence, sys.stderr)
     if empty:
         few = _needs(empty, chosen) if len(empty) <= _MOST_NEEDS else f"{', '.join(empty)}."
         print_line(f"Nothing to show: {few}", sys.stderr)

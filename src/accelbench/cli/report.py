@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.display.terminal import complain, print_lines
+from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.cli.dropped import not_measured
 from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists
 from accelbench.core.errors import UsageError
@@ -84,6 +86,8 @@ def report(
         complain(sentence)
     written = write(path, made(known, title), form)
     print_lines(map(str, written))
+    for sentence in not_measured(filters, known.subject.rows):
+        print_line(sentence, sys.stderr)
 
 
 def _run_ids(ids: Sequence[str]) -> Filters:
