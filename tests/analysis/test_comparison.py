@@ -117,6 +117,13 @@ def test_what_differs_is_listed() -> None:
     assert line.differs == ("compiled False → True", "versions.torch 2.13 → 2.14")
 
 
+def test_an_engine_that_always_compiles_is_no_pair_that_could_not_be_matched() -> None:
+    """Every line of OpenVINO had ≠, so that it said nothing where something else differed."""
+    always = {"runtime": "openvino", "compiled": True}
+    _, line = only([row(), row(**always)], "engine")
+    assert line.differs == ()
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

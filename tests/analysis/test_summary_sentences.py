@@ -97,3 +97,14 @@ def test_a_model_that_was_trained_too_is_counted_once() -> None:
         for i, mode in enumerate(("inference", "training"))
     ]
     assert "14 more models in the tables." in told(*cells)
+
+
+def test_a_thing_is_not_beside_itself_where_only_a_version_differs() -> None:
+    """It read “pytorch on cpu in fp32, 12.9 ms a step; pytorch on cpu in fp32 takes 1.06×”."""
+    said = told(
+        cell(1, latency_p50_ms=2.0, compiled=True, image_size=160),
+        cell(2, latency_p50_ms=3.0, compiled=False, image_size=160),
+    )
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert line.startswith("bert-tiny, inference, batch 1, 160 px: pytorch on cpu in fp32, 2.25 ms")
+    assert line.endswith("; nothing beside it to compare with.")

@@ -200,6 +200,27 @@ def test_a_tidy_line_is_a_row_of_ours(database: Database, tmp_path: Path) -> Non
     assert board["options"] == {"powersave": "2"}
 
 
+def test_a_rate_of_several_nodes_is_of_all_their_accelerators(
+    database: Database, tmp_path: Path
+) -> None:
+    """Four nodes of eight cards, "32xH100", were an "8x" box beside others of eight cards."""
+    cards = {"hardware_name": "8x A card", "hardware_kind": "cuda"}
+    lines = [
+        {
+            **LINE,
+            **cards,
+            "latency_ms": None,
+            "throughput": rate,
+            "extra": f'{{"Nodes": {nodes}, "a#": 8}}',
+        }
+        for nodes, rate in ((1, 30.0), (4, 120.0))
+    ]
+    assert import_into(database, "tidy", write(tmp_path / "tidy.parquet", *lines)) == 2
+    found = {(row["device_name"], row["world_size"]) for row in database.results()}
+    assert found == {("8x A card", 1), ("32x A card", 32)}
+    assert len({row["device_fingerprint"] for row in database.results()}) == 2
+
+
 def test_a_tidy_figure_is_one_wherever_it_stands_and_a_later_one_is_another(
     database: Database, tmp_path: Path
 ) -> None:

@@ -163,8 +163,12 @@ def _compared(
 
 
 def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:
-    """How the ways that were fastest differ, beside what stands in the table."""
-    for name in ("compiled", "threads"):
+    """How the ways that were fastest differ, beside what stands in the table.
+
+    Some engines always compile, and others never: of two engines that says nothing.
+    """
+    engines = a.get("runtime") != b.get("runtime")
+    for name in ("threads",) if engines else ("compiled", "threads"):
         there = (a.get(name), b.get(name))
         if name in axis.along and None not in there and there[0] != there[1]:
             yield f"{name} {there[0]} → {there[1]}"

@@ -113,16 +113,19 @@ def _several_devices(points: Sequence[Point]) -> set[str]:
 
 def _one_fastest(model: str, mode: str, points: Sequence[Point], several: set[str]) -> str:
     best = points[0]
-    told = f"{model}, {mode}, batch {_batch(best)}: {_by(best, several)}, {_figure(best)}"
+    size = f", {best.row['image_size']} px" if best.row.get("image_size") else ""
+    told = f"{model}, {mode}, batch {_batch(best)}{size}: {_by(best, several)}, {_figure(best)}"
     place = (best.row.get("hardware"), best.row.get("device_name"), best.machine)
     others = [
         one
         for one in points
         if (one.row.get("hardware"), one.row.get("device_name"), one.machine) != place
     ]
-    if not others and len(points) == 1:
+    # Of one place, those of another engine or precision: else a thing would be beside itself.
+    others = others or [one for one in points if _by(one, several) != _by(best, several)]
+    if not others:
         return f"{told}; nothing beside it to compare with."
-    other = (others or points[1:])[0]
+    other = others[0]
     found, next_one = ratio(best.rows, other.rows), _by(other, several)
     if found is None:
         return f"{told}; next to it {next_one}, of which another figure is known."

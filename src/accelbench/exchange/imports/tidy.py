@@ -214,12 +214,15 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         "mode": mode,
         "scenario": scenario,
         "compiled": compiled,
-        "world_size": f"coalesce(try_cast({extra('n_gpus')} AS BIGINT), 1)",
+        "world_size": f"coalesce(try_cast({extra('n_gpus')} AS BIGINT), {_across(extra)}, 1)",
         "options": options,
     }
     packed = ", ".join(f"{name} := {sql}" for name, sql in asked.items())
     case = f"md5(to_json(struct_pack({packed})) || {quoted(f'case{IDENTITY_VERSION}')})"
-    device = "md5(concat_ws('|', 'device', hardware_kind, hardware_name))"
+    # A table names the accelerators of one node, and a rate is that of all of them.
+    each = "regexp_replace(hardware_name, '^[0-9]+x ', '')"
+    name = f"coalesce({_across(extra)} || 'x ' || {each}, hardware_name)"
+    device = f"md5(concat_ws('|', 'device', hardware_kind, {name}))"
     threads = f"try_cast({extra('num_threads')} AS BIGINT)"
     series = f"md5(concat_ws('|', 'series', source, {case}, {device}, {threads}))"
     # The column, where it is not the mean, makes another figure of what was once taken for one.
@@ -252,7 +255,7 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         "verification": "'not_done'",
         "self_check": "'not_done'",
         "family": f"CASE WHEN {given('img_size')} IS NOT NULL THEN 'vision' END",
-        "device_name": "hardware_name",
+        "device_name": name,
         "parameters": f"round({millions} * 1e6)::BIGINT",
         "threads": threads,
         "latency_mean_ms": (
@@ -273,6 +276,12 @@ def _columns(there: set[str], source: Source) -> dict[str, str]:
         ),
         "started_at": f"CAST(try_cast({moment} AS TIMESTAMPTZ) AT TIME ZONE 'UTC' AS TIMESTAMP)",
     }
+
+
+def _across(extra: Callable[[str], str]) -> str:
+    """SQL for how many accelerators the nodes of a system have; NULL of a single node."""
+    nodes, each = (f"try_cast({extra(name)} AS BIGINT)" for name in ("Nodes", "a#"))
+    return f"CASE WHEN {nodes} > 1 AND {each} > 0 THEN {nodes} * {each} END"
 
 
 def _model(extra: Callable[[str], str]) -> str:
