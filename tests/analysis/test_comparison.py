@@ -235,3 +235,20 @@ def test_an_unusable_figure_is_held_against_nothing() -> None:
     assert gpu.refused.startswith("unusable")
     launches = [row(**{**wild, "quality": word}) for word in ("fixed", "unusable", "converged")]
     assert only([row(), *launches])[1].speedup == 4.0
+
+
+def test_wrong_outputs_are_compared_with_nothing() -> None:
+    """Int8 whose error is ninety times its tolerance was "5.00× (5.00 – 5.00)"."""
+    wrong = row(precision="int8", latency_p50_ms=1.6, verification="failed")
+    assert compared([row(), wrong], AXES["precision"]) == []
+
+
+def test_the_size_that_models_have_in_common_comes_first_and_another_is_said() -> None:
+    """A model at 160 px, which is quickest, was held against one at 224 without a word."""
+    other = row(model="vit", image_size=224, latency_p50_ms=16.0)
+    small = row(image_size=160, latency_p50_ms=4.0)
+    alike = row(image_size=224, latency_p50_ms=8.0)
+    lines = only([small, alike, other], "model")
+    assert [line.side.row["image_size"] for line in lines] == [224, 224]
+    (_, line) = only([small, other], "model")
+    assert "image_size 160 → 224" in line.differs

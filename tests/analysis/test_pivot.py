@@ -78,3 +78,29 @@ def test_a_table_as_json_says_what_is_marked() -> None:
 
 def test_one_cell_is_no_table() -> None:
     assert pivots(launches(8.0)) == []
+
+
+def test_the_best_is_so_by_the_figure_that_is_shown() -> None:
+    """Three launches with a mean of 10 ms and two with a median of 4 were best beside 8 ms."""
+    means = [row(launch=n, latency_p50_ms=10.0, latency_mean_ms=10.0) for n in range(3)]
+    medians = [row(launch=n, latency_p50_ms=4.0, latency_mean_ms=None) for n in (3, 4)]
+    other = [
+        row(launch=n, runtime="onnxruntime", latency_p50_ms=8.0, latency_mean_ms=8.0)
+        for n in range(5)
+    ]
+    found = table([*means, *medians, *other])
+    mixed = next(line for line in found.lines if line.row["runtime"] == "pytorch")
+    assert mixed.cells[1].throughput is None
+
+
+def test_a_rate_and_the_time_of_a_batch_that_nobody_knows_have_no_best() -> None:
+    rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 800.0}
+    mean = {"latency_p50_ms": None, "latency_mean_ms": 10.0, "runtime": "onnxruntime"}
+    found = pivots([row(**rate, batch_size=None), row(**mean, batch_size=None)])
+    assert [line.best for one in found for line in one.lines] == [set(), set()]
+
+
+def test_wrong_outputs_are_best_of_nothing() -> None:
+    wrong = launches(1.0, precision="int8", verification="failed")
+    found = table([*launches(8.0), *launches(7.0, runtime="jax"), *wrong])
+    assert {line.row["precision"] for line in found.lines} == {"fp32"}

@@ -86,3 +86,9 @@ def test_a_mean_and_a_rate_are_one_figure_but_not_of_other_things() -> None:
     assert times_by([mean], [row(**RATE)]) == (Statistic.RATE, (9.0,))
     tokens = row(**RATE, throughput_unit="tokens/s")
     assert times_by([row(latency_p50_ms=None, throughput_unit="images/s")], [tokens]) is None
+
+
+def test_a_rate_is_not_held_against_the_time_of_a_batch_that_nobody_knows() -> None:
+    rate, mean = row(**RATE, batch_size=None), row(batch_size=None)
+    assert times_by([rate], [mean]) is None
+    assert times_by([rate], [row(batch_size=8)]) is not None

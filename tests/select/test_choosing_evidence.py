@@ -303,3 +303,14 @@ def test_a_slip_is_one_sentence(tmp_path: Path, question: dict[str, Any], said: 
             **{"model_family": "vision", "model_name": "vit-base", **question}
         )
     assert said in str(error.value)
+
+
+def test_what_is_left_of_a_run_that_was_mostly_of_no_use_chooses_nothing(tmp_path: Path) -> None:
+    """Two launches of five had come out at 5 ms: they were taken before five honest ones of 7."""
+    launches = [
+        result(launch=n, latency_p50_ms=30.0 if n < 3 else 5.0, quality=word)
+        for n, word in enumerate(("unusable",) * 3 + ("converged",) * 2)
+    ]
+    other = [result(launch=n, latency_p50_ms=7.0, runtime="onnxruntime") for n in range(5)]
+    cpu = ask(selector(tmp_path, *launches, *other))["all_scores"]["cpu"]
+    assert cpu["runtime"] == "onnxruntime"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accelbench.analysis.questions import AXES, Axis, Key, Row, flat
+from accelbench.analysis.questions import AXES, SHAPES, Axis, Key, Row, flat
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories, histories
 from accelbench.analysis.sides import Side, meet, sides
@@ -168,7 +168,7 @@ def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:
     Some engines always compile, and others never: of two engines that says nothing.
     """
     engines = a.get("runtime") != b.get("runtime")
-    for name in ("threads",) if engines else ("compiled", "threads"):
+    for name in (*SHAPES, *(() if engines else ("compiled",)), "threads"):
         there = (a.get(name), b.get(name))
         if name in axis.along and None not in there and there[0] != there[1]:
             yield f"{name} {there[0]} → {there[1]}"

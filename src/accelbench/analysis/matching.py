@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from accelbench.analysis.questions import DESCRIBING, Axis, Key, flat, plain
+from accelbench.analysis.questions import DESCRIBING, SHAPES, Axis, Key, flat, plain
 from accelbench.analysis.standing import (
     Standing,
     by_run,
@@ -29,7 +29,8 @@ from accelbench.core.worth import usable_launches
 from accelbench.measure.launches import typical
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
-_TRAITS = ("compiled", "threads", "workarounds")
+#: Sizes are where models are compared, each of which has its own: the same, where both have it.
+_TRAITS = ("compiled", "threads", "workarounds", *SHAPES)
 #: Runs that are looked at for one in which most places were measured, the newest.
 _MOST_RUNS = 20
 

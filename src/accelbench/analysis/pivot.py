@@ -12,7 +12,7 @@ from accelbench.analysis.ratios import ratio
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import Row, statistic_of
-from accelbench.core.words import Status
+from accelbench.core.worth import answered
 
 #: What a line is of: how it ran.
 _LINE = ("runtime", "hardware", "precision", "compiled", "threads", "options")
@@ -72,7 +72,7 @@ def pivots(rows: Iterable[Row], sort: str = "speed") -> list[Pivot]:
     """
     tables: dict[Key, dict[Key, dict[int, list[Row]]]] = {}
     for row in rows:
-        if row.get("status") != Status.OK or statistic_of(row) is None or row.get("emulated"):
+        if not answered(row) or statistic_of(row) is None or row.get("emulated"):
             continue
         lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})
         batches = lines.setdefault(values(row, _LINE), {})
@@ -103,7 +103,10 @@ def _marked(lines: Sequence[Line], batches: Sequence[int]) -> list[Line]:
         usable = [(n, side) for n, side in sides if side.usable]
         if len(usable) < 2:
             continue
-        first, quickest = min(usable, key=lambda one: one[1].time_ms)
+        first, quickest = _quickest(usable)
+        held = all(ratio(side.rows, quickest.rows) for n, side in usable if n != first)
+        if not held:  # of some no figure is known that another has: a rate, and a time of no batch
+            continue
         best[batch] = {first}
         near[batch] = {n for n, side in usable if n != first and _may_be_as_fast(side, quickest)}
     return [
@@ -115,6 +118,16 @@ def _marked(lines: Sequence[Line], batches: Sequence[int]) -> list[Line]:
         )
         for n, one in enumerate(lines)
     ]
+
+
+def _quickest(sides: Sequence[tuple[int, Side]]) -> tuple[int, Side]:
+    """By the figure that each two have in common, which may be another than each has alone."""
+    best = min(sides, key=lambda one: one[1].time_ms)
+    for one in sides:
+        found = ratio(one[1].rows, best[1].rows) if one[0] != best[0] else None
+        if found is not None and found.value > 1.0:
+            best = one
+    return best
 
 
 def _may_be_as_fast(side: Side, best: Side) -> bool:

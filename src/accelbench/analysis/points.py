@@ -26,8 +26,8 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.provenance import of_this_arm
-from accelbench.core.words import Provenance, Status
-from accelbench.core.worth import usable_launches
+from accelbench.core.words import Provenance
+from accelbench.core.worth import answered, usable_launches
 from accelbench.measure.launches import interval_of, typical
 
 _FIGURES = {metric.name: metric for metric in METRICS}
@@ -173,7 +173,7 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     known = machines or {}
     found: dict[Key, list[Row]] = {}
     for row in rows:
-        if row.get("status") == Status.OK and statistic_of(row) is not None and of_this_arm(row):
+        if answered(row) and statistic_of(row) is not None and of_this_arm(row):
             found.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )

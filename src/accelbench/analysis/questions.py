@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 Key = tuple[Any, ...]
 
 #: The sizes that a model has for itself.
-_SHAPES = (
+SHAPES = (
     *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
     *("prompt_tokens", "new_tokens"),
 )
@@ -82,9 +82,9 @@ AXES: Mapping[str, Axis] = {
         Axis("engine", ("runtime",), ("hardware", *_ENGINE)),
         Axis("precision", ("precision",), _ENGINE),
         Axis("batch", ("batch_size",)),
-        Axis("model", ("model",), (*_SHAPES, "weights")),
+        Axis("model", ("model",), (*SHAPES, "weights")),
         # What a model is trained on is no prompt.
-        Axis("mode", ("mode",), (*_SHAPES, "optimizer", *_ENGINE)),
+        Axis("mode", ("mode",), (*SHAPES, "optimizer", *_ENGINE)),
         Axis("threads", ("threads",), ("options",)),
         Axis("run", ("run_id",)),
         Axis("date", ("started_at",)),

@@ -20,8 +20,7 @@ from accelbench.core.figures import (
     step_of,
     times_by,
 )
-from accelbench.core.words import Status
-from accelbench.core.worth import usable_launches
+from accelbench.core.worth import answered, usable_launches
 from accelbench.measure.launches import typical
 
 #: What a row is told of its cost where prices are known (`costs`): no columns of the store.
@@ -90,9 +89,12 @@ class Side:
 
     @property
     def throughput(self) -> float | None:
-        """Items a second in the middle of launches; a median or a tail says nothing of it."""
+        """Items a second in the middle of launches; a median or a tail says nothing of it.
+
+        Of all launches or of none, as a step is: beside each other both are of the same ones.
+        """
         known = [rate for row in self.rows if (rate := rate_of(row)) is not None]
-        return typical(known) if known else None
+        return typical(known) if len(known) == len(self.rows) else None
 
     @property
     def memory_mb(self) -> float | None:
@@ -150,7 +152,7 @@ def meet(rows: Iterable[Row], axis: Axis) -> bool:
 def _answers(rows: Iterable[Row], axis: Axis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
     for row in rows:
-        found = statistic_of(row) if row.get("status") == Status.OK else None
+        found = statistic_of(row) if answered(row) else None
         if found is not None and any(part not in (None, "") for part in axis.value(row)):
             yield row, str(found) if found in TAILS else ""
 

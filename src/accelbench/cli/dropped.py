@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.worth import answered
 
 Row = Mapping[str, Any]
 #: Column → what people call it. A model may be named by several words, and is looked for elsewhere.
@@ -44,7 +45,7 @@ def not_shown(
 
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:
     """The same of what shows every result that is ok, such as a report."""
-    return not_shown(filters, rows, [row for row in rows if row.get("status") == "ok"])
+    return not_shown(filters, rows, [row for row in rows if answered(row)])
 
 
 def _why(found: Sequence[Row]) -> str:
@@ -53,4 +54,6 @@ def _why(found: Sequence[Row]) -> str:
     statuses = sorted({str(row.get("status")) for row in found})
     if "ok" not in statuses:
         return f"none of its results is ok ({', '.join(statuses)})"
+    if not any(map(answered, found)):
+        return "its outputs failed verification"
     return "there is nothing beside it that was asked alike"

@@ -158,8 +158,11 @@ def _all(rows: Iterable[Row], statistic: Statistic) -> bool:
 
 
 def _mean(row: Row) -> float | None:
-    """A mean, or the same as a rate: of rows of which some say the one and some the other."""
-    found = item_ms(row, Statistic.MEAN)
+    """A mean, or the same as a rate: of rows of which some say the one and some the other.
+
+    The mean of a batch that nobody knows is of no item, as a rate is.
+    """
+    found = item_ms(row, Statistic.MEAN) if row.get("batch_size") else None
     return item_ms(row, Statistic.RATE) if found is None else found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from accelbench.core.columns import STEP_MS, step_ms
-from accelbench.core.words import Quality
+from accelbench.core.words import Quality, Status
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
@@ -62,6 +62,14 @@ OF_WORTH = (
     *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
     *STEP_MS,
 )
+
+
+def answered(row: Mapping[str, Any]) -> bool:
+    """Whether it ran, and its outputs are not known to be wrong.
+
+    A run of ours stores such outputs as failed; files of others may say ok beside them.
+    """
+    return row.get("status") == Status.OK and row.get("verification") != "failed"
 
 
 def usable_launches(rows: Iterable[Row]) -> list[Row]:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.analysis.questions import SHAPES
 from accelbench.core.model import ModelSpec
 from accelbench.core.words import SINGLE_STREAM
-from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, sizes_of
+from accelbench.select.evidence import CIRCUMSTANCES, Cell, sizes_of
 
 _NAMES = (*SHAPES, *CIRCUMSTANCES)
 #: What an import does not say.

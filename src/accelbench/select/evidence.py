@@ -12,14 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.costs import devices_in
+from accelbench.analysis.questions import SHAPES
 from accelbench.core.exactness import is_exact
 from accelbench.measure.launches import interval_of, typical
 
-#: The sizes of a step's inputs: with the batch, what a figure is of.
-SHAPES = (
-    *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
-    *("prompt_tokens", "new_tokens"),
-)
 #: What else has to be alike for two figures to answer one question. Which weights and which data
 #: went in is no part of it: what a step takes does not depend on them.
 CIRCUMSTANCES = ("scenario", "world_size", "optimizer")

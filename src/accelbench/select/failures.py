@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from accelbench.analysis.questions import SHAPES
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Status
-from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Attempt, Cell
+from accelbench.select.evidence import CIRCUMSTANCES, Attempt, Cell
 
 #: How it was tried; a failure that never came to a device says nothing of some of it.
 _WAY = (

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from accelbench.analysis.questions import SHAPES
 from accelbench.measure.launches import typical
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import differs, meant, own_shapes
-from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell
+from accelbench.select.evidence import CIRCUMSTANCES, Cell
 from accelbench.select.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.figures import is_barred
 from accelbench.select.units import rounded, unit_of

@@ -12,6 +12,7 @@ from typing import Any
 from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
+from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import same_software_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import STEP_SQL
@@ -20,7 +21,7 @@ from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.core.worth import OF_WORTH, USABLE_SQL
 from accelbench.select.ceilings import FEWEST_MODELS
-from accelbench.select.evidence import CIRCUMSTANCES, SHAPES, Cell, Tried
+from accelbench.select.evidence import CIRCUMSTANCES, Cell, Tried
 from accelbench.select.failures import Failure
 from accelbench.select.units import counted_sql
 from accelbench.store.fit import spell_time
@@ -50,7 +51,9 @@ _ATTEMPTED = (
 _REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false)"
 _ANSWERED = "status = 'ok' AND coalesce(verification, '') <> 'failed'"
 #: Of an import, which may be of years in one run, a day is a run. Of those that answered the one
-#: that says most stands (`analysis.standing`): what has failed since is told by the failures.
+#: that says most stands (`analysis.standing`): what has failed since is told by the failures. Of a
+#: run of which half of the launches are of no use nothing counts: what is left would be chosen by
+#: how it came out.
 _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {rate} AS rate,
@@ -61,12 +64,13 @@ WITH answered AS (
         conditions->>'kin' AS kin,
         coalesce(run_id, '') || CASE WHEN starts_with(run_id, 'import-')
             THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
-    FROM benchmark_results WHERE {real} AND {answered} AND {usable} AND {where}
+    FROM benchmark_results WHERE {real} AND {answered} AND {where}
 ), newest AS (
-    SELECT series, versions, arg_max(run, rank) AS run FROM (
-        SELECT series, versions, run, row({same_software}, worth, moment, run) AS rank FROM (
+    SELECT series, versions, arg_max(run, rank) AS run, arg_max(counts, rank) AS counts FROM (
+        SELECT *, row({same_software}, worth, moment, run) AS rank FROM (
             SELECT series, versions, run, any_value(conditions) AS conditions,
-                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth
+                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth,
+                2 * count(*) FILTER ({usable}) > count(*) AS counts
             FROM answered GROUP BY series, versions, run
         )
     ) GROUP BY series, versions
@@ -76,7 +80,7 @@ SELECT {said}, {middles}, max(verification_error) AS verification_error, version
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(rate ORDER BY started_at, launch, result_id) AS rates
 FROM answered JOIN newest USING (series, versions, run)
-WHERE latency > 0 OR rate > 0
+WHERE counts AND {usable} AND (latency > 0 OR rate > 0)
 GROUP BY series, versions
 ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
     series

@@ -16,7 +16,7 @@ from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import statistic_of
 from accelbench.core.provenance import comparable
-from accelbench.core.worth import WHY_UNUSABLE
+from accelbench.core.worth import WHY_UNUSABLE, answered
 
 Row = Mapping[str, Any]
 
@@ -56,7 +56,7 @@ def beside(chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]]) -> list[Be
 
 
 def _side(rows: Sequence[Row]) -> Side | None:
-    known = [row for row in rows if row.get("status") == "ok" and statistic_of(row) is not None]
+    known = [row for row in rows if answered(row) and statistic_of(row) is not None]
     return Side((), known) if known else None
 
 
