@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from accelbench.core.visible import csv_cell
 from accelbench.exchange.result_schema import result_schema
 from accelbench.exchange.rows import entry_of
 from accelbench.exchange.table_export import FORMATS, TABLES, format_for
+from accelbench.store.database import Database
 from exported import export
 
 NAMES = [column.name for column in COLUMNS]
@@ -109,6 +112,37 @@ def test_a_file_that_is_there_stays(tmp_path: Path, name: str) -> None:
         export(path, [], name)
     assert path.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_name_may_be_as_long_as_a_file_system_takes(tmp_path: Path, name: str) -> None:
+    """Two hundred bytes of it are fifty letters; cut at a hundred letters it was too long."""
+    path = tmp_path / f"{'🚀' * 60}.{name}"
+    export(path, [], name)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_room_is_said_of_the_file_that_was_named(tmp_path: Path, name: str) -> None:
+    rows = [body(n, result_id=f"r{n}", message=f"{n} " * 2000) for n in range(40)]
+    path = tmp_path / f"out.{name}"
+    asked = (
+        "import resource, sys; from pathlib import Path;"
+        "from accelbench.exchange.table_export import export_table;"
+        "from accelbench.store.database import Database;"
+        "database = Database(Path(sys.argv[1]));"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "export_table(Path(sys.argv[2]), database, sys.argv[3])"
+    )
+    database = Database(tmp_path / "rows.duckdb")
+    database.bring_in("r", [], [{**row, "provenance": "simulated"} for row in rows])
+    line = [sys.executable, "-c", asked, str(database.path), str(path), name]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert str(path) in done.stderr.splitlines()[-1]
+    assert not list(tmp_path.glob(".out*"))
+    assert not path.exists()
 
 
 def test_the_format_is_asked_for_or_seen(tmp_path: Path) -> None:

@@ -85,6 +85,14 @@ USES: list[Callable[[Database], object]] = [
 ]
 
 
+def test_a_table_of_another_format_is_no_damaged_database(tmp_path: Path) -> None:
+    """DuckDB opens it as a view; the advice was to move it away."""
+    path = tmp_path / "mine.csv"
+    path.write_text("model,latency\nbert,2\n")
+    with pytest.raises(StoreError, match="is not a DuckDB database; it was left as it is"):
+        Database(path).results()
+
+
 @pytest.mark.parametrize(("spoil", "says"), BAD, ids=[bad[0].__name__ for bad in BAD])
 def test_what_is_not_ours_is_refused_by_every_use_and_left_alone(
     tmp_path: Path, spoil: Callable[[Path], None], says: str

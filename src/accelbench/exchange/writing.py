@@ -80,7 +80,9 @@ def _taken(path: Path) -> UsageError:
 def _beside(path: Path, files: Files) -> Iterator[Path]:
     """A temporary name in the same folder; what is left under it when all is done goes."""
     files.make_folder(path.parent)
-    written = path.with_name(f".{path.name[:100]}.{os.getpid()}-{os.urandom(3).hex()}.part")
+    # File systems count bytes, of which a letter may have four.
+    short = os.fsdecode(os.fsencode(path.name)[:100])
+    written = path.with_name(f".{short}.{os.getpid()}-{os.urandom(3).hex()}.part")
     try:
         yield written
     except Exception:

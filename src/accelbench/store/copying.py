@@ -5,6 +5,8 @@ As dictionaries, half a million results took 62 s to write. DuckDB writes them f
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from accelbench.store.schema import SQL_TYPES, columns_of
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+_OF_THE_DISK = {"No space left": errno.ENOSPC, "File too large": errno.EFBIG}
 #: Rows of a batch of an Arrow file: as many as DuckDB has in a row group.
 _BATCH = 122_880
 #: Phases and their nanoseconds, and beside them how they were taken, where that is known.
@@ -96,8 +99,11 @@ def _column(name: str, kind: str, there: bool) -> str:
 
 @contextmanager
 def _written(path: Path) -> Iterator[None]:
-    """Trouble is the new file's, not the database's."""
+    """Trouble is the new file's, not the database's; what the disk says is for who named it."""
     try:
         yield
     except file_errors() as error:
+        for sign, number in _OF_THE_DISK.items():
+            if sign in str(error):
+                raise OSError(number, os.strerror(number)) from error
         raise explain_duck(error, path) from error

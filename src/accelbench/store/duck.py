@@ -283,7 +283,8 @@ def explain_duck(error: Exception, path: Path) -> StoreError:
         return ReadOnlyPlaceError(f"{path} cannot be written.", "Choose a place with --db PATH.")
     if "No space left" in text or "File too large" in text:
         return StoreError(f"No room left for {path}.", "Free some space there.")
-    if "not a valid DuckDB database file" in text:
+    # A table of another format, such as CSV, is opened by DuckDB as a view of its own.
+    if "not a valid DuckDB database file" in text or "Cannot launch in-memory" in text:
         return StoreError(
             f"{path} is not a DuckDB database; it was left as it is.",
             "Name another file with --db PATH.",
