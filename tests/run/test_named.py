@@ -54,6 +54,14 @@ def test_it_says_why_in_the_words_of_the_first_result() -> None:
     )
 
 
+def test_an_engine_that_is_a_platform_is_to_be_named_as_one() -> None:
+    (one,) = lacking({"hardware": {"cpu": [["cpu", "cpu"]]}, "runtime": ["openvino"]}, [
+        row(device="cpu", hardware="cpu"),
+    ])  # fmt: skip
+    assert str(one).startswith("Nothing was measured with openvino: it is a platform of its own")
+    assert str(one).endswith("--hardware …,openvino")
+
+
 def test_what_was_only_to_be_calculated_lacks_nothing() -> None:
     simulated = {"conditions": {SIMULATION: {"device": "A card"}}}
     assert nothing_measured([row("ok", **simulated)]) == ""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.words import Mode, Status
 from accelbench.run.plan import AUTO, Request
@@ -20,6 +21,8 @@ from accelbench.run.targets import places
 #: Of run_started, where what was named is kept.
 NAMED = "named"
 _PREPOSITIONS = {"hardware": "on", "runtime": "with", "precision": "in"}
+#: OpenVINO runs on the CPU, and is yet named as a platform: who names both means that.
+_ELSEWHERE = "it is a platform of its own, and no platform that was named. Add it: --hardware …,{}"
 Row = Mapping[str, Any]
 
 
@@ -79,7 +82,9 @@ def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[Lacking]:
     for kind, name, belongs in wanted:
         own = [row for row in every if belongs(row)]
         if _lacks(own):
-            found.append(Lacking(kind, name, _why(measured_of(own))))
+            elsewhere = not own and kind == "runtime" and name in registered(HARDWARE)
+            why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
+            found.append(Lacking(kind, name, why))
     return found
 
 
