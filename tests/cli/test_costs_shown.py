@@ -143,6 +143,7 @@ def test_a_chart_and_a_section_of_the_report(
     assert found == {
         "files": ["visualizations/hardware-cost.png"],
         "nothing_to_show": ["cost-by-batch"],
+        "not_shown": [],
     }
     code, _, err = command("report")("--prices", prices, "--output", "r.md")
     assert code == 0, err
