@@ -18,7 +18,7 @@ from typing import Any
 from accelbench.core.exactness import MOST_ERROR, is_quantised
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Provenance
-from accelbench.core.worth import usable, usable_launches
+from accelbench.core.worth import answered, usable, usable_launches
 from accelbench.measure.launches import interval_of
 
 Row = Mapping[str, Any]
@@ -220,7 +220,7 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
 
 
 def _good(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["status"] == "ok" and row.get("verification") != "failed"]
+    return [row for row in rows if answered(row)]
 
 
 def _timed(runs: Sequence[Sequence[Row]]) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from accelbench.analysis.matching import Way, ways_of
 from accelbench.analysis.questions import AXES, Key, physical, plain, values
-from accelbench.analysis.ratios import ratio
+from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import Row, statistic_of
@@ -104,11 +104,11 @@ def _marked(lines: Sequence[Line], batches: Sequence[int]) -> list[Line]:
         if len(usable) < 2:
             continue
         first, quickest = _quickest(usable)
-        held = all(ratio(side.rows, quickest.rows) for n, side in usable if n != first)
-        if not held:  # of some no figure is known that another has: a rate, and a time of no batch
+        held = {n: ratio(side.rows, quickest.rows) for n, side in usable if n != first}
+        if None in held.values():  # they have no figure in common: a rate, and a time of no batch
             continue
         best[batch] = {first}
-        near[batch] = {n for n, side in usable if n != first and _may_be_as_fast(side, quickest)}
+        near[batch] = {n for n, found in held.items() if found and _may_be_as_fast(found)}
     return [
         Line(
             one.row,
@@ -130,12 +130,9 @@ def _quickest(sides: Sequence[tuple[int, Side]]) -> tuple[int, Side]:
     return best
 
 
-def _may_be_as_fast(side: Side, best: Side) -> bool:
+def _may_be_as_fast(found: Ratio) -> bool:
     """Whether what is known does not tell it from the best; of no interval nothing is said."""
-    found = ratio(side.rows, best.rows)
-    if found is None or found.high is None:
-        return False
-    return not found.told or found.high >= 1.0
+    return found.high is not None and (not found.told or found.high >= 1.0)
 
 
 def _sorted(lines: Sequence[Line], sort: str) -> list[Line]:

@@ -17,8 +17,13 @@ def write_csv(
     names: Sequence[str],
     rows: Iterable[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]] | None = None,
-) -> None:
-    """Write these columns of rows; lists, maps, samples and runs become JSON in their cell."""
+) -> int:
+    """Write these columns of rows; lists, maps, samples and runs become JSON in their cell.
+
+    Returns:
+        How many rows there were.
+    """
+    count = 0
     said = {run: [_cell(about)] for run, about in (runs or {}).items()}
     with path.open("x", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
@@ -26,6 +31,8 @@ def write_csv(
         for row in rows:
             more = said.get(row["run_id"], [""]) if runs else []
             writer.writerow([*(_cell(row[name]) for name in names), *more])
+            count += 1
+    return count
 
 
 def write_lines(stream: IO[str], names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:

@@ -16,8 +16,13 @@ def write_json(
     names: Sequence[str],
     rows: Iterable[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]] | None = None,
-) -> None:
-    """Write what is said of runs, a line a run, and these columns of rows, a line a row."""
+) -> int:
+    """Write what is said of runs, a line a run, and these columns of rows, a line a row.
+
+    Returns:
+        How many rows there were.
+    """
+    count = 0
     with path.open("x", encoding="utf-8", newline="\n") as stream:
         stream.write(f'{{"schema": "{SCHEMA_ID}",')
         if runs:
@@ -26,10 +31,12 @@ def write_json(
             stream.write(",\n".join(each))
             stream.write("\n},")
         stream.write(' "results": [')
-        for number, row in enumerate(rows):
-            stream.write(",\n" if number else "\n")
+        for row in rows:
+            stream.write(",\n" if count else "\n")
             stream.write(_text({name: row[name] for name in names}))
+            count += 1
         stream.write("\n]}\n")
+    return count
 
 
 def _text(value: Any) -> str:

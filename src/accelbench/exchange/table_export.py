@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,25 +78,18 @@ def export_table(
     Returns:
         How many results stand in it.
     """
-    counts = [0]
     if name in COPIES:
         told = {run: canonical(about) for run, about in (runs or {}).items()}
         said = (RUN, told) if told else None
-        write_exactly(
+        return write_exactly(
             path,
-            lambda written: counts.append(
-                database.copy_results(written, COPIES[name], samples=samples, runs=said)
+            lambda written: database.copy_results(
+                written, COPIES[name], samples=samples, runs=said
             ),
         )
-        return counts[-1]
     names = [column.name for column in COLUMNS] + (["samples", "sampling"] if samples else [])
-
-    def each() -> Iterator[dict[str, Any]]:
-        for counts[0], row in enumerate(database.each_result(samples=samples), 1):
-            yield row
-
-    write_exactly(path, lambda written: LINES[name](written, names, each(), runs))
-    return counts[0]
+    rows = database.each_result(samples=samples)
+    return write_exactly(path, lambda written: LINES[name](written, names, rows, runs))
 
 
 def export_report(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> int:
@@ -104,9 +97,7 @@ def export_report(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> i
 
     Most reports have one a question.
     """
-    counts = [0]
-    write_exactly(path, lambda written: counts.append(REPORTS[name](written, rows)))
-    return counts[-1]
+    return write_exactly(path, lambda written: REPORTS[name](written, rows))
 
 
 def wrote(name: str, entries: int, results: int) -> str:

@@ -6,9 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from accelbench.core.errors import UsageError
 from accelbench.store.files import REAL_FILES, Files, explained, place, write_whole
+
+T = TypeVar("T")
 
 
 def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -> Path:
@@ -28,11 +31,15 @@ def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -
     return wanted
 
 
-def write_exactly(path: Path, write: Callable[[Path], None], files: Files = REAL_FILES) -> None:
-    """Let `write` fill a temporary file, which then takes `path`; refuses a name that is taken."""
+def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FILES) -> T:
+    """Let `write` fill a temporary file, which then takes `path`; refuses a name that is taken.
+
+    Returns:
+        What `write` does.
+    """
     refuse_taken(path)
     with explained("Writing the file", path), _beside(path, files) as written:
-        write(written)
+        found = write(written)
         fd = files.open_append(written)
         try:
             files.sync(fd)
@@ -40,6 +47,7 @@ def write_exactly(path: Path, write: Callable[[Path], None], files: Files = REAL
             files.close(fd)
         if not place(files, written, path):
             raise _taken(path)
+    return found
 
 
 def refuse_taken(path: Path | None) -> None:

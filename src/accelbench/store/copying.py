@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.columns import COLUMNS
 from accelbench.store.arrow import table_of
-from accelbench.store.duck import explain_duck, file_errors, quoted
+from accelbench.store.duck import NO_ROOM, explain_duck, file_errors, quoted
 from accelbench.store.schema import SQL_TYPES, columns_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_OF_THE_DISK = {"No space left": errno.ENOSPC, "File too large": errno.EFBIG}
 #: Rows of a batch of an Arrow file: as many as DuckDB has in a row group.
 _BATCH = 122_880
 #: Phases and their nanoseconds, and beside them how they were taken, where that is known.
@@ -103,7 +102,6 @@ def _written(path: Path) -> Iterator[None]:
     try:
         yield
     except file_errors() as error:
-        for sign, number in _OF_THE_DISK.items():
-            if sign in str(error):
-                raise OSError(number, os.strerror(number)) from error
+        if any(sign in str(error) for sign in NO_ROOM):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         raise explain_duck(error, path) from error

@@ -31,6 +31,8 @@ RETRY_SECONDS = 20.0
 #: A connection starts this many threads at once; a store needs few, and a benchmark may be running.
 _THREADS = 2
 _HELD = ("Could not set lock on file", "different configuration", "being used by another process")
+#: What is said of a disk without room, or of a file that may not become larger.
+NO_ROOM = ("No space left", "File too large")
 _UNWRITABLE = ("Read-only file system", "Permission denied", "Operation not permitted")
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -281,7 +283,7 @@ def explain_duck(error: Exception, path: Path) -> StoreError:
     text = str(error).splitlines()[0]
     if any(sign in text for sign in _UNWRITABLE):
         return ReadOnlyPlaceError(f"{path} cannot be written.", "Choose a place with --db PATH.")
-    if "No space left" in text or "File too large" in text:
+    if any(sign in text for sign in NO_ROOM):
         return StoreError(f"No room left for {path}.", "Free some space there.")
     # A table of another format, such as CSV, is opened by DuckDB as a view of its own.
     if "not a valid DuckDB database file" in text or "Cannot launch in-memory" in text:
