@@ -19,6 +19,7 @@ from accelbench.analysis.comparison import (
     compared,
 )
 from accelbench.analysis.questions import AXES
+from accelbench.analysis.run_noise import Histories, histories
 from accelbench.core.figures import Statistic
 from accelbench.measure.apart import unpaired_interval
 from asked_rows import row
@@ -27,7 +28,7 @@ GPU = {"hardware": "cuda", "device_name": "A card", "compiled": True}
 
 
 def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[Compared]:
-    (lines,) = compared(rows, AXES[by], **more)
+    (lines,) = compared(rows, AXES[by], **more, known=histories(rows))
     return lines
 
 
@@ -71,8 +72,8 @@ def test_every_axis_with_an_answer_is_known() -> None:
 
 
 def test_what_nobody_knows_the_place_of_is_not_on_the_axis() -> None:
-    assert compared([row(), row(precision=None)], AXES["precision"]) == []
-    assert compared([row(), row(started_at=None)], AXES["date"]) == []
+    assert compared([row(), row(precision=None)], AXES["precision"], known=Histories()) == []
+    assert compared([row(), row(started_at=None)], AXES["date"], known=Histories()) == []
     assert axes_with_answers([row(), row(threads=None)]) == []
 
 
@@ -84,10 +85,19 @@ def test_the_fastest_runtime_stands_for_a_platform_and_the_others_are_named() ->
 
 
 def test_only_what_was_asked_alike_is_compared() -> None:
-    assert compared([row(), row(**GPU, batch_size=2)], AXES["hardware"]) == []
-    assert compared([row(), row(**GPU, options={"layout": "nhwc"})], AXES["hardware"]) == []
-    assert compared([row(), row(**GPU, status="failed")], AXES["hardware"]) == []
-    two = compared([row(batch_size=b, **w) for b in (1, 2) for w in ({}, GPU)], AXES["hardware"])
+    assert compared([row(), row(**GPU, batch_size=2)], AXES["hardware"], known=Histories()) == []
+    assert (
+        compared(
+            [row(), row(**GPU, options={"layout": "nhwc"})], AXES["hardware"], known=Histories()
+        )
+        == []
+    )
+    assert compared([row(), row(**GPU, status="failed")], AXES["hardware"], known=Histories()) == []
+    two = compared(
+        [row(batch_size=b, **w) for b in (1, 2) for w in ({}, GPU)],
+        AXES["hardware"],
+        known=Histories(),
+    )
     assert len(two) == 2
 
 
@@ -161,7 +171,7 @@ def test_another_figure_and_another_unit_are_said() -> None:
 
 def test_a_tail_is_held_against_the_same_tail_alone() -> None:
     tail = {"latency_p50_ms": None, "latency_mean_ms": None, "latency_p90_ms": 9.0}
-    assert compared([row(), row(**GPU) | tail], AXES["hardware"]) == []
+    assert compared([row(), row(**GPU) | tail], AXES["hardware"], known=Histories()) == []
     _, line = only([row() | tail, row(**GPU) | tail | {"latency_p90_ms": 3.0}])
     assert (line.speedup, line.side.statistic, line.side.throughput) == (3.0, Statistic.P90, None)
 
@@ -240,7 +250,7 @@ def test_an_unusable_figure_is_held_against_nothing() -> None:
 def test_wrong_outputs_are_compared_with_nothing() -> None:
     """Int8 whose error is ninety times its tolerance was "5.00× (5.00 – 5.00)"."""
     wrong = row(precision="int8", latency_p50_ms=1.6, verification="failed")
-    assert compared([row(), wrong], AXES["precision"]) == []
+    assert compared([row(), wrong], AXES["precision"], known=Histories()) == []
 
 
 def test_the_size_that_models_have_in_common_comes_first_and_another_is_said() -> None:
@@ -252,3 +262,24 @@ def test_the_size_that_models_have_in_common_comes_first_and_another_is_said() -
     assert [line.side.row["image_size"] for line in lines] == [224, 224]
     (_, line) = only([small, other], "model")
     assert "image_size 160 → 224" in line.differs
+
+
+def test_no_knee_is_marked_where_batches_cannot_be_told_apart() -> None:
+    noisy = [
+        row(batch_size=batch, launch=n, latency_p50_ms=ms * factor)
+        for batch, ms in ((1, 4.0), (2, 2.1), (4, 4.0))
+        for n, factor in enumerate((0.2, 1.0, 5.0))
+    ]
+    lines = only(noisy, by="batch")
+    assert all(line.ratio is None or not line.ratio.told for line in lines)
+    assert not any(line.knee for line in lines)
+
+
+def test_questions_come_by_size_within_a_model() -> None:
+    sizes = ((512, 1), (128, 8), (128, 1))
+    rows = [row(sequence_length=s, batch_size=b, **w) for s, b in sizes for w in ({}, GPU)]
+    found = compared(rows, AXES["hardware"], known=Histories())
+    asked = [
+        (lines[0].side.row["sequence_length"], lines[0].side.row["batch_size"]) for lines in found
+    ]
+    assert asked == [(128, 1), (128, 8), (512, 1)]

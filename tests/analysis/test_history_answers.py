@@ -117,7 +117,7 @@ def test_no_answer_of_the_one_contradicts_the_other() -> None:
             values.append([level * by.lognormvariate(0.0, 0.003) for _ in range(launches)])
         told = line(values)
         (question,) = check(values, -2).questions
-        answer = next(one.answer for one in question.figures if one.metric is LATENCY)
+        answer = next(one.answer for one in question.figures if one.metric.name == LATENCY.name)
         answered.add((told.answer, answer))
         if told.answer is Answer.STEADY:
             assert answer in (Answer.STEADY, Answer.CANNOT_TELL), values
@@ -180,6 +180,6 @@ def test_many_lines_together_are_told_as_each_alone() -> None:
         )
         for n in range(1, 30)
     ]
-    assert every_series(several, LATENCY, 0.03) == [
+    assert every_series([(one, LATENCY, points) for one, points in several], 0.03) == [
         series_of(one, LATENCY, points, 0.03) for one, points in several
     ]

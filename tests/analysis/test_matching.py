@@ -6,6 +6,7 @@ from typing import Any
 
 from accelbench.analysis.comparison import Compared, compared
 from accelbench.analysis.questions import AXES
+from accelbench.analysis.run_noise import histories
 from asked_rows import row
 
 THEIRS = {"provenance": "imported", "weights_digest": None, "run_id": "import-1"}
@@ -24,7 +25,7 @@ def card(name: str, ms: float, conditions: dict[str, str], **changes: Any) -> di
 
 
 def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[Compared]:
-    (lines,) = compared(rows, AXES[by], **more)
+    (lines,) = compared(rows, AXES[by], **more, known=histories(rows))
     return lines
 
 
@@ -97,3 +98,11 @@ def test_what_a_submission_says_of_itself_is_no_reason_to_doubt_that_two_ran_ali
     rows.append(submitted("A", 6.0, "z"))
     base, _ = only(rows)
     assert base.side.times == (6.0 * 9 / 8,)
+
+
+def test_a_pair_of_one_run_comes_before_better_settled_samples_of_another() -> None:
+    gpu = {"hardware": "cuda", "device_name": "A card"}
+    together = [row(run_id="r1", **w, quality="fixed") for w in ({}, gpu)]
+    later = row(run_id="r2", started_at="2026-02-02 00:00:00", quality="converged")
+    found = {one.side.value[0]: one.side.row["run_id"] for one in only([*together, later])}
+    assert found == {"cpu": "r1", "cuda": "r1"}

@@ -200,8 +200,8 @@ def test_a_verification_that_failed_is_wrong_whatever_the_status_says():
     assert "wrong_outputs" in found.reason
 
 
-def test_a_failed_launch_beside_good_ones_is_shown_and_the_median_counts():
-    good = [row(launch=i, throughput=t, **OPENVINO) for i, t in enumerate((90.0, 300.0, 310.0))]
+def test_a_failed_launch_beside_good_ones_is_shown_and_the_middle_counts():
+    good = [row(launch=i, throughput=t, **OPENVINO) for i, t in enumerate((250.0, 300.0, 360.0))]
     found = cell([row(), *good, failed("timeout", launch=3, **OPENVINO)], "openvino")
     assert found.speed == pytest.approx(3.0)
     assert found.notes == ("openvino: 1 of 4 launches failed, timeout: said timeout (batch 1)",)
@@ -294,7 +294,7 @@ def test_what_was_never_measured_says_what_is_known_of_it():
     found = matrix([row()], {"cuda": "no NVIDIA driver is loaded"}).models[0].cells
     assert found["cuda"].reason == "not here: no NVIDIA driver is loaded"
     assert found["rocm"].token == "never_measured"
-    assert "accelbench run MODEL --hardware rocm" in found["rocm"].advice
+    assert "accelbench run bert-tiny --hardware rocm" in found["rocm"].advice
 
 
 def test_the_newest_run_counts_and_not_the_best():
@@ -481,3 +481,23 @@ def test_a_time_that_is_unusable_rates_nothing():
     again = [row(throughput=200.0, **OPENVINO), row(throughput=9.0, quality="unusable", **OPENVINO)]
     again[1] |= {"run_id": "r2", "started_at": "2027-01-01T00:00:00Z"}
     assert cell([row(), *again], "openvino").speed == 2.0  # what was timed before keeps its time
+
+
+def test_a_lone_slow_launch_does_not_take_the_place_of_five():
+    five = [row(launch=n, throughput=300.0, run_id="r1", **OPENVINO) for n in range(5)]
+    lone = row(throughput=50.0, run_id="r2", started_at="2026-12-02 00:00:00", **OPENVINO)
+    found = cell([row(), *five, {**lone, "quality": "noise_limited"}], "openvino")
+    assert found.speed == pytest.approx(3.0)
+
+
+def test_of_other_software_the_newest_run_counts_however_few_its_launches():
+    old, new = ({"conditions": {"packages": {"openvino": v}}} for v in ("1", "2"))
+    five = [row(launch=n, throughput=300.0, run_id="r1", **OPENVINO, **old) for n in range(5)]
+    lone = row(throughput=200.0, run_id="r2", started_at="2026-12-02 00:00:00", **OPENVINO, **new)
+    assert cell([row(), *five, lone], "openvino").speed == pytest.approx(2.0)
+
+
+def test_a_failure_since_is_what_is_told():
+    five = [row(launch=n, throughput=300.0, run_id="r1", **OPENVINO) for n in range(5)]
+    since = failed("crash", run_id="r2", started_at="2026-12-02 00:00:00", **OPENVINO)
+    assert cell([row(), *five, since], "openvino").speed is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from accelbench.analysis.pivot import Pivot, pivots
+from accelbench.analysis.run_noise import Histories
 from accelbench.report.pivot import document
 from asked_rows import row
 
@@ -21,7 +22,7 @@ def launches(ms: float, **changes: Any) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]], sort: str = "speed") -> Pivot:
-    (found,) = pivots(rows, sort)
+    (found,) = pivots(rows, Histories(), sort)
     return found
 
 
@@ -32,7 +33,7 @@ def test_a_platform_of_its_own_that_runs_on_the_processor_is_one_of_its_engines(
     first, second = found.lines
     assert (first.best, second.best, sorted(first.cells)) == ({1}, set(), [1])
     other = row(hardware="cuda", device_name="A card", latency_p50_ms=1.0)
-    assert len(pivots([*launches(8.0), *launches(4.0, **OPENVINO), other])) == 1
+    assert len(pivots([*launches(8.0), *launches(4.0, **OPENVINO), other], Histories())) == 1
 
 
 def test_what_cannot_be_told_from_the_best_is_marked() -> None:
@@ -77,7 +78,7 @@ def test_a_table_as_json_says_what_is_marked() -> None:
 
 
 def test_one_cell_is_no_table() -> None:
-    assert pivots(launches(8.0)) == []
+    assert pivots(launches(8.0), Histories()) == []
 
 
 def test_the_best_is_so_by_the_figure_that_is_shown() -> None:
@@ -96,7 +97,7 @@ def test_the_best_is_so_by_the_figure_that_is_shown() -> None:
 def test_a_rate_and_the_time_of_a_batch_that_nobody_knows_have_no_best() -> None:
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 800.0}
     mean = {"latency_p50_ms": None, "latency_mean_ms": 10.0, "runtime": "onnxruntime"}
-    found = pivots([row(**rate, batch_size=None), row(**mean, batch_size=None)])
+    found = pivots([row(**rate, batch_size=None), row(**mean, batch_size=None)], Histories())
     assert [line.best for one in found for line in one.lines] == [set(), set()]
 
 

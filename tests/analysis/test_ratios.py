@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from accelbench.analysis.ratios import LAUNCHES, SAMPLES, ratio
+from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import Statistic
 from asked_rows import row
 
@@ -19,7 +20,7 @@ def several(*means: float, **changes: Any) -> list[dict[str, Any]]:
 
 def test_a_ratio_is_of_means_and_its_inverse_the_other_way_round() -> None:
     quick, slow = several(2.0, 2.02, 1.98), several(8.0, 8.1, 7.9)
-    there, back = ratio(quick, slow), ratio(slow, quick)
+    there, back = ratio(quick, slow, Histories()), ratio(slow, quick, Histories())
     assert there is not None
     assert back is not None
     assert (there.statistic, there.of, there.launches) == (Statistic.MEAN, LAUNCHES, (3, 3))
@@ -34,23 +35,23 @@ def test_a_ratio_is_of_means_and_its_inverse_the_other_way_round() -> None:
 def test_where_medians_point_to_the_other_side_it_says_so() -> None:
     calm = row(latency_p50_ms=8.0, latency_mean_ms=8.2)
     wild = row(latency_p50_ms=7.0, latency_mean_ms=10.0)
-    found = ratio([wild], [calm])
+    found = ratio([wild], [calm], Histories())
     assert found is not None
     assert (found.value, found.median) == (pytest.approx(0.82), pytest.approx(8 / 7))
     assert found.otherwise == (
         "half of its steps are quicker (1.14× by medians), the slow ones cost more"
     )
-    other = ratio([calm], [wild])
+    other = ratio([calm], [wild], Histories())
     assert other is not None
     assert other.otherwise.startswith("half of its steps are slower (0.88× by medians)")
-    alike = ratio([row()], [row(latency_p50_ms=4.0)])
+    alike = ratio([row()], [row(latency_p50_ms=4.0)], Histories())
     assert alike is not None
     assert alike.otherwise == ""
 
 
 def test_of_single_launches_the_interval_is_of_their_samples_and_says_so() -> None:
     ends = {"latency_ci_low_ms": 7.0, "latency_ci_high_ms": 8.5}
-    found = ratio([row(**ends)], [row(**ends)])
+    found = ratio([row(**ends)], [row(**ends)], Histories())
     assert found is not None
     assert (found.value, found.of) == (1.0, SAMPLES)
     reach = math.hypot(math.log(8.0 / 7.0), math.log(8.5 / 8.0))
@@ -59,24 +60,24 @@ def test_of_single_launches_the_interval_is_of_their_samples_and_says_so() -> No
 
 def test_runs_differ_and_that_is_in_the_interval() -> None:
     ends = {"latency_ci_low_ms": 7.9, "latency_ci_high_ms": 8.1}
-    same = ratio([row(**ends)], [row(**ends)])
-    other = ratio([row(**ends)], [row(**ends, run_id="r2")])
+    same = ratio([row(**ends)], [row(**ends)], Histories())
+    other = ratio([row(**ends)], [row(**ends, run_id="r2")], Histories())
     assert same is not None
     assert other is not None
     assert (other.high or 0.0) > 1.05 > (same.high or 0.0)
 
 
 def test_an_interval_that_says_nothing_is_not_told() -> None:
-    found = ratio(several(1.0, 80.0, 2.0), several(9.0, 10.0, 9.5))
+    found = ratio(several(1.0, 80.0, 2.0), several(9.0, 10.0, 9.5), Histories())
     assert found is not None
     assert not found.told
     single = {"provenance": "imported"}
-    known = ratio([row(**single)], [row(**single)])
+    known = ratio([row(**single)], [row(**single)], Histories())
     assert known is not None
     assert (known.told, known.low, known.of) == (True, None, "")
 
 
 def test_what_has_no_figure_in_common_has_no_ratio() -> None:
     tail = row(latency_p50_ms=None, latency_mean_ms=None, latency_p90_ms=9.0)
-    assert ratio([tail], [row()]) is None
-    assert ratio([], [row()]) is None
+    assert ratio([tail], [row()], Histories()) is None
+    assert ratio([], [row()], Histories()) is None

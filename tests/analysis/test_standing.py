@@ -67,3 +67,26 @@ def test_of_an_import_of_many_releases_the_newest_day_speaks() -> None:
 def test_a_run_of_ours_may_pass_midnight() -> None:
     several = [row(started_at=f"2026-01-0{n} 00:00:00") for n in (1, 2)]
     assert newest(several) == several
+
+
+def test_a_launch_of_no_use_is_left_out_beside_such_as_are() -> None:
+    good = launches(4, 1, quality="converged")
+    wild = row(run_id="r1", launch=4, latency_p50_ms=800.0, quality="unusable")
+    found = standing([*good, wild])
+    assert (list(found.rows), list(found.unusable)) == (good, [wild])
+    (point,) = points([*good, wild])
+    assert list(point.rows) == good
+
+
+def test_of_runs_at_one_moment_the_later_name_stands_whatever_their_order() -> None:
+    both = [row(run_id=name, started_at="2026-01-01 00:00:00") for name in ("a", "b")]
+    assert standing(both).rows[0]["run_id"] == standing(both[::-1]).rows[0]["run_id"] == "b"
+
+
+def test_variables_and_limits_are_no_other_software() -> None:
+    packages = {"packages": {"torch": "2.13"}, "python": "3.11", "kernel": "6"}
+    old = launches(5, 1, conditions={**packages, "governor": "powersave"})
+    new = launches(
+        1, 2, conditions={**packages, "governor": "performance"}, quality="noise_limited"
+    )
+    assert standing([*old, *new]).rows == old

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.analysis.points import points
+from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
 from asked_rows import row
 
 
 def told(*rows: dict[str, Any]) -> list[str]:
-    return summary(rows, points(rows))
+    return summary(rows, points(rows), Histories())
 
 
 def cell(number: int, **changes: Any) -> dict[str, Any]:

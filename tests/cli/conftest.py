@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recommend_world import ASKED, BATCH_8, CARD, DB
 from shells import Command, Here
+from stored_rows import store
 
 from accelbench.cli import searching, verifying
 
@@ -47,3 +49,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(verifying, "measured", measured)
     monkeypatch.setattr(searching, "measured", measured)
     return seen
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> None:
+    """A CPU at two batches, and a card that is faster."""
+    store(tmp_path / DB, *({**ASKED, **row} for row in ({}, BATCH_8, CARD)))

@@ -213,7 +213,8 @@ def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path: Path, shell: 
     assert said.startswith("# before\n### ❌ Worse than the baseline: 1 worse\n")
     assert "| what | figure | before | now | change | answer |" in said
     assert (
-        "| bert-tiny pytorch/cpu fp32 batch 1 seq 128 | latency, ms | 8 | 10.4 | +30.0% (" in said
+        "| bert-tiny pytorch/cpu fp32 batch 1 seq 128 | median latency, ms | 8 | 10.4 | +30.0% ("
+        in said
     )
 
 
@@ -368,3 +369,24 @@ def test_forty_launches_are_not_said_to_do_where_they_would_not(
     code, out, _ = shell("--baseline", "main")
     assert code == 4
     assert "40 a side would show only a change of" in " ".join(out.split())
+
+
+def test_a_mean_is_not_held_against_a_median(tmp_path: Path, shell: Command) -> None:
+    """Half of the steps are quick: the median of the one says nothing of the other's mean."""
+    only_mean = {"latency_p50_ms": None, "latency_mean_ms": 12.0, "throughput": None}
+    only_median = {"latency_mean_ms": None, "latency_p50_ms": 8.0, "throughput": None}
+    store(tmp_path / DB, *launches(**only_mean), run="r1", about={"label": "main"})
+    store(tmp_path / DB, *launches(1.0, 3, **only_median), run="r2", about={"label": "pr"})
+    code, out, _ = shell("--baseline", "main", "--json")
+    (one,) = json.loads(out)["questions"]
+    assert (code, one["outcome"]) == (4, "can't tell")
+    assert one["why"] == "of one side a median latency is known, of the other a mean"
+    assert "latency" not in {figure["metric"] for figure in one["figures"]}
+
+
+def test_a_check_says_which_latency_it_judged(tmp_path: Path, shell: Command) -> None:
+    both(tmp_path, 1.0, latency_p50_ms=None)
+    _, out, _ = shell("--baseline", "main", "--json")
+    (one,) = json.loads(out)["questions"]
+    figures = {figure["metric"]: figure["figure"] for figure in one["figures"]}
+    assert figures == {"latency": "mean", "throughput": None, "memory": None}

@@ -69,3 +69,22 @@ def test_what_goes_along_an_axis_is_not_of_the_question() -> None:
         "bert-tiny · fp32 · batch 1 · pytorch/cpu",
         "bert-tiny · fp32 · batch 1 · layout=nhwc · pytorch/cpu",
     )
+
+
+def test_a_device_is_said_of_each_question_where_there_are_several() -> None:
+    """Two tables that differ in their batch read as if they were of one device."""
+    one, other = both("precision", batch_size=8, device_name="B processor")
+    assert one == "bert-tiny · fp32 · batch 1 · seq 128 · pytorch/cpu · A processor".replace(
+        " · fp32", ""
+    )
+    assert other.endswith("batch 8 · seq 128 · pytorch/cpu · B processor")
+
+
+def test_an_engines_version_is_said_where_there_are_several() -> None:
+    rows = [
+        row(conditions={"packages": {"torch": version}}, batch_size=batch)
+        for version, batch in (("2.4", 1), ("2.9", 8))
+    ]
+    one, other = headings(rows, AXES["precision"])
+    assert one.endswith("pytorch/cpu · torch 2.4")
+    assert other.endswith("pytorch/cpu · torch 2.9")

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 from shells import Command
+from stored_rows import store
 
 from accelbench.cli import db
 from accelbench.core.facts import RESULT, Fact
@@ -203,3 +204,16 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
     assert "--db" in done.stdout
     assert "--db-path" not in done.stdout
+
+
+def test_status_that_is_piped_has_lines_that_people_can_read(
+    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    path = tmp_path / "a.duckdb"
+    measured(path, count=40, model="a-model-with-a-name-that-goes-on")
+    store(path, *({"model": f"a-model-with-a-name-that-goes-on-{n}"} for n in range(20)), run="x")
+    _, out, _ = shell("status", "--db", path)
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 140
+    assert "a-model-with-a-name-that-goes-on-9" in out
+    assert "<U+" not in out

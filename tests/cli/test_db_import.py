@@ -207,3 +207,19 @@ def test_each_source_of_a_tidy_table_is_a_machine(tmp_path: Path, shell: Command
     assert shell.json("status")["tables"]["benchmark_runs"] == 3
     code, _, err = shell("import", "tidy", "both.parquet", "--source", "me")
     assert (code, "whose each of its figures is" in err) == (2, True)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_samples_of_a_table_are_not_read_and_that_is_said(
+    tmp_path: Path, shell: Command, form: str
+) -> None:
+    store(tmp_path / "own.duckdb", {"case_id": "c", "samples": {"step": [1, 2]}})
+    shell("export", f"o.{form}", "--samples", "--db", "own.duckdb")
+    _, out, err = shell("import", form, f"o.{form}", "--db", "new.duckdb")
+    assert err == ""
+    assert f"The samples in o.{form} are not read" in out
+    assert shell.json("import", form, f"o.{form}", "--db", "new.duckdb")["samples_not_read"] == [
+        f"o.{form}"
+    ]
+    shell("export", f"without.{form}", "--db", "own.duckdb")
+    assert "samples" not in shell("import", form, f"without.{form}", "--db", "b.duckdb")[1]

@@ -359,3 +359,12 @@ def test_what_is_broken_keeps_its_style_and_figures_stay_whole() -> None:
     plain = io.StringIO()
     console(plain, width=40).print(table)
     assert "1,234.5-6,789.0" in plain.getvalue()
+
+
+def test_launches_of_one_configuration_say_which_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    stream = io.StringIO()
+    print_summary([{**ROW, "launch": 0}, {**ROW, "launch": 1}], stream)
+    heading, *lines = (line.split() for line in stream.getvalue().splitlines())
+    assert heading[-1] == "launch"
+    assert [line[-1] for line in lines] == ["0", "1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_a_step_is_told_with_its_commits(tmp_path: Path, shell: Command) -> None
     code, out, _ = shell()
     said = " ".join(out.split())
     assert code == 0
-    assert "bert-tiny pytorch/cpu fp32 batch 1 seq 128, A processor: latency" in said
+    assert "bert-tiny pytorch/cpu fp32 batch 1 seq 128, A processor: median latency" in said
     assert "worse: between 2026-03-08 03:04 07abcdef01 and 2026-03-09 03:04 08abcdef01" in said
     assert "+9." in said or "+10." in said
     assert "Of 1 series: 1 worse." in said
@@ -291,3 +292,21 @@ def test_another_machine_is_another_history(tmp_path: Path, shell: Command) -> N
     assert [len(one["series"][0]["points"]) for one in (there, here)] == [6, 8]
     assert not any(one["series"][0]["steps"] for one in (there, here))
     assert here["other_machines"][0].startswith("elsewhere")
+
+
+def test_a_line_is_of_one_statistic_and_names_it(tmp_path: Path, shell: Command) -> None:
+    """A run that has a mean alone is no point among medians: it would be a step that was none."""
+    nights(tmp_path, *[1.0] * 6, latency_mean_ms=None)
+    later = [
+        {
+            "series_key": "s",
+            "latency_p50_ms": None,
+            "latency_mean_ms": 12.0,
+            "started_at": f"2026-04-0{day}T03:04:05.000000Z",
+        }
+        for day in range(1, 5)
+    ]
+    for day, row in enumerate(later):
+        store(tmp_path / DB, row, run=f"later{day}")
+    (one,) = json.loads(shell("--json")[1])["series"]
+    assert (one["figure"], one["point_count"], one["answer"]) == ("p50", 6, "no change shown")

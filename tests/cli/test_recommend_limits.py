@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recommend_world import DB, answer
 from shells import Command
 from stored_rows import store
 
@@ -17,7 +18,6 @@ from accelbench.cli.verifying import Case
 from accelbench.core.protocols import Absent, Device
 from accelbench.store.database import Database
 
-DB = "accelbench.duckdb"
 HERE = {
     "cpu": [Device("cpu", "A processor")],
     "cuda": [Device("cuda", "A card"), Device("cuda", "Another card", 1)],
@@ -83,7 +83,9 @@ def test_a_memory_that_is_only_estimated_is_to_be_measured(
     store(tmp_path / DB, {"memory_peak_mb": None})
     words = ("bert-tiny", "--hardware", "cpu")
     _, out, _ = recommend(*words, "--memory-mb", "500")
-    assert "To measure: accelbench run bert-tiny" in out
+    assert "To measure, on a machine with cpu (A processor): accelbench run bert-tiny" in " ".join(
+        out.split()
+    )
     _, out, _ = recommend(*words, "--max-latency-ms", "500")
     assert "To measure" not in out
 
@@ -171,7 +173,7 @@ def test_the_gap_is_filled_for_real(tmp_path: Path, recommend: Command) -> None:
         if "unusable" not in err:
             break
     assert code == 0, err
-    assert "1 of 1 ways fit" in out
+    assert "1 of 1 ways fit" in " ".join(out.split())
     row, *_ = (one for one in Database(tmp_path / DB).results() if one["model"] == "bert-tiny")
     assert (row["batch_size"], row["sequence_length"]) == (2, 32)
     (found,) = recommend.json(*words, *limits)["recommendations"]
@@ -192,3 +194,70 @@ def test_the_command_by_hand_asks_the_same(
     assert case
     assert "onnxruntime" in out
     assert "64" in out
+
+
+# -- over stored results
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_best_batch_size_under_a_memory_limit(recommend: Command) -> None:
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu", "--memory-mb", 2048)
+    assert (found["best"]["batch_size"], found["best"]["basis"]) == (8, "measured")
+    found = answer(recommend, "bert-tiny", "--hardware", "cpu", "--memory-mb", 200)
+    assert found["best"]["batch_size"] == 1
+    assert [one["batch_size"] for one in found["does_not_fit"]] == [8]
+    code, out, _ = recommend("bert-tiny", "--hardware", "cpu", "--memory-mb", 200)
+    assert code == 0
+    assert "bert-tiny (inference) under --memory-mb 200" in out
+    assert "batch 8: memory 300 MB is above 200" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_front_is_marked(recommend: Command) -> None:
+    found = answer(recommend, "bert-tiny", "--max-latency-ms", 100)
+    front = {(one["hardware"], one["batch_size"]) for one in found["pareto"]}
+    assert front == {("cuda", 1)}  # as much memory, less time, more of it
+    _, out, _ = recommend("bert-tiny", "--max-latency-ms", 100, "--explain")
+    (starred,) = [line for line in out.splitlines() if line.rstrip().endswith("*")]
+    assert "cuda" in starred
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(
+    ("words", "best"),
+    [
+        (("--max-latency-ms", "10"), ("cuda", 1)),
+        (("--min-throughput", "300"), ("cuda", 1)),
+        (("--max-latency-ms", "10", "--hardware", "cpu"), ("cpu", 1)),
+    ],
+)
+def test_each_limit_is_kept(
+    recommend: Command, words: tuple[str, ...], best: tuple[str, int]
+) -> None:
+    found = answer(recommend, "bert-tiny", *words)["best"]
+    assert (found["hardware"], found["batch_size"]) == best
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--memory-mb", "1"), 1),
+        (("--min-throughput", "1e9"), 1),
+        (("--max-power", "100"), 4),  # no power was measured: nobody can tell
+        (("--max-power", "100", "--memory-mb", "1"), 1),
+    ],
+)
+@pytest.mark.usefixtures("measured")
+def test_where_nothing_fits_it_ends_with_1_and_with_4_where_nobody_knows(
+    recommend: Command, words: tuple[str, ...], code: int
+) -> None:
+    found, out, _ = recommend("bert-tiny", *words)
+    assert found == code
+    assert "Nothing fits" in out
+
+
+def test_a_model_that_was_never_measured_cannot_be_told(recommend: Command) -> None:
+    code, out, _ = recommend("bert-tiny", "--memory-mb", "2048", "--hardware", "cpu")
+    assert code == 4
+    assert "To measure: accelbench run bert-tiny --hardware cpu" in out.replace("\n", " ")

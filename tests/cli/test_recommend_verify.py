@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recommend_world import CARD, DB
 from shells import Command
 from stored_rows import store
 
 from accelbench.cli import searching, verifying
+from accelbench.cli.display.limits import _searched
 from accelbench.hardware.detect import detect
+from accelbench.select.search import largest, next_batch
 from accelbench.store.database import Database
-
-DB = "accelbench.duckdb"
-CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0, "throughput": 500.0}
 
 
 def asked(journey: Any) -> list[tuple[str, str, str, int]]:
@@ -35,6 +35,10 @@ def test_an_answer_by_rule_becomes_one_by_measurement(tmp_path: Path, recommend:
     (row,) = Database(tmp_path / DB).results()
     assert (row["model"], row["batch_size"], row["hardware"]) == ("bert-tiny", 1, "cpu")
     (found,) = recommend.json(*words)["recommendations"]
+    if row["quality"] == "unusable":  # beside other tests it may be
+        assert "its times are not usable" in " ".join(out.split())
+        return
+    assert "in the answer" in " ".join(out.split())
     assert found["all_scores"]["cpu"]["basis"] == "measured"
     assert found["all_scores"]["cpu"]["predictions"]["latency"] > 0
 
@@ -68,16 +72,27 @@ def test_a_search_under_limits_measures_what_it_thinks_fits(
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def odd() -> dict[int, dict[str, Any]]:
+    """Of some batches, what came out otherwise."""
+    return {}
+
+
+@pytest.fixture
+def machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: dict[int, dict[str, Any]]
+) -> list[Any]:
     """A machine where an item takes 2 MB in fp32 and 1 in any other precision, beside 20."""
     rounds: list[Any] = []
+
+    def found(planned: Any) -> dict[str, Any]:
+        return {**measurement(planned), **odd.get(planned.case.shapes.batch, {})}
 
     def measured(database: Database, journeys: Any) -> list[str]:
         made = []
         for journey in journeys:
             rounds.append(asked(journey))
             run = f"round-{len(rounds)}"
-            store(database.path, *map(measurement, journey.plan.cases), run=run)
+            store(database.path, *map(found, journey.plan.cases), run=run)
             database.fill()
             made.append(run)
         return made
@@ -128,6 +143,102 @@ def test_a_time_that_is_limited_is_searched_from_one_item(
     assert said
     least, missed = map(int, said.groups())
     assert least <= 40 < missed <= least + 2  # a millisecond, and a tenth for each item
+
+
+WILD = {"quality": "unusable"}
+TIMED = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32", "--max-latency-ms", "5")
+SIZED = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32", "--memory-mb", "128")
+
+
+def test_a_time_that_is_of_no_use_is_no_batch_that_does_not_fit(
+    recommend: Command, machine: list[Any], odd: dict[int, dict[str, Any]]
+) -> None:
+    odd[1] = WILD
+    code, out, _ = recommend(*TIMED, "--verify", "--json")
+    document = json.loads(out)
+    assert code == 4  # nobody knows whether anything fits
+    (way,) = document["recommendations"][0]["searched"]
+    assert way["largest_batch"] is None
+    (tried,) = way["tried"]
+    assert (tried["batch_size"], tried["fits"]) == (1, None)
+    assert "interval wider than ±25 %" in tried["why"]
+    (now,) = document["measured_now"]
+    assert "its times are not usable" in now["outcome"]
+    out = " ".join(recommend(*TIMED, "--verify")[1].split())
+    assert "no batch is known to fit" in out
+    assert "batch 1: its times are not usable, interval wider than ±25 %" in out
+    assert "no batch fits" not in out
+
+
+def test_what_cannot_be_measured_is_no_batch_that_does_not_fit(
+    recommend: Command, machine: list[Any], odd: dict[int, dict[str, Any]]
+) -> None:
+    odd[2] = {"status": "failed", "reason": "implausible", "message": "faster than it can be"}
+    out = " ".join(recommend(*TIMED, "--verify")[1].split())
+    assert "batch 1 is the largest known to fit" in out
+    assert "batch 2: faster than it can be" in out
+
+
+def test_a_batch_that_fits_without_a_usable_time_is_said_not_to_be_in_the_answer(
+    recommend: Command, machine: list[Any], odd: dict[int, dict[str, Any]]
+) -> None:
+    odd[32] = WILD
+    words = (*SIZED, "--batch-sizes", "32", "--verify")
+    (found,) = json.loads(recommend(*words, "--json")[1])["recommendations"]
+    assert found["best"] is None
+    assert found["searched"][0]["largest_batch"] == 32
+    out = " ".join(recommend(*words)[1].split())
+    assert "batch 32 is the largest that fits" in out
+    assert "batch 32: it fits and is not in the answer, its times are not usable" in out
+    assert "Nothing is measured" not in out
+
+
+def test_the_largest_that_fits_is_the_largest_whatever_a_smaller_one_did() -> None:
+    tried = {8: 4.0, 48: 0.9, 96: 1.6}  # batch 8 met a bad moment
+    assert largest(tried) == 48
+    assert next_batch(tried, 8) == 72
+    assert next_batch({8: 4.0, 48: 0.9}, 8, (8, 16, 48, 64)) == 64
+    said = _searched({
+        "hardware": "cpu", "runtime": "pytorch", "precision": "fp32", "largest_batch": 48,
+        "tried": [{"batch_size": b, "fits": t <= 1.0} for b, t in tried.items()],
+        "ended": "settled",
+    })  # fmt: skip
+    assert "batch 48 is the largest that fits, 96 does not; 8 did not, though smaller" in said
+
+
+def test_the_document_says_whether_what_was_measured_is_in_the_answer(
+    tmp_path: Path, recommend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now: dict[str, Any] = {"latency_p50_ms": 20.0, "throughput": 50.0, "device_name": "This one"}
+
+    def measured(database: Database, journeys: Any) -> list[str]:
+        run = f"now-{len(seen)}"
+        seen.append(run)
+        store(database.path, now, run=run)
+        database.fill()
+        return [run]
+
+    seen: list[str] = []
+    store(tmp_path / DB, {"latency_p50_ms": 8.0, "throughput": 125.0})
+    monkeypatch.setattr(verifying, "measured", measured)
+    words = ("bert-tiny", "--hardware", "cpu", "--verify")
+    (told,) = recommend.json(*words)["measured_now"]
+    assert (told["device"], told["latency"], told["figure"]) == ("This one", 20.0, "mean")
+    assert told["outcome"].startswith("cpu stands there by A processor pytorch fp32, 8 ms")
+    out = " ".join(recommend(*words)[1].split())
+    assert "Measured now: cpu (This one) pytorch fp32, batch 1, mean 20 ms; not in the" in out
+    # Asked about by another name it is the same model.
+    (told,) = recommend.json("prajjwal1/bert-tiny", *words[1:])["measured_now"]
+    assert told["outcome"].startswith("cpu stands there by A processor")
+    now |= {"latency_p50_ms": 2.0, "throughput": 500.0}
+    (told,) = recommend.json(*words)["measured_now"]
+    assert told["outcome"] == "in the answer"
+    now |= {"quality": "unusable"}
+    (told,) = recommend.json(*words)["measured_now"]
+    assert told["outcome"] == "its times are not usable, interval wider than ±25 %"
+    now |= {"status": "failed", "message": "It broke.", "quality": None}
+    (told,) = recommend.json(*words)["measured_now"]
+    assert told["outcome"] == "It broke"
 
 
 def test_batches_that_are_named_are_the_only_ones(recommend: Command, machine: list[Any]) -> None:
@@ -219,6 +330,7 @@ def test_a_model_that_no_catalogue_has_cannot_be_measured_by_name(
     code, _, err = recommend("mine", "--model-family", "vision", "--hardware", "cpu", "--verify")
     assert (code, planned) == (3, [])
     assert "There is no model named 'mine'" in err
+    assert "--hardware here" not in err  # the platform is here: it is the model that is not known
 
 
 def test_what_is_measured_needs_a_database(

@@ -133,7 +133,7 @@ OWN = {
     "artifacts", "run", "runtimes", "store", "hardware", "report", "catalog/own.py",
     "catalog/cost.py", "catalog/analytic.py", "catalog/custom.py", "core/jsonc.py",
     "select/pricing.py", "select/options.py", "cli/arms.py", "cli/rerun.py", "cli/stored.py",
-    "cli/db.py", "analysis/attempts.py", "exchange/guide_csv.py",
+    "cli/db.py", "analysis/attempts.py", "analysis/machines.py", "exchange/guide_csv.py",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from foreign_files import GUIDE
 
 from accelbench.analysis.comparison import compared
 from accelbench.analysis.questions import AXES
+from accelbench.analysis.run_noise import Histories
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
@@ -53,7 +54,7 @@ def test_a_comparison_is_one_launch_a_side(tmp_path: Path) -> None:
         for hardware, times in (("cpu", (8.0, 8.2, 8.4)), ("cuda", (2.0, 2.1)))
         for n, ms in enumerate(times)
     ]
-    found = compared(sides, AXES["hardware"])
+    found = compared(sides, AXES["hardware"], known=Histories())
     write_csv(tmp_path / "analysis.csv", found, AXES["hardware"])
     read = read_baseline(tmp_path / "analysis.csv")
     cpu, cuda = read.rows
@@ -156,7 +157,7 @@ def test_what_makes_figures_unlike_is_named_where_a_file_omits_it(tmp_path: Path
 def test_a_comparison_of_runs_is_no_baseline(tmp_path: Path) -> None:
     runs = [{**BODY, "run_id": run, "started_at": f"2026-01-0{n + 1} 00:00:00"}
             for n, run in enumerate(("r1", "r2"))]  # fmt: skip
-    write_csv(tmp_path / "runs.csv", compared(runs, AXES["run"]), AXES["run"])
+    write_csv(tmp_path / "runs.csv", compared(runs, AXES["run"], known=Histories()), AXES["run"])
     with pytest.raises(MalformedError, match="several runs") as refused:
         read_baseline(tmp_path / "runs.csv")
     assert refused.value.field == "axis"

@@ -12,6 +12,7 @@ from dashboard_world import result, store, visitor
 from typer.testing import CliRunner
 
 from accelbench.analysis.points import points
+from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
 from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
@@ -73,7 +74,9 @@ def test_twice_the_throughput_does_not_take_2_02_times_as_long() -> None:
     slow_tail = timed(20.0, latency_p50_ms=5.0)
     steady = timed(10.0, latency_p50_ms=10.1, **GPU)  # 2.02 × as long by medians
     rows = [slow_tail, steady]
-    (line,) = [one for one in summary(rows, points(rows)) if one.startswith("bert-tiny")]
+    (line,) = [
+        one for one in summary(rows, points(rows), Histories()) if one.startswith("bert-tiny")
+    ]
     assert "pytorch on cuda in fp32" in line.partition(";")[0]
     assert "pytorch on cpu in fp32 takes 2.00× as long" in line
     assert "2.02" not in line

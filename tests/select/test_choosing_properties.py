@@ -11,6 +11,7 @@ from choosing_world import result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accelbench.analysis.run_noise import Histories
 from accelbench.select.answers import told
 from accelbench.select.asking import Put
 from accelbench.select.candidates import Candidate
@@ -43,6 +44,9 @@ class Given:
 
     def rates(self) -> Rates:
         return {}
+
+    def histories(self, cells: Sequence[Cell]) -> Histories:
+        return Histories()
 
 
 def cell(hardware: str, latency: float, **more: Any) -> Cell:

@@ -85,8 +85,8 @@ def ask(chosen: Any, *batches: int, **limits: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        ({"max_latency_ms": 15}, "latency at worst 20 ms is above 15, and it was not measured"),
-        ({"max_latency_ms": 9}, "latency at best 10 ms is above 9"),
+        ({"max_latency_ms": 15}, "p50 latency at worst 20 ms is above 15, and it was not measured"),
+        ({"max_latency_ms": 9}, "p50 latency at best 10 ms is above 9"),
         ({"min_throughput": 1000}, "at worst 800 items/s is below 1000, and it was not measured"),
         ({"min_throughput": 1700}, "at best 1600 items/s is below 1700"),
         (
@@ -117,7 +117,7 @@ def test_what_keeps_a_limit_at_its_dear_end_fits(tmp_path: Path) -> None:
 def test_what_was_measured_is_judged_by_its_middle(tmp_path: Path) -> None:
     answer = ask(between(tmp_path), max_latency_ms=10.0, memory_mb=200.0)
     assert answer["best"]["batch_size"] == 8
-    assert at(answer, 32)["why"] == ["memory 500 MB is above 200", "latency 20 ms is above 10"]
+    assert at(answer, 32)["why"] == ["memory 500 MB is above 200", "p50 latency 20 ms is above 10"]
 
 
 def test_a_version_that_fits_counts_before_a_faster_one_that_does_not(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_large_figures_are_written_out(tmp_path: Path) -> None:
 def test_nothing_fits_names_the_limit_and_who_is_nearest(tmp_path: Path) -> None:
     said = ask(between(tmp_path), max_latency_ms=9.0)["explanation"]
     assert "max_latency_ms is missed by 2 of 2 ways" in said
-    assert "the nearest is cuda pytorch fp32 at batch 8: latency 10 ms is above 9" in said
+    assert "the nearest is cuda pytorch fp32 at batch 8: p50 latency 10 ms is above 9" in said
 
 
 def test_what_was_never_measured_there_is_said(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_what_was_never_measured_there_is_said(tmp_path: Path) -> None:
     other = chosen.best_under(
         {"memory_mb": 9000}, model_name="bert-tiny", available_hardware=["cpu"]
     )
-    assert "Nothing is measured of bert-tiny on cpu" in other["explanation"]
+    assert "Nothing that counts is measured of bert-tiny on cpu" in other["explanation"]
 
 
 # -- memory

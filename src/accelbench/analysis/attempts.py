@@ -2,7 +2,7 @@
 
 A *question* is a model at certain shapes and sizes; a *way* is a runtime on a device with
 the options it was given. Rows of one question and one way are launches and repetitions:
-the newest run's are taken together, older ones are history.
+those of the run that stands are taken together (`standing`), others are history.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from itertools import takewhile
 from typing import Any
 
+from accelbench.analysis.standing import evidence, installed
 from accelbench.core.exactness import MOST_ERROR, is_quantised
+from accelbench.core.figures import counted, rate_of
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Provenance
 from accelbench.core.worth import answered, usable, usable_launches
-from accelbench.measure.launches import interval_of
+from accelbench.measure.launches import interval_of, typical
 
 Row = Mapping[str, Any]
 
@@ -59,7 +61,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one way came to with one question, in the newest run that tried it."""
+    """What one way came to with one question, in the run that stands for it."""
 
     model: str
     family: str
@@ -69,7 +71,7 @@ class Attempt:
     batch: int
     ok: bool
     verified: bool
-    throughput: float | None  # the median over good launches; None where no time is of use
+    throughput: float | None  # the middle of good launches; None where no time is of use
     unusable: bool = False  # something was timed, with an interval too wide for any use
     emulated: bool = False
     reason: str = ""  # a short stable token, where it is not ok
@@ -127,7 +129,8 @@ def question(row: Row, *, any_precision: bool = False) -> Question:
     """What was asked of the model, whatever ran it."""
     threads = (row.get("options") or {}).get("threads")
     left_out = "precision" if any_precision else ""
-    return (*(None if name == left_out else row.get(name) for name in QUESTION), threads)
+    unit = counted(str(row.get("throughput_unit") or ""))  # tokens are no sequences
+    return (*(None if name == left_out else row.get(name) for name in QUESTION), threads, unit)
 
 
 def _options(row: Row) -> str:
@@ -173,7 +176,8 @@ def _launch(row: Row) -> tuple[Any, ...]:
 
 
 def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
-    """The newest run's word; its time may be that of one before it."""
+    """The word of the run that stands; its time may be that of one before it."""
+    runs = _standing_first(runs)
     rows = runs[0]
     good, timed = _good(rows), _timed(runs)
     counted = set(map(id, good))  # rows of an import are thousands: to compare them takes seconds
@@ -223,16 +227,36 @@ def _good(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if answered(row)]
 
 
+def _standing_first(runs: Sequence[Sequence[Row]]) -> Sequence[Sequence[Row]]:
+    """Where the newest run timed, the one of its software that says most comes before it.
+
+    Until a run that failed, or went another way through the exporter: what was before is history.
+    """
+    if len(runs) < 2:
+        return runs
+    newest = _good(runs[0])
+    # An import's run is everything that came with it: the newest release speaks.
+    if _throughput(newest) is None or newest[0].get("provenance") == Provenance.IMPORTED:
+        return runs
+    way, now = _way_of(runs[0]), installed(newest[0])
+    able = takewhile(lambda run: _way_of(run) == way and _good(run), runs)
+    alike = [run for run in able if installed(run[0]) == now and _throughput(_good(run))]
+    best = max(alike, key=lambda run: evidence(_good(run)))
+    return [best, *(run for run in runs if run is not best)]
+
+
+def _way_of(run: Sequence[Row]) -> set[tuple[tuple[str, ...], bool]]:
+    """How a run's launches went through the exporter, and whether a stand-in ran them."""
+    return {(tuple(row.get("workarounds") or ()), bool(row.get("emulated"))) for row in run}
+
+
 def _timed(runs: Sequence[Sequence[Row]]) -> list[Row]:
     """The good rows of the newest run that timed.
 
     To verify again takes nothing from what was timed before; a failure does, and so does
     another way through the exporter: it was another graph that was timed.
     """
-    ways = [
-        {(tuple(row.get("workarounds") or ()), bool(row.get("emulated"))) for row in run}
-        for run in runs
-    ]
+    ways = [_way_of(run) for run in runs]
     for run, way in zip(runs, ways, strict=True):
         good = _good(run)
         if not good or way != ways[0]:
@@ -254,14 +278,14 @@ def _reason(row: Row) -> str:
 
 
 def _throughput(rows: Sequence[Row]) -> float | None:
-    values = [row.get("throughput") for row in usable_launches(rows)]
+    values = [rate_of(row) for row in usable_launches(rows)]
     known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
-    return median(known) if known else None
+    return typical(known) if known else None
 
 
 def _reach(rows: Sequence[Row]) -> float:
     """How far a throughput may be off, by its launches, else by the samples of its only one."""
-    values = [row["throughput"] for row in usable_launches(rows) if row.get("throughput")]
+    values = [rate for row in usable_launches(rows) if (rate := rate_of(row))]
     known = interval_of(values) if len(values) > 1 else None
     if known is not None:
         return min(math.log(known[1] / known[0]) / 2.0, math.log(FEW_DIFFER))

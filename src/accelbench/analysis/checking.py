@@ -21,7 +21,7 @@ from accelbench.analysis.judging import (
 )
 from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
-from accelbench.analysis.run_noise import Histories, between_rows
+from accelbench.analysis.run_noise import Histories, of_one_run
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Status
 from accelbench.core.worth import WHY_UNUSABLE, settled, usable_launches
@@ -123,6 +123,10 @@ class Rules:
     known: Histories = field(default_factory=Histories)
 
 
+#: A median says nothing of what a mean was.
+_OTHER_FIGURE = "of one side a median latency is known, of the other a mean"
+
+
 def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = None) -> Check:
     """Hold what was measured now, on one machine, against a baseline."""
     rules = rules or Rules()
@@ -145,8 +149,10 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
     if why:
         return Checked(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
     values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
+    both = [m for m in METRICS if all(values[m.name])]
+    alike = [one for m in both if (one := _common(m, then, good)) is not None]
     figures = tuple(
-        _figure(m, *values[m.name], (then, good), rules) for m in METRICS if all(values[m.name])
+        _figure(m, _values(m, then), _values(m, good), (then, good), rules) for m in alike
     )
     outcome, why = outcome_of(figures, _too_few)
     useless = _useless(then, good)
@@ -155,6 +161,8 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
     gone = [name for name, (before, now) in values.items() if before and not now]
     if gone and not useless and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
+    if len(alike) < len(both) and outcome not in BAD:
+        outcome, why = Outcome.CANNOT_TELL, _OTHER_FIGURE
     lost = [row for row in pair.now if row not in good]
     if lost and outcome not in BAD:
         why = f"{len(lost)} of {len(pair.now)} launches: {reason_of(lost[0])}"
@@ -221,7 +229,7 @@ def _figure(
     before, now = rows[0][0], rows[1][0]
     parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
     noise = pooled([part for part in parts if part is not None])
-    apart = between_rows(before, now) and rules.known.between(now, metric, here)
+    apart = None if of_one_run(before, now) else rules.known.between(now, metric, here)
     sure = all(settled(row) for side in rows for row in side)
     known = Known(noise, apart)
     return judged(metric, then, here, known, rules.threshold, settled=sure)
@@ -238,6 +246,14 @@ def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
     counted = usable_launches(rows) if metric.timed else rows
     found = [metric.of(row) for row in counted]
     return [value for value in found if value is not None and 0 < value < math.inf]
+
+
+def _common(metric: Metric, then: Sequence[Row], now: Sequence[Row]) -> Metric | None:
+    """A figure as both sides have it."""
+    rows = [
+        row for side in (then, now) for row in (usable_launches(side) if metric.timed else side)
+    ]
+    return metric.common([row for row in rows if metric.of(row)])
 
 
 def _in_order(rows: Sequence[Row]) -> list[Row]:

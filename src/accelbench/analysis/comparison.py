@@ -12,11 +12,13 @@ from typing import Any
 
 from accelbench.analysis.questions import AXES, SHAPES, Axis, Key, Row, flat
 from accelbench.analysis.ratios import Ratio, ratio
-from accelbench.analysis.run_noise import Histories, histories
+from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
+from accelbench.analysis.standing import last_moment
 from accelbench.core.figures import items
 from accelbench.core.provenance import source_of
-from accelbench.core.worth import WHY_UNUSABLE
+from accelbench.core.words import Status
+from accelbench.core.worth import WHY_UNUSABLE, answered
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")
@@ -40,6 +42,7 @@ class Compared:
     knee: bool = False  # the smallest batch that is nearly as fast as any
     refused: str = ""  # why it is not compared
     differs: tuple[str, ...] = ()  # what else is not alike
+    failed_since: tuple[str, ...] = ()  # why newer runs of it came to nothing
 
     @property
     def is_baseline(self) -> bool:
@@ -59,6 +62,8 @@ def compared(
     axis: Axis,
     baseline: tuple[str, ...] = (),
     allow: Sequence[str] = (),
+    *,
+    known: Histories,
 ) -> list[list[Compared]]:
     """Each question's sides against its baseline; questions with one side alone are left out.
 
@@ -68,10 +73,9 @@ def compared(
         baseline: the place on it to hold others against, by words of which the first that means
             one counts; without any its first.
         allow: of `REFUSED`, what is compared all the same.
+        known: the older runs of what is compared.
     """
-    rows = list(rows)
-    known = histories(rows)
-    found = []
+    rows, found = list(rows), []
     for asked in sides(rows, axis, lambda places: _place_of(places, axis, baseline), fewest=2):
         ordered = _ordered(asked, axis)
         place = _place_of(asked, axis, baseline)
@@ -79,13 +83,56 @@ def compared(
         if axis.name == "run" and not baseline:
             base = ordered[0]
         lines = [_compared(side, base, axis, allow, known) for side in ordered]
-        found.append(_with_knee(lines) if axis.name == "batch" else lines)
+        found.append(_with_knee(lines, known) if axis.name == "batch" else lines)
+    failed = _failures(rows, axis)
+    return _in_order([[_with_failures(one, failed, axis) for one in lines] for lines in found])
+
+
+#: Reasons by question and place, each with the moment of the run.
+Failures = Mapping[tuple[Key, Key], Sequence[tuple[str, str]]]
+
+
+def _failures(rows: Iterable[Row], axis: Axis) -> Failures:
+    """Where a run came to nothing: no launch of it answered."""
+    runs: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row.get("status") != Status.SKIPPED:
+            place = (axis.question(row), axis.value(row))
+            runs.setdefault((*place, row.get("run_id")), []).append(row)
+    found: dict[tuple[Key, Key], list[tuple[str, str]]] = {}
+    for (asked, value, _), launches in runs.items():
+        if not any(map(answered, launches)):
+            why = str(launches[-1].get("reason") or launches[-1].get("status"))
+            if launches[-1].get("verification") == "failed":
+                why = "wrong outputs"
+            found.setdefault((asked, value), []).append((last_moment(launches), why))
     return found
+
+
+def _with_failures(one: Compared, failed: Failures, axis: Axis) -> Compared:
+    known = failed.get((axis.question(one.side.row), one.side.value), ())
+    since = last_moment(one.side.rows)
+    why = dict.fromkeys(why.replace("_", " ") for moment, why in known if moment > since)
+    return replace(one, failed_since=tuple(why)) if why else one
+
+
+def _in_order(found: Sequence[list[Compared]]) -> list[list[Compared]]:
+    """Questions of a model together, in the order in which models came, small ones before large."""
+    models: dict[Any, int] = {}
+    for lines in found:
+        models.setdefault(lines[0].side.row.get("model"), len(models))
+
+    def size(lines: Sequence[Compared]) -> tuple[Any, ...]:
+        row = lines[0].side.row
+        return models[row.get("model")], *(row.get(name) or 0 for name in (*SHAPES, "batch_size"))
+
+    return sorted(found, key=size)
 
 
 def along_every_axis(rows: Sequence[Row]) -> dict[str, list[list[Compared]]]:
     """What a run's own results can be compared by, in the order of people's questions."""
-    found = {name: compared(rows, AXES[name]) for name in _OF_ONE_RUN}
+    alone = Histories()  # launches of one run are held against each other without older ones
+    found = {name: compared(rows, AXES[name], known=alone) for name in _OF_ONE_RUN}
     return {name: lines for name, lines in found.items() if lines}
 
 
@@ -143,7 +190,7 @@ def _compared(
     )
     if side is base:
         return Compared(side, base, efficiency=1.0 if axis.name == "batch" else None)
-    why = [one for one in refusals(base.row, side.row, axis.name) if one not in allow]
+    why = [one for one in unlike(base.rows, side.rows, axis.name) if one not in allow]
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
     if not (side.usable and base.usable):
@@ -196,6 +243,18 @@ def refusals(a: Row, b: Row, axis: str = "") -> Iterable[str]:
         yield "source"
 
 
+def unlike(these: Sequence[Row], those: Sequence[Row], axis: str = "") -> list[str]:
+    """The same of all launches of two sides: one that is not alike is enough."""
+    found = {one for a in _kinds(these) for b in _kinds(those) for one in refusals(a, b, axis)}
+    return [one for one in REFUSED if one in found]
+
+
+def _kinds(launches: Sequence[Row]) -> list[Row]:
+    """One launch of each kind, by what makes figures those of different things."""
+    names = ("weights_digest", "workarounds", "emulated", "provenance")
+    return list({str([row.get(n) for n in names]): row for row in launches}.values())
+
+
 def differences(a: Row, b: Row) -> list[str]:
     """The conditions that two rows do not share, each as a word and its two values."""
     ours, theirs = (flat(row.get("conditions") or {}) for row in (a, b))
@@ -206,12 +265,21 @@ def differences(a: Row, b: Row) -> list[str]:
     ]
 
 
-def _with_knee(lines: Sequence[Compared]) -> list[Compared]:
-    """Mark the smallest batch that reaches nearly the throughput of the best."""
+def _with_knee(lines: Sequence[Compared], known: Histories) -> list[Compared]:
+    """Mark the smallest batch that reaches nearly the throughput of the best.
+
+    Where it cannot be told of it or of a smaller one how it compares with the best, none is marked.
+    """
     rated = ((one, one.side.throughput) for one in lines if one.ratio or one.is_baseline)
-    known = [(one, rate) for one, rate in rated if rate is not None]
-    if len(known) < 2:
+    told = [(one, rate) for one, rate in rated if rate is not None]
+    if len(told) < 2:
         return list(lines)
-    best = max(rate for _, rate in known)
-    knee = next(one for one, rate in known if rate >= _KNEE_SHARE * best)
+    best, most = max(told, key=lambda one: one[1])
+    at = next(n for n, (_, rate) in enumerate(told) if rate >= _KNEE_SHARE * most)
+    held = [
+        ratio(one.side.rows, best.side.rows, known) for one, _ in told[: at + 1] if one is not best
+    ]
+    if not all(found is not None and found.told for found in held):
+        return list(lines)
+    knee = told[at][0]
     return [replace(line, knee=True) if line is knee else line for line in lines]

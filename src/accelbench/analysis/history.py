@@ -109,20 +109,20 @@ def series_of(row: Row, metric: Metric, points: Iterable[Point], least: float) -
         points: in any order.
         least: what a change has to exceed, as a share.
     """
-    return every_series([(row, points)], metric, least)[0]
+    return every_series([(row, metric, points)], least)[0]
 
 
 def every_series(
-    several: Iterable[tuple[Row, Iterable[Point]]], metric: Metric, least: float
+    several: Iterable[tuple[Row, Metric, Iterable[Point]]], least: float
 ) -> list[Series]:
     """The same of many: thousands together are looked through in a tenth of the time."""
     from accelbench.measure.changes import courses  # brings numpy
 
-    known = [(row, _in_order(points)) for row, points in several]
-    long = [points for _, points in known if len(points) >= FEWEST_POINTS]
+    known = [(row, metric, _in_order(points)) for row, metric, points in several]
+    long = [points for *_, points in known if len(points) >= FEWEST_POINTS]
     told = iter(courses([[one.value for one in points] for points in long], least))
     found = []
-    for row, points in known:
+    for row, metric, points in known:
         course = next(told) if len(points) >= FEWEST_POINTS else None
         found.append(_answered(row, metric, points, course, least))
     return found

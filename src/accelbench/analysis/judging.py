@@ -15,11 +15,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from statistics import median
 from typing import Any
 
 from accelbench.core.columns import STEP_MS
-from accelbench.core.figures import latency, rate_of
+from accelbench.core.figures import Statistic, latency, rate_of, step_of
 from accelbench.measure.apart import Apart, fewest, independent, reach_of_one, unpaired_interval
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
@@ -78,6 +79,22 @@ class Metric:
     lower_is_better: bool = True
     runs: Noise = PRIOR  # by how much runs differ where nothing is known of them
     timed: bool = True  # what is no time hardly differs between launches
+    statistic: Statistic | None = None  # of a latency, which; None where either may stand for it
+
+    @property
+    def title(self) -> str:
+        """Its name, of a latency with which one it is."""
+        return f"{_STATISTICS[self.statistic]} {self.name}" if self.statistic else self.name
+
+    @property
+    def alternatives(self) -> Sequence[Metric]:
+        """The figures that may stand for it, of which one row may lack what another has."""
+        return LATENCIES if self.name == LATENCY else (self,)
+
+    def common(self, rows: Sequence[Row]) -> Metric | None:
+        """The first of these that all rows have: a mean is no median of anything."""
+        found = (one for one in self.alternatives if all(one.of(row) for row in rows))
+        return next(found, None)
 
 
 def typical_sql(figure: str, where: str = "true") -> str:
@@ -97,10 +114,17 @@ def _memory(row: Row) -> float | None:
     return None if value is None else float(value)
 
 
+LATENCY = "latency"
+_STATISTICS = {Statistic.MEDIAN: "median", Statistic.MEAN: "mean"}
+#: Judged by medians, and by means where those are all that is known.
+LATENCIES = tuple(
+    Metric(LATENCY, "ms", partial(step_of, statistic=one), f"nullif({column}, 0)", statistic=one)
+    for one, column in ((Statistic.MEDIAN, STEP_MS[0]), (Statistic.MEAN, STEP_MS[1]))
+)
 #: Nothing is made of another kind: a rate of many requests at once has no latency, and only a mean
 #: of a known batch has a rate.
 METRICS = (
-    Metric("latency", "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)"),
+    Metric(LATENCY, "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)"),
     Metric(
         "throughput",
         "items/s",

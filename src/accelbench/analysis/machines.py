@@ -6,6 +6,7 @@ comparison across hardware, is of one machine.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +72,21 @@ def machine_of(run_id: str, environment: Mapping[str, Any] | None) -> Machine:
         cpus=int(said.get("cpus_logical") or 0),
         memory_gib=installed_gib(memory) if memory else 0,
     )
+
+
+def machines_of(environments: Iterable[tuple[str, str | None]]) -> dict[str, Machine]:
+    """The machine of each run, from what the runs recorded as JSON.
+
+    Most runs of one machine say the same of it, and each text is understood once.
+    """
+    said: dict[str, Any] = {"": None}
+    found = {}
+    for run, recorded in environments:
+        text = recorded or ""
+        if text not in said:
+            said[text] = json.loads(text)
+        found[str(run)] = machine_of(str(run), said[text])
+    return found
 
 
 def chosen(newest: Mapping[Machine, str], asked: str | None) -> Machine:

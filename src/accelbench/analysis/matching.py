@@ -18,9 +18,11 @@ from accelbench.analysis.standing import (
     Standing,
     by_run,
     last_moment,
+    run_of,
     software,
     standing,
     stands,
+    when,
     worth,
 )
 from accelbench.core.figures import Row, times_by
@@ -85,7 +87,7 @@ def ways_of(rows: Sequence[Row], axis: Axis) -> list[Way]:
 def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
     """An import brings many versions of an engine at once, none of which takes another's place."""
     ours = rows[0].get("provenance") == Provenance.MEASURED
-    return ours and any(last_moment(others) > last_moment(rows) for others in versions)
+    return ours and any(when(others) > when(rows) for others in versions)
 
 
 def matched(places: Mapping[Key, Sequence[Way]], base: Key) -> dict[Key, Way]:
@@ -124,21 +126,14 @@ def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:
     best = {value: way.standing for value, way in ways.items()}
     if all(not one.older + one.newer for one in best.values()):
         return best
-    runs = {
-        value: {one[0].get("run_id"): one for one in by_run(way.rows)}
-        for value, way in ways.items()
-    }
+    runs = {value: {run_of(one[0]): one for one in by_run(way.rows)} for value, way in ways.items()}
 
     def serves(value: Key, run: Any) -> bool:
         there = runs[value].get(run)
-        return (
-            there is not None
-            and worth(there) >= worth(best[value].rows)
-            and software(there[0]) == software(best[value].rows[0])
-        )
+        return there is not None and _says(there) >= _says(best[value].run)
 
     candidates = sorted(
-        (run for run in runs[base] if run is not None and serves(base, run)),
+        (run for run in runs[base] if run[0] is not None and serves(base, run)),
         key=lambda run: last_moment(runs[base][run]),
     )[-_MOST_RUNS:]
     many = [(sum(serves(value, run) for value in ways), run) for run in candidates]
@@ -152,6 +147,14 @@ def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:
         value: stands(runs[value][run], list(runs[value].values())) if serves(value, run) else one
         for value, one in best.items()
     }
+
+
+def _says(run: Sequence[Row]) -> tuple[bool, int]:
+    """Whether its times count, and of how many launches; samples that did not settle have wider
+    intervals, and no other partner.
+    """
+    usable, launches, _ = worth(run)
+    return usable, launches
 
 
 def _said(value: Any) -> str:

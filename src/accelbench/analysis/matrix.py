@@ -32,7 +32,7 @@ UNRATED: Mapping[str, str] = {NOT_VERIFIED: "not verified", NOT_SURE: "not sure"
 _SURER = "Measure it again without --iterations, or with --launches 5."
 
 RULE = (
-    "One matrix is of one machine and one mode; the newest run of each case counts.",
+    "One matrix is of one machine and one mode; of each case the run that says most counts.",
     (
         "Unless one is named, each platform is taken in the best precision that ran, which its cell"
         " says where it is not fp32; quantised ones count beside others where their verified error"
@@ -118,8 +118,11 @@ def _cells(
     tried: Mapping[str, Sequence[Attempt]], hardware: Sequence[str], absences: Mapping[str, str]
 ) -> dict[str, Cell]:
     timed = {name: fastest(_countable(many)) for name, many in tried.items()}
+    model = min((one.model for many in tried.values() for one in many), default="MODEL")
+    untried = {name: f"Measure it: accelbench run {model} --hardware {name}" for name in hardware}
     return {
-        name: _cell(name, tried.get(name, ()), timed, absences.get(name, "")) for name in hardware
+        name: _cell(tried.get(name, ()), name, timed, absences.get(name, ""), untried[name])
+        for name in hardware
     }
 
 
@@ -135,10 +138,12 @@ def _countable(many: Sequence[Attempt]) -> list[Attempt]:
     return exact if exact and any(one.way.precision for one in found) else found
 
 
-def _cell(name: str, many: Sequence[Attempt], timed: Mapping[str, Timed], absence: str) -> Cell:
+def _cell(
+    many: Sequence[Attempt], name: str, timed: Mapping[str, Timed], absence: str, untried: str
+) -> Cell:
     good = [one for one in many if one.ok]
     if not good:
-        return _impossible(name, many, absence)
+        return _impossible(many, absence, untried)
     real = [one for one in good if not one.emulated]
     if not real:
         return _emulated(many, good)
@@ -189,18 +194,14 @@ def _run(one: Attempt) -> str:
     return f"accelbench run {one.model} --hardware {one.hardware}"
 
 
-def _impossible(name: str, many: Sequence[Attempt], absence: str) -> Cell:
+def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> Cell:
     """Nothing went through: what the hardware refuses comes before what is missing around it."""
     refused = [one for one in many if one.refused]
     worst = min(refused or many, key=_gravity, default=None)
     if worst is None:
         reason = f"not here: {absence}" if absence else "nothing was measured on it"
         token = "hardware_absent" if absence else "never_measured"
-        advice = (
-            "accelbench hardware says what would bring it."
-            if absence
-            else (f"Measure it: accelbench run MODEL --hardware {name}")
-        )
+        advice = "accelbench hardware says what would bring it." if absence else untried
         return Cell(Availability.NOT_AVAILABLE, reason=reason, token=token, advice=advice)
     said = f"{worst.reason}: {worst.message}" if worst.message else worst.reason
     by = "" if worst.way.runtime in ("none", "") else f"{worst.way.runtime}: "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+from accelbench.analysis.comparison import unlike
 from accelbench.analysis.matching import Way, ways_of
 from accelbench.analysis.questions import AXES, Key, physical, plain, values
 from accelbench.analysis.ratios import Ratio, ratio
-from accelbench.analysis.sides import Side
+from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.sides import Side, of_standing
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import Row, statistic_of
 from accelbench.core.worth import answered
@@ -63,11 +66,12 @@ class Pivot:
     lines: Sequence[Line] = field(default_factory=list)
 
 
-def pivots(rows: Iterable[Row], sort: str = "speed") -> list[Pivot]:
+def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[Pivot]:
     """Tables of what was asked alike but for engine, precision and batch; single cells are none.
 
     Args:
         rows: of one machine.
+        known: the older runs of what is compared.
         sort: one of SORTS.
     """
     tables: dict[Key, dict[Key, dict[int, list[Row]]]] = {}
@@ -82,7 +86,7 @@ def pivots(rows: Iterable[Row], sort: str = "speed") -> list[Pivot]:
         made = [_line(batches) for batches in lines.values()]
         every = sorted({batch for line in made for batch in line.cells})
         if len(made) * len(every) > 1:
-            found.append(Pivot(made[0].row, every, _sorted(_marked(made, every), sort)))
+            found.append(Pivot(made[0].row, every, _sorted(_marked(made, every, known), sort)))
     return found
 
 
@@ -90,12 +94,11 @@ def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
     cells = {}
     for batch, rows in batches.items():
         way: Way = min(ways_of(rows, AXES["batch"]), key=lambda one: (one.superseded, *one.order))
-        aside = way.standing
-        cells[batch] = Side((batch,), aside.rows, older=aside.older, newer=aside.newer)
+        cells[batch] = of_standing((batch,), way.standing)
     return Line(next(iter(cells.values())).row, cells)
 
 
-def _marked(lines: Sequence[Line], batches: Sequence[int]) -> list[Line]:
+def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> list[Line]:
     best: dict[int, set[int]] = {}
     near: dict[int, set[int]] = {}
     for batch in batches:
@@ -103,8 +106,10 @@ def _marked(lines: Sequence[Line], batches: Sequence[int]) -> list[Line]:
         usable = [(n, side) for n, side in sides if side.usable]
         if len(usable) < 2:
             continue
-        first, quickest = _quickest(usable)
-        held = {n: ratio(side.rows, quickest.rows) for n, side in usable if n != first}
+        if any(unlike(one.rows, other.rows) for (_, one), (_, other) in pairwise(usable)):
+            continue  # of other weights, or by other workarounds: `compare` refuses such
+        first, quickest = _quickest(usable, known)
+        held = {n: ratio(side.rows, quickest.rows, known) for n, side in usable if n != first}
         if None in held.values():  # they have no figure in common: a rate, and a time of no batch
             continue
         best[batch] = {first}
@@ -120,11 +125,11 @@ def _marked(lines: Sequence[Line], batches: Sequence[int]) -> list[Line]:
     ]
 
 
-def _quickest(sides: Sequence[tuple[int, Side]]) -> tuple[int, Side]:
+def _quickest(sides: Sequence[tuple[int, Side]], known: Histories) -> tuple[int, Side]:
     """By the figure that each two have in common, which may be another than each has alone."""
     best = min(sides, key=lambda one: one[1].time_ms)
     for one in sides:
-        found = ratio(one[1].rows, best[1].rows) if one[0] != best[0] else None
+        found = ratio(one[1].rows, best[1].rows, known) if one[0] != best[0] else None
         if found is not None and found.value > 1.0:
             best = one
     return best

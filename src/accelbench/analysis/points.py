@@ -54,9 +54,9 @@ class Point:
     machine: str
     aside: Standing | None = None  # what else was measured of it
 
-    @property
+    @cached_property
     def row(self) -> Row:
-        """What all of them have in common."""
+        """What all of them have in common: of thousands of points a chart asks a million times."""
         return self.rows[0]
 
     @cached_property
@@ -203,8 +203,8 @@ def alike_of_each(
         known_by.asked.add(one.asked)
     best: dict[Key, tuple[Point, object]] = {}
     for one, drawn in every:
-        known = best.get(one.asked)
-        if known is None or _order(one, ran[drawn]) < _order(known[0], ran[drawn]):
+        known = best.setdefault(one.asked, (one, drawn))[0]
+        if known is not one and _order(one, ran[drawn]) < _order(known, ran[drawn]):
             best[one.asked] = (one, drawn)
     if not only:
         return [one for one, _ in best.values()]

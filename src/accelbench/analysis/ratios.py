@@ -61,15 +61,13 @@ class Ratio:
         return f"half of its steps are slower ({self.median:.2f}× by medians), few are very slow"
 
 
-def ratio(
-    these: Sequence[Row], those: Sequence[Row], known: Histories | None = None
-) -> Ratio | None:
+def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio | None:
     """How many times as fast these launches are as those; None where they have no figure in common.
 
     Args:
         these: launches of one thing, in order of time.
         those: of the other, which stands for once.
-        known: histories of both series; else runs differ as they usually do.
+        known: the older runs of both series; without any, runs differ as they usually do.
     """
     mine, theirs = times_by(these, those), times_by(those, these)
     if mine is None or theirs is None:

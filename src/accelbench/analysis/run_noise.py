@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.analysis.judging import METRICS, Metric
-from accelbench.core.words import Status
+from accelbench.core.provenance import comparable
+from accelbench.core.words import Provenance, Status
 from accelbench.measure.launches import Noise, pooled_noise
-from accelbench.measure.runs import PRIOR, noise_between
+from accelbench.measure.runs import noise_between
 
 Row = Mapping[str, Any]
 #: Runs of a series that are looked at, the newest.
@@ -66,10 +67,13 @@ class Histories:
 
 
 def histories(rows: Iterable[Row]) -> Histories:
-    """Of results of one machine, one row a launch."""
+    """Of results of one machine, one row a launch, where there is no store to ask.
+
+    As a store is asked (`query.histories`): runs count that were measured here.
+    """
     launches: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        counts = row.get("status") == Status.OK and row.get("started_at")
+        counts = row.get("status") == Status.OK and row.get("started_at") and _measured(row)
         if counts and row.get("series_key") and row.get("run_id"):
             of_series = launches.setdefault(str(row["series_key"]), {})
             of_series.setdefault(str(row["run_id"]), []).append(row)
@@ -95,13 +99,16 @@ def of_runs(runs: Mapping[str, Sequence[Run]], about: Mapping[str, tuple[str, st
     return Histories(runs, beside)
 
 
-def between_rows(a: Row, b: Row, known: Histories | None = None) -> Noise | None:
-    """By how much two results' runs differ, by the louder series; None where they are of one."""
+def of_one_run(a: Row, b: Row) -> bool:
+    """Whether two results are launches of one run; an import is no run of anybody's."""
     run = a.get("run_id")
-    if run and run == b.get("run_id") and not str(run).startswith(_IMPORT):
+    return bool(run) and run == b.get("run_id") and not str(run).startswith(_IMPORT)
+
+
+def between_rows(a: Row, b: Row, known: Histories) -> Noise | None:
+    """By how much two results' runs differ, by the louder series; None where they are of one."""
+    if of_one_run(a, b):
         return None
-    if known is None:
-        return PRIOR
     found = (known.between(row, METRICS[0]) for row in (a, b))
     return max(found, key=lambda noise: noise.value)
 
@@ -109,6 +116,10 @@ def between_rows(a: Row, b: Row, known: Histories | None = None) -> Noise | None
 def alike(row: Row) -> tuple[str, str]:
     """What neighbours have in common: the engine and the device."""
     return str(row.get("runtime")), str(row.get("device_fingerprint") or row.get("device_name"))
+
+
+def _measured(row: Row) -> bool:
+    return row.get("provenance", Provenance.MEASURED) == Provenance.MEASURED and comparable(row)
 
 
 def _moment(rows: Sequence[Row]) -> str:

@@ -20,7 +20,7 @@ from accelbench.core.figures import (
     step_of,
     times_by,
 )
-from accelbench.core.worth import answered, usable_launches
+from accelbench.core.worth import answered, counting_launches, usable_launches
 from accelbench.measure.launches import typical
 
 #: What a row is told of its cost where prices are known (`costs`): no columns of the store.
@@ -39,6 +39,7 @@ class Side:
     faster: tuple[str, ...] = ()  # what is faster there, and did not run alike
     older: int = 0  # launches of other runs, which do not count
     newer: int = 0  # of these newer ones, which say less
+    unusable: int = 0  # launches of the same run, whose times do not count
 
     @property
     def row(self) -> Row:
@@ -171,28 +172,27 @@ def _of_question(
     return {value: _side(way, every[value], launches[value]) for value, way in chosen.items()}
 
 
+def of_standing(
+    value: Key, found: Standing, others: tuple[str, ...] = (), faster: tuple[str, ...] = ()
+) -> Side:
+    """The side that some launches stand for."""
+    aside = found.older + found.newer
+    return Side(value, found.rows, others, faster, aside, found.newer, len(found.unusable))
+
+
 def _spoken(way: Way, ways: Sequence[Way], axis: Axis) -> Side:
     """Every launch that ran alike: an import brings versions, and days, of years as one run."""
     faster = _faster(way, ways)
     if axis.name != "run":
-        return Side(way.value, way.rows, faster=faster)
-    found = way.standing
-    return Side(
-        way.value, found.rows, faster=faster, older=found.older + found.newer, newer=found.newer
-    )
+        kept = counting_launches(way.rows)
+        return Side(way.value, kept, faster=faster, unusable=len(way.rows) - len(kept))
+    return of_standing(way.value, way.standing, faster=faster)
 
 
 def _side(way: Way, ways: Sequence[Way], found: Standing) -> Side:
     others = {str(one.rows[0].get("runtime")) for one in ways} - {str(way.rows[0].get("runtime"))}
     quick = {str(one.rows[0].get("runtime")) for one in _quicker(way, ways)}
-    return Side(
-        way.value,
-        found.rows,
-        tuple(sorted(others - quick)),
-        _faster(way, ways),
-        found.older + found.newer,
-        found.newer,
-    )
+    return of_standing(way.value, found, tuple(sorted(others - quick)), _faster(way, ways))
 
 
 def _quicker(way: Way, ways: Sequence[Way]) -> list[Way]:

@@ -12,14 +12,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.questions import flat
-from accelbench.core.worth import OF_WORTH, SETTLED_SQL, USABLE_SQL, settled, usable_launches
+from accelbench.core.identity import canonical
+from accelbench.core.worth import (
+    ANSWERED_SQL,
+    OF_WORTH,
+    SETTLED_SQL,
+    USABLE_SQL,
+    counting_launches,
+    settled,
+    usable,
+    usable_launches,
+)
 from accelbench.measure.launches import FEWEST_LAUNCHES
 
 Row = Mapping[str, Any]
 #: An import's run is everything that came with it, perhaps of years.
 _IMPORT = "import-"
-#: Of conditions, what a run was asked, and what the machine lent it: no software.
-_NO_SOFTWARE = ("rules.", "effective_", "variables.")
+#: Of conditions, what a run was asked, what the machine lent it, and what was measured: a commit is
+#: what a history is of.
+_NO_SOFTWARE = ("rules.", "effective_", "variables.", "commit")
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,12 @@ class Standing:
     rows: Sequence[Row]
     older: int = 0  # launches of older runs
     newer: int = 0  # of newer ones, which say less
+    unusable: Sequence[Row] = ()  # launches of the same run, whose times do not count
+
+    @property
+    def run(self) -> Sequence[Row]:
+        """All launches of the run."""
+        return [*self.rows, *self.unusable]
 
 
 def standing(rows: Sequence[Row]) -> Standing:
@@ -38,31 +55,37 @@ def standing(rows: Sequence[Row]) -> Standing:
     """
     runs = by_run(rows)
     if len(runs) == 1:
-        return Standing(runs[0])
-    last = max(runs, key=last_moment)
-    now = software(last[0])
-    best = max((run for run in runs if software(run[0]) == now), key=evidence)
+        return stands(runs[0], runs)
+    now = installed(max(runs, key=when)[0])
+    best = max((run for run in runs if installed(run[0]) == now), key=evidence)
     return stands(best, runs)
 
 
 def stands(best: Sequence[Row], runs: Sequence[Sequence[Row]]) -> Standing:
-    """A run's launches before those of all others."""
+    """A run's launches before those of all others; of its own, those whose times count."""
     aside = [run for run in runs if run is not best]
     newer = sum(len(run) for run in aside if last_moment(run) > last_moment(best))
-    return Standing(best, sum(map(len, aside)) - newer, newer)
+    kept = counting_launches(best)
+    out = [] if len(kept) == len(best) else [row for row in best if not usable(row)]
+    return Standing(kept, sum(map(len, aside)) - newer, newer, out)
 
 
 def by_run(rows: Sequence[Row]) -> list[list[Row]]:
     """Launches of each run together."""
     found: dict[tuple[Any, str], list[Row]] = {}
     for row in rows:
-        found.setdefault(_run(row), []).append(row)
+        found.setdefault(run_of(row), []).append(row)
     return list(found.values())
 
 
-def evidence(run: Sequence[Row]) -> tuple[bool, int, bool, str]:
+def evidence(run: Sequence[Row]) -> tuple[Any, ...]:
     """How much a run's launches say, and when they were: what says more is greater."""
-    return (*worth(run), last_moment(run))
+    return (*worth(run), *when(run))
+
+
+def when(run: Sequence[Row]) -> tuple[str, str]:
+    """When a run was; of two at one moment the greater name is the later one, here and in SQL."""
+    return last_moment(run), str(run[0].get("run_id") or "")
 
 
 def worth(run: Sequence[Row]) -> tuple[bool, int, bool]:
@@ -97,19 +120,28 @@ def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
     """
     key = f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
     known = all(name in there for name in OF_WORTH)
-    worth = worth_sql("status = 'ok'") if known else "(true, 0, true)"
-    return f"""({key}, coalesce(run_id, '')) IN (
+    answered = ANSWERED_SQL if "verification" in there else "status = 'ok'"
+    worth = worth_sql(answered) if known else "(true, 0, true)"
+    return f"""({key}, {_RUN_SQL}) IN (
         SELECT cell, arg_max(run, rank) FROM (
             SELECT cell, run, row(
                 answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
-                {same_software_sql("cell")}, worth, moment) AS rank
+                {same_software_sql("cell")}, worth, moment, run) AS rank
             FROM (
-                SELECT {key} AS cell, coalesce(run_id, '') AS run,
+                SELECT {key} AS cell, {_RUN_SQL} AS run,
                     any_value(conditions) AS conditions,
                     coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
-                    count(*) FILTER (status = 'ok') AS answered, {worth} AS worth
+                    count(*) FILTER ({answered}) AS answered, {worth} AS worth
                 FROM benchmark_results WHERE {where} GROUP BY 1, 2)
         ) GROUP BY cell)"""  # noqa: S608 — our words
+
+
+#: `by_run` in SQL: of what names no run, and of an import, a day is a run.
+_RUN_SQL = (
+    f"CASE WHEN coalesce(run_id, '') = '' OR starts_with(run_id, '{_IMPORT}')"
+    " THEN concat_ws(chr(31), coalesce(run_id, ''), coalesce(started_at::DATE::VARCHAR, ''))"
+    " ELSE run_id END"
+)
 
 
 def same_software_sql(cell: str) -> str:
@@ -134,13 +166,21 @@ def newest(rows: Sequence[Row]) -> list[Row]:
 #: Of a run's environment what its results' conditions have of it, and is software.
 SOFTWARE = ("packages", "python", "kernel")
 Software = tuple[tuple[str, str], ...]
+
+
+def installed(row: Row) -> tuple[str, ...]:
+    """What software a run had, by which its evidence is held against other runs'."""
+    conditions = row.get("conditions") or {}
+    return tuple(canonical(conditions.get(name)) for name in SOFTWARE)
+
+
 #: Thousands of results share a few objects of conditions, which stay as they are.
 _KNOWN: dict[int, tuple[Mapping[str, Any], Software]] = {}
 _MOST_KNOWN = 4096
 
 
 def software(row: Row) -> Software:
-    """What ran, by name and version."""
+    """All conditions that tell one way of running from another, by name: versions, and more."""
     conditions = row.get("conditions") or {}
     known = _KNOWN.get(id(conditions))
     if known is not None and known[0] is conditions:
@@ -154,7 +194,8 @@ def software(row: Row) -> Software:
     return told
 
 
-def _run(row: Row) -> tuple[Any, str]:
+def run_of(row: Row) -> tuple[Any, str]:
+    """Which run a row is of: of an import, and of what names no run, a day is one."""
     run = row.get("run_id")
     one = run and not str(run).startswith(_IMPORT)
     return run, "" if one else str(row.get("started_at") or "")[:10]

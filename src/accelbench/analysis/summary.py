@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
+from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import Key, Row, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, ratio
+from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
@@ -25,16 +27,17 @@ _WORK = (
 )
 
 
-def summary(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
+def summary(rows: Sequence[Row], points: Sequence[Point], known: Histories) -> list[str]:
     """Sentences, the most important first.
 
     Args:
         rows: results of one machine, failed ones too.
         points: what of them has figures.
+        known: the older runs of these.
     """
     return [
         *_counts(rows, points),
-        *_fastest(points),
+        *_fastest(points, known),
         *_verified(rows),
         *_not_run(rows),
         *_doubts(rows, points),
@@ -59,7 +62,7 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     return [f"{many} of {', '.join(kinds[:-1])} and {kinds[-1]}: {' and '.join(modes)}."]
 
 
-def _fastest(points: Sequence[Point]) -> Iterable[str]:
+def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
     """Of each model what is fastest, at the smallest batch that was measured.
 
     Where it gains most is no rule: of noisy figures that would choose the noise.
@@ -74,7 +77,7 @@ def _fastest(points: Sequence[Point]) -> Iterable[str]:
         yield "Fastest at the smallest batch that was measured, and what is next elsewhere:"
     told = sorted(found)[:_MOST_MODELS]
     for asked in told:
-        yield _one_fastest(*asked, _alike(found[asked]), several)
+        yield _one_fastest(*asked, _alike(found[asked]), several, known)
     # A model that was trained as well is one.
     if more := len({model for model, _ in found} - {model for model, _ in told}):
         yield f"{counted(more, 'more model')} in the tables."
@@ -111,8 +114,10 @@ def _several_devices(points: Sequence[Point]) -> set[str]:
     return {platform for platform, names in devices.items() if len(names) > 1}
 
 
-def _one_fastest(model: str, mode: str, points: Sequence[Point], several: set[str]) -> str:
-    best = points[0]
+def _one_fastest(
+    model: str, mode: str, points: Sequence[Point], several: set[str], known: Histories
+) -> str:
+    best = _quickest(points, known)
     size = f", {best.row['image_size']} px" if best.row.get("image_size") else ""
     told = f"{model}, {mode}, batch {_batch(best)}{size}: {_by(best, several)}, {_figure(best)}"
     place = (best.row.get("hardware"), best.row.get("device_name"), best.machine)
@@ -121,18 +126,33 @@ def _one_fastest(model: str, mode: str, points: Sequence[Point], several: set[st
         for one in points
         if (one.row.get("hardware"), one.row.get("device_name"), one.machine) != place
     ]
+    others = [one for one in others if not unlike(best.rows, one.rows)]
     # Of one place, those of another engine or precision: else a thing would be beside itself.
-    others = others or [one for one in points if _by(one, several) != _by(best, several)]
+    others = others or [
+        one
+        for one in points
+        if _by(one, several) != _by(best, several) and not unlike(best.rows, one.rows)
+    ]
     if not others:
         return f"{told}; nothing beside it to compare with."
-    other = others[0]
-    found, next_one = ratio(best.rows, other.rows), _by(other, several)
+    other = _quickest(others, known)
+    found, next_one = ratio(best.rows, other.rows, known), _by(other, several)
     if found is None:
         return f"{told}; next to it {next_one}, of which another figure is known."
     if not found.told:
         return f"{told}; whether {next_one} is slower cannot be told ({_sure(found)})."
     more = f"; {found.otherwise}" if found.otherwise else ""
     return f"{told}; {next_one} takes {found.value:.2f}× as long ({_sure(found)}{more})."
+
+
+def _quickest(points: Sequence[Point], known: Histories) -> Point:
+    """By the figure that each two have in common, which may be another than each has alone."""
+    best = points[0]
+    for one in points[1:]:
+        found = ratio(one.rows, best.rows, known)
+        if found is not None and found.value > 1.0:
+            best = one
+    return best
 
 
 def _figure(point: Point) -> str:

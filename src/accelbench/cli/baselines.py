@@ -14,11 +14,8 @@ from accelbench.analysis.machines import chosen, machine_of
 from accelbench.analysis.run_noise import Histories
 from accelbench.cli.filters import Filters, catalogued
 from accelbench.cli.missing import NothingMeasuredError, none_found, nothing, refuse_unknown
-from accelbench.cli.older_runs import older_runs
 from accelbench.cli.run_names import harmless, labels_of, runs_meant
 from accelbench.cli.stored import (
-    NOISE,
-    RERUN_OF,
     filled,
     marks,
     no_lake_in,
@@ -30,6 +27,7 @@ from accelbench.cli.stored import (
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.baselines import FromFile, read_baseline
+from accelbench.query.histories import NOISE, RERUN_OF, histories_on
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
@@ -149,9 +147,7 @@ def _both_sides(
         raise NothingMeasuredError(f"{word} has nothing of what was asked for.", _ANOTHER)
     with database.asking():
         # A change would be part of the noise that it is held against: runs of now are left out.
-        out = {*on_it, *_runs_of_checks(database)}
-        here = [run for run, (one, _) in runs.items() if one == machine and run not in out]
-        older = older_runs(database, now, here)
+        older = histories_on(database, now, machine, on_it)
         labels = labels_of(database, on_it)
     return Baseline(
         word, str(machine), tuple(on_it), labels, now, before, told, untold, sought.allow, older,

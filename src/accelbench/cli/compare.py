@@ -26,9 +26,11 @@ from accelbench.core.figures import TIMES
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly
+from accelbench.query.histories import histories_on
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
+    from accelbench.analysis.run_noise import Histories
     from accelbench.exchange.prices import Prices
     from accelbench.store.database import Database
 
@@ -36,7 +38,17 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 _COLUMNS = (
     *ASKED,
-    *("family", "series_key", "run_id", "launch", "status", "provenance", "emulated", "started_at"),
+    *(
+        "family",
+        "series_key",
+        "run_id",
+        "launch",
+        "status",
+        "reason",
+        "provenance",
+        "emulated",
+        "started_at",
+    ),
     *TIMES,
     *("throughput_unit", "memory_peak_mb", "weights_digest", "workarounds", "conditions"),
     *("verification", "verification_error"),
@@ -103,22 +115,23 @@ def compare(
         )
         rows = rows_of(database, _COLUMNS, where, values)
         labels = _labels(database, rows, axis)
+        known = histories_on(database, rows, chosen)
     names = [str(one) for one in others]
     if pivot:
-        _say_pivot(rows, sort or SORTS[0], str(chosen), names, filters, as_json)
+        _say_pivot(rows, known, sort or SORTS[0], str(chosen), names, filters, as_json)
         return
     rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
-    found = compared(rows, axis, held, allowed)
+    found = compared(rows, axis, held, allowed, known=known)
     if not found:
         nothing = _nothing_alike(rows, axis, str(chosen), names)
         found = _without_a_side(rows, axis, nothing, output)
     elif held and all(one.baseline is None for lines in found for one in lines):
         places = {one.side.value for lines in found for one in lines}
-        known = sorted(" ".join(str(part) for part in place if part) for place in places)
-        more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+        names = sorted(" ".join(str(part) for part in place if part) for place in places)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise UsageError(
             f"Nothing was measured at {in_quotes(baseline)}.",
-            f"There is: {', '.join(known[:_NAMED])}{more}.",
+            f"There is: {', '.join(names[:_NAMED])}{more}.",
         )
     shown = [one.side.row for lines in found for one in lines]
     dropped = not_shown(filters, rows, shown)
@@ -219,6 +232,7 @@ def _pivot_alone(pivot: bool, sort: str | None, output: Path | None) -> None:
 
 def _say_pivot(
     rows: Sequence[Mapping[str, Any]],
+    known: Histories,
     sort: str,
     machine: str,
     others: Sequence[str],
@@ -227,7 +241,7 @@ def _say_pivot(
 ) -> None:
     from accelbench.analysis.pivot import pivots
 
-    found = pivots(rows, sort)
+    found = pivots(rows, known, sort)
     if not found:
         raise NothingMeasuredError(
             f"Nothing on {machine} was measured by two engines, precisions or batches.",

@@ -26,6 +26,7 @@ from accelbench.cli.imported import (
     known_already,
     machines_of,
     named,
+    samples_left,
     told,
 )
 from accelbench.cli.sql_advice import advised, refuse_but_one
@@ -241,6 +242,7 @@ def import_(
                 "there_already": there,
                 "without_moment": new.undated,
                 "keep_their_source": found.keep_theirs,
+                "samples_not_read": [str(file) for file in found.samples_left],
             }
         )
         return
@@ -249,6 +251,8 @@ def import_(
         print_line(known_already(there, dated=bool(measured_at)))
     if found.keep_theirs:
         print_line(kept_theirs(found.keep_theirs))
+    if found.samples_left:
+        print_line(samples_left(found.samples_left))
     for line in told(new):
         print_line(line)
 
@@ -314,7 +318,7 @@ def _of_interest(
     rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Results but those of runs that a check made for itself: they are no news of a series."""
-    from accelbench.cli.stored import NOISE, RERUN_OF
+    from accelbench.query.histories import NOISE, RERUN_OF
 
     labels = {run: str(about.get("label") or "") for run, about in runs.items()}
     own = {run for run, label in labels.items() if label == NOISE or label.startswith(RERUN_OF)}

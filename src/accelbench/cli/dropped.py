@@ -9,13 +9,15 @@ from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.worth import answered
 
 Row = Mapping[str, Any]
-#: Column → what people call it. A model may be named by several words, and is looked for elsewhere.
+#: Column → what people call it.
 _NAMES = {
     "hardware": "hardware",
     "runtime": "framework",
     "precision": "precision",
     "batch_size": "batch size",
     "mode": "mode",
+    "model": "model",
+    "run_id": "run",
 }
 
 
@@ -37,7 +39,7 @@ def not_shown(
             found = [row for row in rows if row.get(column) == value]
             if column == "runtime" and not found and value not in registered(RUNTIMES):
                 continue  # another word for one of ours
-            why = _why(found)
+            why = _why(column, found)
             if why:
                 said.append(f"Not shown: {name} {value}: {why}.")
     return said
@@ -48,7 +50,7 @@ def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> l
     return not_shown(filters, rows, [row for row in rows if answered(row)])
 
 
-def _why(found: Sequence[Row]) -> str:
+def _why(column: str, found: Sequence[Row]) -> str:
     if not found:
         return "no result has it beside the rest of what was asked for"
     statuses = sorted({str(row.get("status")) for row in found})
@@ -56,4 +58,6 @@ def _why(found: Sequence[Row]) -> str:
         return f"none of its results is ok ({', '.join(statuses)})"
     if not any(map(answered, found)):
         return "its outputs failed verification"
+    if column == "runtime":
+        return "nothing beside it was asked alike, or a faster one stands for its place"
     return "there is nothing beside it that was asked alike"

@@ -155,10 +155,10 @@ def series_in(
 ) -> list[Series]:
     """Every series with points enough, that which became worst first."""
     points = points_in(database, metric, where, values)
-    points = {key: several for key, several in points.items() if len(several) >= FEWEST_DRAWN}
-    newest = {key: max(several, key=lambda one: one.moment) for key, several in points.items()}
+    points = {key: line for key, line in points.items() if len(line[1]) >= FEWEST_DRAWN}
+    newest = {key: max(several, key=lambda one: one.moment) for key, (_, several) in points.items()}
     about = _about(database, newest)
-    several = [(about[key], known) for key, known in points.items()]
+    several = [(about[key], by, known) for key, (by, known) in points.items()]
     found = told(database, several, metric, (where, values), least)
     names = ("model", "series_key")
     return sorted(

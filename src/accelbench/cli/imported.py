@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.nouns import counted
@@ -73,6 +74,15 @@ def kept_theirs(number: int) -> str:
     return (
         f"{counted(number, 'result')} {say} whose {they_are}, and {keep} it: --source is the name"
         " of what was measured by our own program, or names nobody"
+    )
+
+
+def samples_left(files: Sequence[Path]) -> str:
+    """The sentence about tables that have samples, which only a result file brings along."""
+    named = str(files[0]) if len(files) == 1 else f"{len(files)} files"
+    return (
+        f"The samples in {named} are not read, the results are: `accelbench db export x.json"
+        " --samples` and `db merge` bring samples along"
     )
 
 

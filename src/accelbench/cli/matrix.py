@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -34,7 +34,8 @@ _COLUMNS = tuple(dict.fromkeys((
     *QUESTION, "family", "hardware", "runtime", "device", "options", "status", "reason", "message",
     "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
     "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
-    "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms",
+    "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms", "latency_mean_ms",
+    "throughput_unit", "latency_p50_ms",
 )))  # fmt: skip
 _EMPTY = dict.fromkeys(_COLUMNS)
 #: Results of one machine that a matrix is made of.
@@ -158,7 +159,8 @@ def _made(
     machine, ours, others = of_machine(runs, asked)
     marks = ", ".join("?" * len(ours))
     where += f" AND coalesce(run_id, '') IN ({marks})"
-    found = rows_of(database, _COLUMNS, where, [*values, *ours], most=_MOST)
+    given = [*values, *ours]
+    found = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
     wanted = only or platforms(str(row["hardware"]) for row in rows)
     # A platform where nothing went through may be absent: models never tried there say so too.
@@ -167,6 +169,12 @@ def _made(
     (precision,) = filters.get("precision", (None,))
     made = rated(rows, _absences(machine, missing), only, best_precision=precision is None)
     return made, About(utc_now(), machine, precision, filters["mode"][0], others)
+
+
+def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[str]:
+    """Software tells runs of ours apart; of imports each result has its own, which nothing asks."""
+    ours = f"SELECT 1 FROM benchmark_results WHERE {where} AND provenance = 'measured' LIMIT 1"  # noqa: S608
+    return [*_COLUMNS, "conditions"] if database.query(ours, values)[1] else _COLUMNS
 
 
 def _absences(machine: Machine, missing: Sequence[str]) -> dict[str, str]:

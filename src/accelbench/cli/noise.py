@@ -16,13 +16,13 @@ from accelbench.cli.documents import print_document
 from accelbench.cli.filters import Filters
 from accelbench.cli.measuring import measured
 from accelbench.cli.missing import NothingMeasuredError
-from accelbench.cli.stored import NOISE
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.words import Mode
 from accelbench.exchange.titles import title
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.query.histories import NOISE
 from accelbench.run import journey
 from accelbench.run.context import Settings
 from accelbench.run.journey import Journey

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
+from accelbench.analysis.run_noise import histories
 from accelbench.analysis.standing import standing_sql
 from accelbench.cli.filters import catalogued
 from accelbench.cli.stored import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
+from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.query.histories import histories_on
 from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ def subject_in(
             str(here),
             rows,
             prices,
+            histories_on(database, rows, here),
         )
 
 
@@ -117,7 +121,10 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     priced = with_costs(ordered, prices, machines)
     names = {run: str(one) for run, one in machines.items()}
     here = ", ".join(sorted(set(names.values())))
-    return Subject(points(priced, names), samples, (), matrix_of(priced), (), here, priced, prices)
+    known = histories(priced)
+    return Subject(
+        points(priced, names), samples, (), matrix_of(priced), (), here, priced, prices, known
+    )
 
 
 def _samples_in(one: Record) -> list[float]:
@@ -140,7 +147,7 @@ def _plain(value: Any) -> Any:
 
 def _where(filters: Filters) -> tuple[str, list[Any]]:
     """Results with these values, whoever made them: a picture marks what nobody measured."""
-    parts = ["model IS NOT NULL AND status IS NOT NULL"]
+    parts = [f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}"]
     values: list[Any] = []
     for column, wanted in filters.items():
         parts.append(one_of(column, wanted))

@@ -106,26 +106,30 @@ class Recommender:
 
     def answers(self, named: Sequence[str], verify: bool) -> Found:
         """What to take for each model at each batch."""
-        models = self._meant(named)
+        models, runs = self._meant(named), list[str]()
         found = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
         if verify:
             from accelbench.cli.verifying import measured_again
 
-            if measured_again(self.database, found):
+            runs = measured_again(self.database, found)
+            if runs:
                 self._look_again()
                 found = [self._answer(n, batch) for n in models for batch in self._batches or (1,)]
+        now = self._measured_now(runs, found)
         firsts = [one["primary_recommendation"] for one in found]
 
         def show(explain: bool) -> None:
-            from accelbench.cli.display.recommend import show_answer, show_answers
+            from accelbench.cli.display.recommend import show_answer, show_answers, show_measured
 
             if len(found) == 1 or explain:
                 for one in found:
                     show_answer(one, explain)
             else:
                 show_answers(found)
+            show_measured(now)
 
-        return Found({"recommendations": found}, EXIT_NO if None in firsts else EXIT_OK, show)
+        document = {"recommendations": found, **({"measured_now": now} if verify else {})}
+        return Found(document, EXIT_NO if None in firsts else EXIT_OK, show)
 
     def ranking(self, task: str) -> Found:
         """Which stored models are best at a task."""
@@ -160,24 +164,34 @@ class Recommender:
                 raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
         models = self._meant(named)
         found = [self._under(name, limits) for name in models]
+        now: list[dict[str, Any]] = []
         if verify:
-            searched = self._searched(found, limits, budget)
+            searched, runs = self._searched(found, limits, budget)
             self._look_again()
             found = [self._under(name, limits) for name in models]
             found = [{**one, "searched": ways} for one, ways in zip(found, searched, strict=True)]
+            now = self._measured_now(runs, found)
 
         def show(explain: bool) -> None:
             from accelbench.cli.display.limits import show_under
+            from accelbench.cli.display.recommend import show_measured
 
             for one in found:
                 show_under(one, explain)
+            # What a search found of each batch is said with its way.
+            if explain or not any(one.get("searched") for one in found):
+                show_measured(now)
 
-        return Found({"recommendations": found}, _said_of(found), show)
+        document = {"recommendations": found, **({"measured_now": now} if verify else {})}
+        return Found(document, _said_of(found), show)
 
     def _searched(
         self, found: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
-    ) -> list[list[dict[str, Any]]]:
-        """Measure for each answer: the ways that were searched; none where cases were verified."""
+    ) -> tuple[list[list[dict[str, Any]]], list[str]]:
+        """Measure for each answer: the ways that were searched; none where cases were verified.
+
+        Beside them the runs that were made for it.
+        """
         from accelbench.cli.missing import NothingMeasuredError
         from accelbench.cli.searching import USUAL_SECONDS, Search
         from accelbench.cli.verifying import measured_options
@@ -188,19 +202,29 @@ class Recommender:
                 f"No measurement can show that it is kept: {why}.", "Leave that limit out."
             )
         if not any(one["to_search"] for one in found):
-            measured_options(self.database, found, shapes)
-            return [[] for _ in found]
+            return [[] for _ in found], measured_options(self.database, found, shapes)
         search = Search(self.database, limits, self._batches, budget or USUAL_SECONDS)
         if "available_hardware" in self.question:
-            return [search.through(one["to_search"], shapes) for one in found]
+            return [search.through(one["to_search"], shapes) for one in found], search.runs
         here = {word.partition(":")[0] for word in self._here()}
-        return [
+        ways = [
             search.through(
                 [way for way in one["to_search"] if way["hardware"].partition(":")[0] in here],
                 shapes,
             )
             for one in found
         ]
+        return ways, search.runs
+
+    def _measured_now(
+        self, runs: Sequence[str], found: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """What was measured for answers, and whether they rest on it."""
+        if not runs:
+            return []
+        from accelbench.cli.just_measured import rows_of, told
+
+        return told(rows_of(self.database, runs), found)
 
     @property
     def database(self) -> Database:
@@ -224,7 +248,17 @@ class Recommender:
         )
 
     def _answer(self, name: str, batch: int) -> dict[str, Any]:
-        return self.selector.select_hardware(model_name=name, batch_size=batch, **self.question)
+        found = self.selector.select_hardware(model_name=name, batch_size=batch, **self.question)
+        return {**found, "measurable_here": self._measurable(found)}
+
+    def _measurable(self, answer: Mapping[str, Any]) -> list[str]:
+        """What of an answer's gaps, and of what it cannot tell apart, can be measured here."""
+        is_here, scores = self.selector.is_here, answer["all_scores"]
+        unclear = answer["no_clear_winner_between"]
+        # Another device of the platform would not tell which of these is faster.
+        there = [name for name in unclear if is_here(name, scores[name]["device"])]
+        gaps = [one["hardware"] for one in answer["missing"] if one["hardware"] not in unclear]
+        return [*there, *filter(is_here, gaps)]
 
     def _under(self, name: str, limits: Limits) -> dict[str, Any]:
         asked = dict(self.question)
@@ -233,7 +267,15 @@ class Recommender:
             from accelbench.select.task import task_named
 
             asked["mode"] = task_named(task).mode
-        return self.selector.best_under(limits, model_name=name, batch_sizes=self._batches, **asked)
+        found = self.selector.best_under(
+            limits, model_name=name, batch_sizes=self._batches, **asked
+        )
+        is_here = self.selector.is_here
+        cases = [
+            {**one, "measurable_here": is_here(one["hardware"], one["device"])}
+            for one in found["to_verify"]
+        ]
+        return {**found, "to_verify": cases}
 
     def _meant(self, named: Sequence[str]) -> list[str]:
         """The models that are named, each seen to be known; else all that have results."""

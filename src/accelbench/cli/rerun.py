@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.checking import BAD, Check, Checked, Outcome
 from accelbench.cli.baselines import rows_of_runs
 from accelbench.cli.measuring import measured
-from accelbench.cli.stored import RERUN_OF
 from accelbench.core.errors import UsageError
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.query.histories import RERUN_OF
 from accelbench.run import journey
 
 if TYPE_CHECKING:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli import verifying
 from accelbench.cli.display.terminal import complain
+from accelbench.cli.just_measured import rows_of, step, why_failed, why_no_time
 from accelbench.cli.measuring import measured
-from accelbench.core.columns import step_ms
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Runtime
 from accelbench.core.words import Status
+from accelbench.core.worth import answered
 from accelbench.hardware.detect import detect_all
 from accelbench.run import journey
 from accelbench.run.journey import Found, Journey
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 USUAL_SECONDS = 600.0
 _ALIAS = "it is another way by another name"
 BUDGET_OVER = "the budget ended the search"
+SETTLED = "settled"
 
 Words = Mapping[str, Any]
 #: What tells the ways of a round apart.
@@ -52,6 +54,8 @@ class Way:
         case: what is measured, whatever its batch.
         first: the batch to begin with.
         tried: batch → how much of its tightest limit it takes.
+        unknown: batch → why it was not measured, or what was says nothing of the limits.
+        aside: batch that fits → why its figures are not in the answer all the same.
         engine: as the plan names it.
         ended: why it is not gone on with, where the bracket is not closed.
     """
@@ -59,6 +63,8 @@ class Way:
     case: verifying.Case
     first: int
     tried: dict[int, float] = field(default_factory=dict)
+    unknown: dict[int, str] = field(default_factory=dict)
+    aside: dict[int, str] = field(default_factory=dict)
     engine: str = ""
     ended: str = ""
 
@@ -69,12 +75,40 @@ class Way:
             "runtime": self.engine or self.case.runtime,
             "precision": self.case.precision,
             "largest_batch": largest(self.tried),
-            "tried": [
-                {"batch_size": batch, "fits": takes <= 1.0}
-                for batch, takes in sorted(self.tried.items())
-            ],
-            "ended": self.ended or "settled",
+            "tried": [self._told_of(batch) for batch in sorted({*self.tried, *self.unknown})],
+            "ended": self.ended or SETTLED,
         }
+
+    def _told_of(self, batch: int) -> dict[str, Any]:
+        """What became of a batch: whether it fits, or None where that is not known."""
+        fits = self.tried[batch] <= 1.0 if batch in self.tried else None
+        why = self.unknown.get(batch) or self.aside.get(batch)
+        return {"batch_size": batch, "fits": fits, **({"why": why} if why else {})}
+
+    def stop_at(self, batch: int, why: str) -> None:
+        """Of a batch it is not known whether it fits, and where to go on neither."""
+        self.unknown[batch] = why
+        self.ended = f"batch {batch} is not known to fit or not"
+
+    def judge(self, batch: int, row: Words, limits: Limits) -> None:
+        """What a measurement says of a batch."""
+        memory, latency = row["memory_peak_mb"], limits.max_latency_ms
+        takes = 0.0
+        if limits.memory_mb is not None:
+            if memory is None:
+                self.stop_at(batch, "its memory is not measured")
+                return
+            takes = memory / limits.memory_mb
+        no_time = why_no_time(row)
+        known = step(row)
+        if latency is not None and takes <= 1.0:
+            if no_time or known is None:
+                self.stop_at(batch, no_time)
+                return
+            takes = max(takes, known[0] / latency)
+        self.tried[batch] = takes
+        if no_time and takes <= 1.0:
+            self.aside[batch] = no_time
 
 
 class Search:
@@ -98,6 +132,8 @@ class Search:
     ) -> None:
         self._database, self._limits, self._among = database, limits, among
         self._now, self._end = now, now() + seconds
+        #: What was run.
+        self.runs: list[str] = []
         self._found: Found = detect_all()
         self._runtimes: Mapping[str, Runtime] = journey.installed_runtimes()
 
@@ -116,7 +152,7 @@ class Search:
         ways = [Way(case, case.batch_size) for case in cases]
         while self._round(ways):
             pass
-        if all(way.ended and not way.tried for way in ways):
+        if all(way.ended and not way.tried and not way.unknown for way in ways):
             for why in dict.fromkeys(way.ended for way in ways):
                 complain(f"not measured here: {why}")
             raise SurroundingsError(
@@ -168,8 +204,8 @@ class Search:
 
     def _judge(self, runs: Sequence[str], asked: Mapping[Key, tuple[Way, int]]) -> None:
         """What became of each batch that was asked for."""
-        marks = ", ".join("?" for _ in runs)
-        rows = self._database.results(f"run_id IN ({marks})", runs) if runs else []
+        self.runs += runs
+        rows = rows_of(self._database, runs)
         names = ("runtime", "hardware", "precision", "options")
         by_key = {_key(*(row[name] for name in names)): row for row in rows}
         for key, (way, batch) in asked.items():
@@ -180,21 +216,12 @@ class Search:
                 way.ended = BUDGET_OVER
             elif row["status"] == Status.OUT_OF_MEMORY:
                 way.tried[batch] = math.inf
-            elif row["status"] != Status.OK:
-                way.ended = str(row["message"] or row["reason"] or row["status"])
-            elif self._limits.memory_mb is not None and row["memory_peak_mb"] is None:
-                way.ended = "its memory is not measured"
+            elif row["status"] == Status.UNSUPPORTED:
+                way.ended = why_failed(row)
+            elif not answered(row):
+                way.stop_at(batch, why_failed(row))
             else:
-                way.tried[batch] = self._takes(row)
-
-    def _takes(self, row: Words) -> float:
-        """How much of its tightest limit a measurement takes; a step without a time all of it."""
-        memory, latency = self._limits.memory_mb, self._limits.max_latency_ms
-        step = step_ms(row) or math.inf
-        return max(
-            0.0 if memory is None else row["memory_peak_mb"] / memory,
-            0.0 if latency is None else step / latency,
-        )
+                way.judge(batch, row, self._limits)
 
 
 def _key(runtime: str, hardware: str, precision: str, options: Words | None) -> Key:

@@ -11,6 +11,7 @@ from accelbench.cli.display.terminal import complain
 from accelbench.cli.missing import none_found, nothing, refuse_unknown
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
@@ -23,10 +24,6 @@ _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 
 #: Results that are held against each other at once.
 _MOST = 20_000
-#: Labels of runs that a check makes for itself; the second is followed by a run's id.
-NOISE, RERUN_OF = "check --noise", "rerun of "
-#: Of a run: that no check made it for itself.
-_NOT_OF_A_CHECK = "coalesce(NOT (b.label = ? OR starts_with(b.label, ?)), true)"
 
 
 def filled(path: Path | None) -> Database:
@@ -119,11 +116,11 @@ def runs_of(
         values: its parameters.
         named: of the runs that a check made for itself, only these; all where it is None.
     """
-    from accelbench.analysis.machines import machine_of
+    from accelbench.analysis.machines import machines_of
 
     condition, more = "", list[Any]()
     if named is not None:
-        condition = f" WHERE {_NOT_OF_A_CHECK}"
+        condition = f" WHERE {NOT_OF_A_CHECK}"
         more = [NOISE, RERUN_OF]
     if named:
         condition += f" OR run_id IN ({marks(named)})"
@@ -135,14 +132,8 @@ def runs_of(
         f" LEFT JOIN benchmark_runs b USING (run_id){condition}",
         [*values, *more],
     )
-    # Most runs of one machine say the same of it.
-    said: dict[str | None, Any] = {None: None}
-    found = {}
-    for run, environment, moment in rows:
-        if environment not in said:
-            said[environment] = json.loads(environment)
-        found[str(run)] = (machine_of(str(run), said[environment]), str(moment or ""))
-    return found
+    machines = machines_of((run, environment) for run, environment, _ in rows)
+    return {str(run): (machines[str(run)], str(moment or "")) for run, _, moment in rows}
 
 
 def of_machine(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.catalog.find import find
 from accelbench.cli.display.terminal import complain
+from accelbench.cli.just_measured import rows_of
 from accelbench.cli.measuring import measured
 from accelbench.core.case import runtimes_own
 from accelbench.core.errors import SurroundingsError, UsageError
@@ -115,17 +116,17 @@ class Case:
         return self.shapes.get(column) is not None and not generating
 
 
-def measured_again(database: Database, answers: Sequence[Words]) -> bool:
+def measured_again(database: Database, answers: Sequence[Words]) -> list[str]:
     """Measure what answers recommend; where none wins clearly, all that may be first.
 
     Returns:
-        Whether there is anything new to answer by.
+        The runs, which there is something new to answer by.
     """
     return _measure(database, [case for one in answers for case in _named_by(one)])
 
 
-def measured_options(database: Database, found: Sequence[Words], shapes: Words) -> bool:
-    """Measure what searches under limits think worth it.
+def measured_options(database: Database, found: Sequence[Words], shapes: Words) -> list[str]:
+    """Measure what searches under limits think worth it: the runs.
 
     Args:
         database: Where it is stored.
@@ -176,8 +177,8 @@ def _named_by(answer: Words) -> Iterable[Case]:
         )
 
 
-def _measure(database: Database, cases: Sequence[Case]) -> bool:
-    """Run those that this machine can, in turns, and say what it cannot.
+def _measure(database: Database, cases: Sequence[Case]) -> list[str]:
+    """Run those that this machine can, in turns, and say what it cannot: the runs.
 
     Raises:
         SurroundingsError: It can run none of them.
@@ -194,11 +195,11 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
         complain(f"not measured here: {why}")
     if not cases:
         complain("nothing is measured: no case would change the answer.")
-        return False
+        return []
     if not plans:
         raise SurroundingsError(
             "Nothing of the answer can be measured on this machine.",
-            "Add --hardware here to choose among what is here.",
+            "Add --hardware here to choose among what is here." if _is_absent(cases, found) else "",
         )
     command = shlex.join(["accelbench", *sys.argv[1:]])
     journeys = (
@@ -212,7 +213,15 @@ def _measure(database: Database, cases: Sequence[Case]) -> bool:
     )
     made = measured(database, journeys)
     _refuse_nothing(database, made)
-    return bool(made)
+    return made
+
+
+def _is_absent(cases: Iterable[Case], found: Found) -> bool:
+    """Whether the platform of some case is not here, and not the model what is the matter."""
+    platforms = {case.hardware.partition(":")[0].lower() for case in cases}
+    return any(
+        not any(isinstance(one, Device) for one in found.get(name, ())) for name in platforms
+    )
 
 
 def planned_here(
@@ -235,8 +244,7 @@ def planned_here(
 
 def _refuse_nothing(database: Database, runs: Sequence[str]) -> None:
     """An answer that nothing was measured for is not verified; a failure is something new."""
-    marks = ", ".join("?" for _ in runs)
-    rows = database.results(f"run_id IN ({marks})", runs) if runs else []
+    rows = rows_of(database, runs)
     if rows and all(row["status"] in _NOT_TRIED for row in rows):
         raise SurroundingsError(nothing_measured(rows))
 

@@ -122,6 +122,11 @@ def statistic_of(row: Row) -> Statistic | None:
     return next((one for one in Statistic if item_ms(row, one) is not None), None)
 
 
+def name_of(statistic: Statistic) -> str:
+    """As people read it: a time by a rate is a mean."""
+    return str(Statistic.MEAN if statistic in MEANS else statistic)
+
+
 Times = tuple[float, ...]
 
 

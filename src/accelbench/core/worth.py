@@ -72,6 +72,10 @@ def answered(row: Mapping[str, Any]) -> bool:
     return row.get("status") == Status.OK and row.get("verification") != "failed"
 
 
+#: The same of a row of benchmark_results.
+ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
+
+
 def usable_launches(rows: Iterable[Row]) -> list[Row]:
     """The launches whose times count; none where half of them or more do not.
 
@@ -81,6 +85,15 @@ def usable_launches(rows: Iterable[Row]) -> list[Row]:
     every = list(rows)
     kept = [row for row in every if usable(row)]
     return kept if 2 * len(kept) > len(every) else []
+
+
+def counting_launches(rows: Iterable[Row]) -> list[Row]:
+    """The launches that a figure is of: the usable ones, or all where most are not.
+
+    Of the latter nothing is judged; what shows them marks them.
+    """
+    every = list(rows)
+    return usable_launches(every) or every
 
 
 def rough_column(name: str) -> str:

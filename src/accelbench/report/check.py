@@ -196,6 +196,7 @@ def _question(one: Checked) -> dict[str, Any]:
 def _figure(figure: Judged) -> dict[str, Any]:
     return {
         "metric": figure.metric.name,
+        "figure": figure.metric.statistic and figure.metric.statistic.value,
         "unit": figure.metric.header,
         "before": figure.before,
         "now": figure.now,

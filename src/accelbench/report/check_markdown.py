@@ -42,7 +42,7 @@ def _rows(questions: Iterable[Checked]) -> Iterable[list[str]]:
         for number, figure in enumerate(figures):
             yield [
                 "" if number else title(one.row),
-                f"{figure.metric.name}, {figure.metric.header}",
+                f"{figure.metric.title}, {figure.metric.header}",
                 f"{figure.before:.4g}",
                 f"{figure.now:.4g}",
                 change(figure),

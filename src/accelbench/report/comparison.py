@@ -76,6 +76,7 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "baseline_item_ms": None if base is None else _item(base),
         "baseline_throughput": None if base is None else base.throughput,
         "speedup": one.speedup,
+        "speedup_by": None if ratio is None else ratio.statistic.value,
         "speedup_low": None if ratio is None else ratio.low,
         "speedup_high": None if ratio is None else ratio.high,
         "speedup_interval_of": None if ratio is None else ratio.of or None,
@@ -88,8 +89,10 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "differs": list(one.differs),
         "slower_runtimes": list(one.side.others),
         "faster_unlike": list(one.side.faster),
+        "failed_since": list(one.failed_since),
         "launches_set_aside": one.side.older,
         "newer_launches_set_aside": one.side.newer,
+        "unusable_launches_left_out": one.side.unusable,
     }
 
 

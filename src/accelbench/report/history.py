@@ -26,6 +26,7 @@ def document(series: Series, *, points: bool = True) -> dict[str, Any]:
         "series_key": series.row.get("series_key"),
         "device_name": series.row.get("device_name"),
         "unit": series.metric.header,
+        "figure": series.metric.statistic and series.metric.statistic.value,
         "changed": series.changed,
         "answer": None if series.answer is None else series.answer.value,
         "said": series.said,

@@ -26,28 +26,33 @@ _COUNTS = (
     " AND started_at IS NOT NULL"
 )
 _RUNS = f"""
-SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, median({{value}}), count(*)
+SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, {{figures}}
 FROM benchmark_results WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608 — our words
 _IMPORTS = f"""
-SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, list({{value}})
+SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, {{figures}}
 FROM benchmark_results WHERE {_COUNTS} AND run_id LIKE 'import-%'
 GROUP BY series_key, run_id, started_at, conditions
 """  # noqa: S608
 _EACH = f"""
-SELECT series_key, coalesce(run_id, ''), list({{value}} ORDER BY started_at, launch),
-    bool_and({SETTLED_SQL})
+SELECT series_key, coalesce(run_id, ''), bool_and({SETTLED_SQL}), {{figures}}
 FROM benchmark_results WHERE {_COUNTS} AND series_key IN ({{keys}})
     AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608
 
 
+#: A series by one figure, and its points.
+Line = tuple[Metric, list[Point]]
+
+
 def points_in(
     database: Database, metric: Metric, where: str, values: Sequence[Any]
-) -> dict[str, list[Point]]:
-    """The points of each series, in any order.
+) -> dict[str, Line]:
+    """The points of each series, in any order, by the figure that most of its runs have.
+
+    A run that has a mean alone is no point among medians.
 
     Args:
         database: the store.
@@ -57,21 +62,42 @@ def points_in(
     """
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
-    found: dict[str, list[Point]] = {}
-    _, rows = database.query(_sql(_RUNS, metric, where), values)
-    for key, run, moment, value, launches in rows:
+    every: list[dict[str, list[Point]]] = [{} for _ in metric.alternatives]
+    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})"), values)
+    for key, run, moment, *figures in rows:
         commit, ran = runs.get(run, nothing)
-        found.setdefault(key, []).append(Point(moment, run, commit, value, launches, ran))
+        for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
+            if launches:
+                point = Point(moment, run, commit, value, launches, ran)
+                found.setdefault(key, []).append(point)
     if any(run.startswith("import-") for run in runs):
-        _, rows = database.query(_sql(_IMPORTS, metric, where), values)
-        for point, key in _imported(rows):
-            found.setdefault(key, []).append(point)
-    return found
+        listed = "list({0}) FILTER ({0} > 0)"
+        _, rows = database.query(_sql(_IMPORTS, metric, where, listed), values)
+        for found, several in zip(every, _each(rows, len(every)), strict=True):
+            for point, key in _imported(several):
+                found.setdefault(key, []).append(point)
+    return _by_one_figure(metric, every)
+
+
+def _by_one_figure(metric: Metric, every: Sequence[Mapping[str, list[Point]]]) -> dict[str, Line]:
+    """Of each series the figure that makes most points, and of as many the first."""
+    chosen: dict[str, Line] = {}
+    for one, found in zip(metric.alternatives, every, strict=True):
+        for key, points in found.items():
+            if key not in chosen or len(chosen[key][1]) < len(points):
+                chosen[key] = one, points
+    return chosen
+
+
+def _each(rows: Sequence[Sequence[Any]], many: int) -> Iterable[list[Sequence[Any]]]:
+    """Rows with the values of each of several figures, where they have any."""
+    for at in range(-many, 0):
+        yield [(*row[:-many], row[at]) for row in rows if row[at]]
 
 
 def told(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Sequence[Point]]],
+    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[Point]]],
     metric: Metric,
     where: tuple[str, Sequence[Any]],
     least: float,
@@ -80,42 +106,49 @@ def told(
 
     Args:
         database: the store.
-        several: what each is of, with its points.
-        metric: of which figure.
+        several: what each is of, by which figure, with its points.
+        metric: what was asked for, of which they are.
         where: the results that points were made of, in SQL, and its parameters.
         least: what a change has to exceed, as a share.
     """
-    found = every_series(several, metric, least)
+    found = every_series(several, least)
     off = {number: one for number, one in enumerate(found) if one.course and one.course.unconfirmed}
     keys = sorted({str(one.row["series_key"]) for one in off.values()})
     if not keys:
         return found
     marks = ", ".join("?" * len(keys))
-    sql = _sql(_EACH, metric, where[0], keys=marks)
+    listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
+    sql = _sql(_EACH, metric, where[0], listed, keys=marks)
     _, rows = database.query(sql, [*where[1], *keys])
-    each = {(key, run): (tuple(values), settled) for key, run, values, settled in rows}
+    each = {(key, run): (settled, values) for key, run, settled, *values in rows}
     again = [
         (
             one.row,
+            one.metric,
             [
-                _whole(point, each.get((one.row["series_key"], point.run_id)))
+                _whole(point, each.get((one.row["series_key"], point.run_id)), at)
                 for point in one.points
             ],
         )
         for one in off.values()
+        for at in (metric.alternatives.index(one.metric),)
     ]
-    for number, one in zip(off, every_series(again, metric, least), strict=True):
+    for number, one in zip(off, every_series(again, least), strict=True):
         found[number] = replace(one, points=found[number].points)
     return found
 
 
-def _whole(point: Point, known: tuple[tuple[float, ...], bool] | None) -> Point:
-    return point if known is None else point._replace(each=known[0], settled=bool(known[1]))
+def _whole(point: Point, known: tuple[bool, Sequence[Sequence[float]]] | None, at: int) -> Point:
+    if known is None:
+        return point
+    return point._replace(each=tuple(known[1][at]), settled=bool(known[0]))
 
 
-def _sql(text: str, metric: Metric, where: str, **more: str) -> str:
+def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str:
+    """A question with what is asked of each figure that may stand for a metric."""
     usable = USABLE_SQL if metric.timed else "true"
-    return text.format(value=metric.sql, where=where, usable=usable, **more)
+    figures = ", ".join(figure.format(one.sql) for one in metric.alternatives)
+    return text.format(value=metric.sql, figures=figures, where=where, usable=usable, **more)
 
 
 def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:

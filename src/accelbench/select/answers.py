@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from accelbench.core.exactness import error_of, why_inexact
 from accelbench.select.choosing import Chosen
 from accelbench.select.evidence import Cell
-from accelbench.select.measuring import Beside, remedy
+from accelbench.select.measuring import Beside, Remedy, remedy
 from accelbench.select.pricing import Costs, sign
 from accelbench.select.scoring import Contender
 from accelbench.select.words import cost_notes, data_date, explained, unmeasured
@@ -29,7 +30,7 @@ def told(
         if one.name not in scores:
             scores[one.name] = _impossible_told(one)
     missing, beside = unmeasured(chosen), beside or Beside(chosen.shapes)
-    remedies = [remedy(chosen.asked, one.candidate, beside) for one in missing]
+    remedies = [_remedy(chosen, one, beside) for one in missing]
     notes = cost_notes(chosen, costs)
     return {
         "primary_recommendation": ranked[0].name if ranked else None,
@@ -43,6 +44,7 @@ def told(
         "weights": dict(chosen.scored.weights),
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
+        "measured_otherwise": [one.told() for one in chosen.otherwise],
         "browsers_left_out": list(chosen.unasked),
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,
@@ -53,6 +55,14 @@ def told(
         ],
         **({} if costs is None else {"currency": costs.currency, "cost_notes": notes}),
     }
+
+
+def _remedy(chosen: Chosen, one: Contender, beside: Beside) -> Remedy:
+    """What measures one; where it is not on this machine, on which."""
+    found = remedy(chosen.asked, one.candidate, beside)
+    if one.present is False and not found.device:
+        return replace(found, device=one.candidate.platform)
+    return found
 
 
 def _score_told(one: Contender, rank: int) -> dict[str, Any]:
@@ -67,7 +77,8 @@ def _score_told(one: Contender, rank: int) -> dict[str, Any]:
     }
     if one.figure is None:
         here = {} if one.present is None else {"present": one.present}
-        return {**found, "reasons": list(one.ruled.why), **here}
+        runs = {"measured_otherwise": True} if one.runs else {}
+        return {**found, "reasons": list(one.ruled.why), **here, **runs}
     row = one.figure.cell.row
     found |= {
         "predictions": one.figure.told(),
@@ -75,7 +86,9 @@ def _score_told(one: Contender, rank: int) -> dict[str, Any]:
         "device": row.get("device_name"),
         "runtime": row.get("runtime"),
         "precision": row.get("precision"),
+        **({} if one.present is None else {"present": one.present}),
         "measured_at": row.get("moment"),
+        "run_id": row.get("run_id") if one.figure.measured else None,
         "note": one.figure.note,
     }
     if one.cost is not None:
@@ -92,6 +105,7 @@ def _left_out_told(name: str, cell: Cell) -> dict[str, Any]:
         "precision": cell.precision,
         "batch_size": cell.batch,
         "latency": cell.latency,
+        "figure": str(cell.statistic),
         "verification_error": error_of(row),
         "reason": why_inexact(row),
     }

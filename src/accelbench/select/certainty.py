@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import quantiles
 
-from accelbench.analysis.run_noise import between_rows
+from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.select.figures import FEWEST_FITTED, Figure
@@ -21,9 +21,16 @@ from accelbench.select.scoring import Contender, Encode, scored
 
 
 def no_clear_winner_between(
-    ranked: Sequence[Contender], weights: dict[str, float], order: Encode
+    ranked: Sequence[Contender], weights: dict[str, float], order: Encode, known: Histories
 ) -> list[str]:
-    """The names of those that may be first, the first among them; none where it is clear."""
+    """The names of those that may be first, the first among them; none where it is clear.
+
+    Args:
+        ranked: the candidates in order.
+        weights: of the criteria.
+        order: of equals.
+        known: the older runs of what was measured: by how much runs of it differ.
+    """
     figured = [one for one in ranked if one.figure is not None]
     if not figured:
         return []
@@ -32,7 +39,7 @@ def no_clear_winner_between(
         one.name
         for one in rest
         if not _is_same(one, first)
-        and scored([*_without(figured, one), _at_its_best(one, first)], weights, order)
+        and scored([*_without(figured, one), _at_its_best(one, first, known)], weights, order)
         .ranked[0].name == one.name
     ]  # fmt: skip
     return [first.name, *close] if close else []
@@ -49,11 +56,11 @@ def _without(many: Sequence[Contender], one: Contender) -> list[Contender]:
     return [other for other in many if other is not one]
 
 
-def _at_its_best(one: Contender, first: Contender) -> Contender:
+def _at_its_best(one: Contender, first: Contender, known: Histories) -> Contender:
     """One with the shortest time, as against the first's, that is still believable."""
     assert one.figure is not None
     assert first.figure is not None
-    by = _least_ratio(one.figure, first.figure)
+    by = _least_ratio(one.figure, first.figure, known)
     shorter = one.figure.latency / first.figure.latency / by
     figure = replace(
         one.figure,
@@ -66,17 +73,17 @@ def _at_its_best(one: Contender, first: Contender) -> Contender:
     return replace(one, figure=figure, cost=cost)
 
 
-def _least_ratio(mine: Figure, first: Figure) -> float:
+def _least_ratio(mine: Figure, first: Figure, known: Histories) -> float:
     """The smallest share of the first's time that this one may take."""
     ratio = mine.latency / first.latency
-    return min(_by_what_is_known(mine, first, ratio), ratio / (1 + LEAST_EFFECT))
+    return min(_by_what_is_known(mine, first, ratio, known), ratio / (1 + LEAST_EFFECT))
 
 
-def _by_what_is_known(mine: Figure, first: Figure, ratio: float) -> float:
+def _by_what_is_known(mine: Figure, first: Figure, ratio: float, known: Histories) -> float:
     if mine.measured and first.measured:
-        runs = between_rows(first.cell.row, mine.cell.row)
-        known = unpaired_interval(first.cell.latencies, mine.cell.latencies, runs=runs)
-        return known.low if known else ratio / _together(_down(mine), _up(first))
+        runs = between_rows(first.cell.row, mine.cell.row, known)
+        interval = unpaired_interval(first.cell.latencies, mine.cell.latencies, runs=runs)
+        return interval.low if interval else ratio / _together(_down(mine), _up(first))
     shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
     if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
         return quantiles(shared, n=20, method="inclusive")[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from accelbench.analysis.run_noise import Histories
 from accelbench.select.asking import Asked, known_of
 from accelbench.select.candidates import Candidate
 from accelbench.select.ceilings import Rates, bounded
@@ -21,6 +22,7 @@ from accelbench.select.figures import (
     has_sizes,
 )
 from accelbench.select.matrices import Matrices
+from accelbench.select.otherwise import Otherwise
 from accelbench.select.own import Own, own_of
 from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
@@ -43,6 +45,8 @@ class Evidence(Protocol):
     def peers(self, place: Place, known: Known) -> list[Cell]: ...
 
     def rates(self) -> Rates: ...
+
+    def histories(self, cells: Sequence[Cell]) -> Histories: ...
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,7 @@ class Chosen:
     matrix_source: str
     shapes: Mapping[str, Any] = field(default_factory=dict)
     circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
-    only_rates: Mapping[str, str] = field(default_factory=dict)  # by name: no step was timed
-    unlike: Mapping[str, str] = field(default_factory=dict)  # by name: measured otherwise, and how
+    otherwise: Sequence[Otherwise] = ()  # what was measured, and does not answer
     inexact: Mapping[str, Cell] = field(default_factory=dict)  # by name: quantised, unasked
     unasked: Sequence[str] = ()  # platforms with figures that count only when named
 
@@ -130,8 +133,10 @@ def choose(
     contenders = _placed_here(contenders, ground)
     weights = weights_of(asked, ground.config)
     order = scored(contenders, weights, ground.order)
-    unclear = no_clear_winner_between(order.ranked, weights, ground.order)
     used = [one.figure.cell for one in order.ranked if one.figure is not None]
+    measured = [one.figure.cell for one in order.ranked if one.figure and one.figure.measured]
+    histories = evidence.histories(measured)
+    unclear = no_clear_winner_between(order.ranked, weights, ground.order, histories)
     moments = [str(cell.row["moment"]) for cell in used if cell.row.get("moment")]
     return Chosen(
         asked,
@@ -142,8 +147,7 @@ def choose(
         ground.matrices.source,
         own.sizes,
         own.circumstances,
-        {one.name: said for one in candidates if (said := own.of(one).only_rates)},
-        {one.name: said for one in candidates if (said := own.of(one).unlike)},
+        [said for one in candidates for said in own.otherwise(one)],
         _inexact(asked, candidates, own),
         sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
     )
@@ -165,13 +169,14 @@ def _inexact(asked: Asked, candidates: Sequence[Candidate], own: Own) -> dict[st
 
 
 def _placed_here(contenders: Sequence[Contender], ground: Ground) -> list[Contender]:
-    """Each without a figure with whether this machine has it, where that is to count."""
-    bare = [one.candidate.platform for one in contenders if one.figure is None and one.compatible]
-    if ground.present is None or not bare:
+    """Each that was not measured with whether this machine has it, where that is to count."""
+    missing = [one for one in contenders if not (one.figure and one.figure.measured)]
+    asked = [one.candidate.platform for one in missing if one.compatible]
+    if ground.present is None or not asked:
         return list(contenders)
-    there = ground.present(bare)
+    there = ground.present(asked)
     return [
-        replace(one, present=one.candidate.platform in there) if one.figure is None else one
+        replace(one, present=one.candidate.platform in there) if one in missing else one
         for one in contenders
     ]
 
@@ -268,11 +273,12 @@ def _contender(
         ruled(candidate.platform, about, entry.rating),
         config["hardware_preferences"].get(candidate.platform, {}),
         _cost(found, ground.prices),
+        runs=bool(own.others),
         failed=own.failed_at(asked.batch, asked.precision),
     )
 
 
 def _cost(found: Figure | None, prices: Prices | None) -> float | None:
-    if found is None or prices is None:
+    if found is None or prices is None or found.rate is None:
         return None
-    return prices({**found.cell.row, "throughput": found.throughput})
+    return prices({**found.cell.row, "throughput": found.rate})

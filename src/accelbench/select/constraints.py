@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from accelbench.core.figures import name_of
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.cases import case, installed
@@ -25,6 +26,7 @@ from accelbench.select.front import (
 )
 from accelbench.select.limits import PRECISION, UNFILLED, Limits, batches_named, kept, limits_named
 from accelbench.select.options import Option, options
+from accelbench.select.otherwise import FEW, Otherwise, sentences
 from accelbench.select.own import Own
 from accelbench.select.room import counted_memory
 from accelbench.select.search import searches, to_search
@@ -49,7 +51,7 @@ class Search:
     candidates: Sequence[Candidate]
     batches: Sequence[int]
     rate: Rate
-    only_rates: str = ""
+    otherwise: Sequence[Otherwise] = ()
     elsewhere: bool = False  # it was measured, though not on what is asked about
 
     @cached_property
@@ -105,9 +107,8 @@ def under(
         found = (replace(one, why=kept(one, limits, counts, any_error=named)) for one in several)
         return _one_of_each(found, rate)
 
-    found = Search(
-        asked, limits, judged(every), candidates, named, rate, own.only_rates, bool(own.cells)
-    )
+    aside = [said for one in candidates for said in own.otherwise(one)]
+    found = Search(asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells))
     perhaps = list(found.options)
     if not found.fits and not named:
         # Of what was measured nothing fits, and nobody said at which batches to look further.
@@ -139,6 +140,7 @@ def under(
             else []
         ),
         "unfillable": unfilled,
+        "measured_otherwise": [one.told() for one in found.otherwise],
         "explanation": " ".join(_explained(found, to_verify)),
     }
 
@@ -160,10 +162,12 @@ def _by_memory(found: Search) -> list[str]:
 def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Sentences."""
     what = f" under {found.limits}" if found.limits.told else ""
-    if found.only_rates:
-        yield f"A throughput is known, and no time of a step: {found.only_rates}."
+    yield from sentences(found.otherwise, FEW)
     if not found.options:
-        yield f"Nothing is measured of {_question(found)}, so nothing is known to fit{what}."
+        none = (
+            "Nothing that was measured is" if found.otherwise else "Nothing that counts is measured"
+        )
+        yield f"{none} of {_question(found)}, so nothing is known to fit{what}."
         yield from _too_large(found)
     elif found.fits:
         yield _best(found, what)
@@ -204,8 +208,8 @@ def _too_large(found: Search) -> Iterator[str]:
 def _best(found: Search, what: str) -> str:
     one = found.fits[0]
     step, rate = (
-        f"{rounded(one.latency.middle)} ms a step",
-        f"{rounded(one.rate.middle)} {one.unit}/s",
+        f"{name_of(one.statistic)} {rounded(one.latency.middle)} ms a step",
+        f"{rounded(one.rate.middle)} {one.unit}/s, " if one.has_rate else "",
     )
     if not one.measured:
         step += f" (at worst {rounded(one.latency.high)})"
@@ -214,7 +218,7 @@ def _best(found: Search, what: str) -> str:
     where = " · ".join(part for part in (one.device, one.runtime, one.precision, settings) if part)
     return (
         f"{one.hardware} at batch {one.batch_size} in {one.precision}{what}: {one.basis},"
-        f" {rate}, {step}{memory} ({where})."
+        f" {rate}{step}{memory} ({where})."
     )
 
 

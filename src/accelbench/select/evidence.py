@@ -14,6 +14,7 @@ from typing import Any
 from accelbench.analysis.costs import devices_in
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.exactness import is_exact
+from accelbench.core.figures import MEANS, TAILS, Statistic
 from accelbench.measure.launches import interval_of, typical
 
 #: What else has to be alike for two figures to answer one question. Which weights and which data
@@ -57,10 +58,6 @@ class Attempt:
     def mode(self) -> str:
         return str(self.row.get("mode") or "")
 
-    @cached_property
-    def batch(self) -> int:
-        return int(self.row.get("batch_size") or 1)
-
 
 @dataclass(frozen=True)
 class Cell(Attempt):
@@ -70,11 +67,13 @@ class Cell(Attempt):
         latencies: milliseconds of a step, one a launch; none where no step was timed.
         rates: items a second, one a launch that says it.
         order: its number among all that was read, the same every time: of equals it decides.
+        statistic: of a launch's steps, which figure its latency is.
     """
 
     latencies: tuple[float, ...]
     rates: tuple[float, ...] = ()
     order: int = 0
+    statistic: Statistic = Statistic.MEAN
 
     @cached_property
     def latency(self) -> float:
@@ -83,6 +82,16 @@ class Cell(Attempt):
     @cached_property
     def throughput(self) -> float:
         return typical(self.rates) if self.rates else 1e3 * self.batch / self.latency
+
+    @cached_property
+    def batch(self) -> int:
+        """Of what is timed: only that is held against anything."""
+        return int(self.row["batch_size"])
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether its throughput is known; of a median or a percentile nobody makes one."""
+        return bool(self.rates) or self.statistic in MEANS
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -121,8 +130,11 @@ class Cell(Attempt):
 
     @property
     def timed(self) -> bool:
-        """Whether the time of a step is known: of some there is nothing but a throughput."""
-        return bool(self.latencies)
+        """Whether the time of a step is known, and of how many items it is.
+
+        Of some there is nothing but a throughput; a step of an unknown batch is of no question.
+        """
+        return bool(self.latencies) and self.row.get("batch_size") is not None
 
     @cached_property
     def exact(self) -> bool:
@@ -213,6 +225,7 @@ class Place:
             row["hardware"] == self.hardware
             and row.get("mode") == self.mode
             and cell.timed
+            and cell.statistic not in TAILS
             and (not self.device or is_on(cell, self.device))
             and (cell.exact if self.precision is None else cell.precision == self.precision)
             and cell.devices in (None, 1)

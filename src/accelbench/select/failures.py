@@ -27,6 +27,12 @@ class Failure(Attempt):
     """The newest attempt at something, which did not work: its status, reason, moment, run_id."""
 
     @property
+    def batch(self) -> int | None:
+        """What was tried; None where its source does not say it."""
+        said = self.row.get("batch_size")
+        return None if said is None else int(said)
+
+    @property
     def reason(self) -> str:
         """A short word; an answer that was held against the CPU's may have been wrong."""
         known = str(self.row.get("reason") or "")
@@ -63,12 +69,12 @@ class Failure(Attempt):
         """Whether a figure is history: a later run of the same, or of a smaller batch, failed."""
         if not (self.is_of_way(cell) and self.is_of_question(cell) and self._is_later_than(cell)):
             return False
-        return self.batch == cell.batch or (self.of_memory and self.batch < cell.batch)
+        return self.batch == cell.batch or self._fits_no(cell.batch - 1)
 
     def is_overtaken_by(self, cell: Cell) -> bool:
         """Whether the same worked in a later run, or in another launch of its own."""
         same = self.is_of_way(cell) and self.is_of_question(cell)
-        worked = cell.batch == self.batch or (self.of_memory and cell.batch > self.batch)
+        worked = cell.batch == self.batch or self._fits_no(cell.batch - 1)
         return same and worked and not self._is_later_than(cell)
 
     def stands_in_the_way(self, batch: int, cells: Sequence[Cell]) -> bool:
@@ -78,14 +84,19 @@ class Failure(Attempt):
             batch: that is asked for.
             cells: what works by the same way, at whatever batch.
         """
-        if self.of_memory and self.batch <= batch:
+        if self._fits_no(batch):
             return True
         return self.batch == batch or (self.refused and not cells)
 
     def told(self) -> str:
         """In words: out_of_memory at batch 64 (pytorch, fp32)."""
         way = ", ".join(str(self.row[name]) for name in ("runtime", "precision") if self.row[name])
-        return f"{self.reason} at batch {self.batch} ({way})"
+        batch = "an unknown batch" if self.batch is None else f"batch {self.batch}"
+        return f"{self.reason} at {batch} ({way})"
+
+    def _fits_no(self, batch: int) -> bool:
+        """Whether it ran out of memory at this batch, or at a smaller one."""
+        return self.of_memory and self.batch is not None and self.batch <= batch
 
     def _is_later_than(self, cell: Cell) -> bool:
         if self.row.get("run_id") == cell.row.get("run_id"):

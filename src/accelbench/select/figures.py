@@ -16,6 +16,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from accelbench.core.exactness import error_of
+from accelbench.core.figures import Statistic
 from accelbench.select.evidence import SINGLE, Cell, Known, best
 from accelbench.select.failures import Failure, in_the_way
 from accelbench.select.spans import Span
@@ -81,6 +82,16 @@ class Figure:
         return self.basis == MEASURED
 
     @property
+    def statistic(self) -> Statistic:
+        """Which figure of a step its latency is."""
+        return self.cell.statistic
+
+    @property
+    def rate(self) -> float | None:
+        """Its throughput, where that is known: nobody makes one of a median or a percentile."""
+        return self.throughput if self.cell.has_rate else None
+
+    @property
     def unit(self) -> str:
         """What the throughput counts, in the plural: images, tokens."""
         return unit_of(self.cell.row)
@@ -90,7 +101,8 @@ class Figure:
         row = self.cell.row
         found: dict[str, Any] = {
             "latency": self.latency,
-            "throughput": self.throughput,
+            "figure": str(self.statistic),
+            "throughput": self.rate,
             "throughput_unit": self.unit,
             "latency_low": self.low,
             "latency_high": self.high,

@@ -97,6 +97,13 @@ class Knowledge:
             if any(isinstance(o, Device) and not o.emulated for o in self._detected.get(name, ()))
         )
 
+    def is_here(self, platform: str, device: str | None = None) -> bool:
+        """Whether this machine has a platform; and where a device is named, that very one."""
+        return any(
+            isinstance(one, Device) and not one.emulated and device in (None, "", one.name)
+            for one in self._detected.get(platform, ())
+        )
+
     def beside(self, chosen: Chosen) -> Beside:
         """What a new result has to be like to be held against the figures of an answer."""
         return Beside(chosen.shapes, chosen.circumstances, self.where, self.unwritable)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.exactness import MOST_ERROR, error_of, is_exact, why_inexact
+from accelbench.core.figures import name_of
 from accelbench.core.visible import in_quotes
 from accelbench.select.figures import MEASURED
 from accelbench.select.spans import Span
@@ -139,7 +140,8 @@ def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[
 def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[Reason]:
     memory = "memory" if one.memory_basis == MEASURED else "estimated memory"
     yield from _most("memory_mb", memory, "MB", limits.memory_mb, one.memory)
-    yield from _most("max_latency_ms", "latency", "ms", limits.max_latency_ms, one.latency)
+    latency = f"{name_of(one.statistic)} latency"
+    yield from _most("max_latency_ms", latency, "ms", limits.max_latency_ms, one.latency)
     yield from _most("max_error", "error", "", limits.max_error, Span.exact(one.error))
     yield from _most("max_power", "power", "W", limits.max_power, Span.exact(one.power_watts))
     if counted(one.unit) == counts:
@@ -168,7 +170,9 @@ def _most(
 
 def _least(one: Option, limit: float | None) -> Iterator[Reason]:
     rate = one.rate
-    if limit is not None and rate.low < limit:
+    if limit is not None and not one.has_rate:
+        yield Reason("min_throughput", f"its throughput {UNMEASURED}", open=True)
+    elif limit is not None and rate.low < limit:
         said = f"is below {spelled(limit)}"
         text = _missed("", f"{one.unit}/s", said, rate.low, rate.high, is_open=rate.high >= limit)
         yield Reason("min_throughput", text, limit / rate.middle, rate.high >= limit)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.core.exactness import error_of
+from accelbench.core.figures import Statistic
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.choosing import Prices
@@ -43,6 +44,8 @@ class Option:
     latency: Span
     rate: Span
     unit: str = ITEMS
+    statistic: Statistic = Statistic.MEAN
+    has_rate: bool = True  # else it is only what steps of this time would come to
     memory: Span | None = None
     memory_basis: str | None = None
     cost: Span | None = None
@@ -103,8 +106,9 @@ class Option:
             "basis": self.basis,
             "latency_ms": self.latency.middle,
             "latency_high": self.latency.high,
-            "throughput": self.rate.middle,
-            "throughput_low": self.rate.low,
+            "figure": str(self.statistic),
+            "throughput": self.rate.middle if self.has_rate else None,
+            "throughput_low": self.rate.low if self.has_rate else None,
             "throughput_unit": self.unit,
             "memory_mb": self.memory and self.memory.middle,
             "memory_high": self.memory and self.memory.high,
@@ -113,6 +117,7 @@ class Option:
             "power_watts": self.power_watts,
             "cost_per_million": self.cost and self.cost.middle,
             "measured_at": self.row.get("moment") if self.measured else None,
+            "run_id": self.row.get("run_id") if self.measured else None,
             "command": command,
         }
         if unmeasurable:
@@ -176,9 +181,11 @@ def _option(
         latency=latency,
         rate=rate,
         unit=found.unit,
+        statistic=found.statistic,
+        has_rate=found.rate is not None,
         memory=memory,
         memory_basis=basis,
-        cost=_cost(row, rate, prices),
+        cost=None if found.rate is None else _cost(row, rate, prices),
         error=_error([found.cell] if found.measured else way),
         row=row,
     )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.measure.launches import typical
+from accelbench.core.figures import TAILS, Statistic, name_of
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
-from accelbench.select.contexts import differs, meant, own_shapes
+from accelbench.select.contexts import meant, own_shapes
 from accelbench.select.evidence import CIRCUMSTANCES, Cell
 from accelbench.select.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.figures import is_barred
-from accelbench.select.units import rounded, unit_of
+from accelbench.select.otherwise import Otherwise, otherwise
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Own:
     Attributes:
         cells: its figures.
         failures: what failed when it was last tried.
-        others: figures of the model that were asked something else.
-        untimed: what is known of it without the time of a step.
+        others: figures of the model that do not answer: asked something else, without the time of a
+            step, or of a batch that nobody says.
         inexact: its figures that do not count, being quantised without a known error and unasked.
         sizes: of the figures, else those that were asked for.
         context: sizes and circumstances of the figures.
@@ -36,7 +37,6 @@ class Own:
     others: Sequence[Cell] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
-    untimed: Sequence[Cell] = ()
     inexact: Sequence[Cell] = ()
 
     def of(self, candidate: Candidate) -> Own:
@@ -47,7 +47,6 @@ class Own:
             [cell for cell in self.others if candidate.has(cell)],
             self.sizes,
             self.context,
-            [cell for cell in self.untimed if candidate.has(cell)],
             [cell for cell in self.inexact if candidate.has(cell)],
         )
 
@@ -56,22 +55,12 @@ class Own:
         """How it was asked, its sizes aside; nothing where there are no figures."""
         return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
 
-    @property
-    def only_rates(self) -> str:
-        """Where it has a throughput alone, the largest, in words."""
-        if self.cells or not self.untimed:
-            return ""
-        one = max(self.untimed, key=lambda cell: (typical(cell.rates), -cell.order))
-        said = (one.device, one.precision, one.row.get("scenario"))
-        where = ", ".join(str(part) for part in said if part)
-        return f"{rounded(typical(one.rates))} {unit_of(one.row)}/s ({where})"
-
-    @property
-    def unlike(self) -> str:
-        """Where it has figures of something else alone, what they are of."""
-        if self.cells:
-            return ""
-        return next((said for one in self.others if (said := differs(one, self.context))), "")
+    def otherwise(self, candidate: Candidate) -> list[Otherwise]:
+        """What a candidate without any figure of this question has been measured at."""
+        there = self.of(candidate)
+        if there.cells:
+            return []
+        return list(otherwise(candidate.name, there.others, {**self.sizes, **self.context}))
 
     def failed_at(self, batch: int, precision: str | None) -> str:
         """What failed there, where nothing is left to choose; in words."""
@@ -115,15 +104,31 @@ def own_of(
     )
     sizes = found.sizes if found.cells else dict(asked.shapes)
     wanted = sizes if found.cells else {**own_shapes(asked.spec), **asked.shapes}
+    counted, aside = of_one_figure(found.cells)
     return Own(
-        found.cells,
+        counted,
         [one for one in still if _is_of(one, wanted, found.context)],
-        found.others,
+        [*found.others, *aside, *(cell for cell in known if not cell.timed)],
         sizes,
         found.context,
-        [cell for cell in known if not cell.timed],
         left_out,
     )
+
+
+def of_one_figure(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    """The figures of the one kind that says most, and the rest: means, medians, one percentile.
+
+    None says how it would compare with another. Of percentiles alone the most usual one counts.
+    """
+    kinds = Counter(name_of(cell.statistic) for cell in cells)
+
+    def place(kind: str) -> tuple[int, int, str]:
+        plain = [name_of(one) for one in Statistic if one not in TAILS]
+        return plain.index(kind) if kind in plain else len(plain), -kinds[kind], kind
+
+    most = min(kinds, key=place, default="")
+    kept = [cell for cell in cells if name_of(cell.statistic) == most]
+    return kept, [cell for cell in cells if name_of(cell.statistic) != most]
 
 
 def _fits(one: Failure, asked: Asked) -> bool:

@@ -6,7 +6,7 @@ reaches Python is as small as what is asked.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.attempts import FEWEST, KNOWN
@@ -15,11 +15,20 @@ from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import same_software_sql, worth_sql
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import STEP_SQL
+from accelbench.core.figures import (
+    MEANS,
+    OF_A_STEP,
+    STEP_OF_SQL,
+    STEP_SQL,
+    TAIL_OF_SQL,
+    TAIL_SQL,
+    Statistic,
+)
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM
-from accelbench.core.worth import OF_WORTH, USABLE_SQL
+from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
+from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.ceilings import FEWEST_MODELS
 from accelbench.select.evidence import CIRCUMSTANCES, Cell, Tried
 from accelbench.select.failures import Failure
@@ -27,7 +36,6 @@ from accelbench.select.units import counted_sql
 from accelbench.store.fit import spell_time
 
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
-_LAUNCHES = ("latencies", "rates")
 #: What is the middle of a cell's launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
@@ -37,40 +45,41 @@ _MIDDLES = (
 _SAID = (
     *ASKED,
     *("device", "family", "throughput_unit", "device_fingerprint", "verification", "provenance"),
+    "series_key",
 )
 _COLUMNS = tuple(dict.fromkeys((
     *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
-    "reason", "started_at", "launch", "result_id", "throughput", "latency_mean_ms", "batch_size",
-    "emulated", *OF_WORTH,
+    "reason", "started_at", "launch", "result_id", "batch_size", "emulated", *OF_WORTH, *OF_A_STEP,
 )))  # fmt: skip
 #: What an attempt is of, whether or not it came to anything.
 _ATTEMPTED = (
     *("model", "mode", "hardware", "device", "device_name", "device_fingerprint", "runtime"),
     *("precision", "compiled", "options", "batch_size", *SHAPES, *CIRCUMSTANCES),
 )
-_REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false)"
-_ANSWERED = "status = 'ok' AND coalesce(verification, '') <> 'failed'"
-#: Of an import, which may be of years in one run, a day is a run. Of those that answered the one
-#: that says most stands (`analysis.standing`): what has failed since is told by the failures. Of a
-#: run of which half of the launches are of no use nothing counts: what is left would be chosen by
-#: how it came out.
+_REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQL}"
+#: Of an import, which may be of years in one run, and of what names no run, a day is a run. Of
+#: those that answered the one that says most stands (`analysis.standing`): what has failed since is
+#: told by the failures. Of a run of which half of the launches are of no use nothing counts, as the
+#: first part of its worth says: what is left would be chosen by how it came out.
 _CELLS = """
 WITH answered AS (
-    SELECT {columns}, {latency} AS latency, {rate} AS rate,
+    SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
         CASE WHEN provenance = 'imported' THEN json_merge_patch(coalesce(conditions, '{{}}'),
             '{{"source": null, "said": {{"file": null, "job_id": null}}, "kin": null}}')::VARCHAR
             ELSE '' END AS versions,
         conditions->>'kin' AS kin,
-        coalesce(run_id, '') || CASE WHEN starts_with(run_id, 'import-')
+        coalesce(run_id, '') || CASE
+            WHEN coalesce(run_id, '') = '' OR starts_with(run_id, 'import-')
             THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
     FROM benchmark_results WHERE {real} AND {answered} AND {where}
 ), newest AS (
-    SELECT series, versions, arg_max(run, rank) AS run, arg_max(counts, rank) AS counts FROM (
+    SELECT series, versions, arg_max(run, rank) AS run,
+        struct_extract_at(arg_max(worth, rank), 1) AS counts
+    FROM (
         SELECT *, row({same_software}, worth, moment, run) AS rank FROM (
             SELECT series, versions, run, any_value(conditions) AS conditions,
-                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth,
-                2 * count(*) FILTER ({usable}) > count(*) AS counts
+                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth
             FROM answered GROUP BY series, versions, run
         )
     ) GROUP BY series, versions
@@ -78,6 +87,7 @@ WITH answered AS (
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
     any_value(kin) AS kin, max(run_id) AS run_id, max(started_at) AS moment,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
+    list(statistic ORDER BY started_at, launch, result_id) AS statistics,
     list(rate ORDER BY started_at, launch, result_id) AS rates
 FROM answered JOIN newest USING (series, versions, run)
 WHERE counts AND {usable} AND (latency > 0 OR rate > 0)
@@ -103,18 +113,18 @@ _ASKED_ORDER = ("model", "batch_size", *SHAPES, *CIRCUMSTANCES, "mode")
 _TRIED = """
 WITH tried AS (
     SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
-        coalesce(verification, '') AS verification, CASE WHEN {usable} THEN {rate} END AS rate,
+        verification, CASE WHEN {usable} THEN {rate} END AS rate,
         concat_ws(chr(31), {question}, {counted}) AS question
     FROM benchmark_results
     WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
 ), whole AS (
     SELECT family, hardware, mode, count(DISTINCT model) AS models,
-        count(DISTINCT model) FILTER (status = 'ok' AND verification <> 'failed') AS through,
+        count(DISTINCT model) FILTER ({answered}) AS through,
         list(DISTINCT reason ORDER BY reason) FILTER (status <> 'ok') AS reasons
     FROM tried GROUP BY ALL
 ), fastest AS (
     SELECT family, mode, hardware, question, max(rate) AS rate FROM tried
-    WHERE status = 'ok' AND verification <> 'failed' AND rate > 0 GROUP BY ALL
+    WHERE {answered} AND rate > 0 GROUP BY ALL
 ), beside AS (
     SELECT a.family, a.mode, a.hardware, b.hardware AS other,
         exp(avg(ln(a.rate / b.rate))) AS speed
@@ -149,6 +159,8 @@ DEVICES = f"""
 SELECT DISTINCT hardware, device_name FROM benchmark_results
 WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
 """  # noqa: S608 — our words
+#: What every run recorded of its machine.
+RUNS = "SELECT run_id, environment::VARCHAR FROM benchmark_runs"
 #: The kind of unit that a device is, where a platform has several: the CPU, a GPU or an NPU.
 UNITS = """
 SELECT device_fingerprint, lower(details->>'device') FROM hardware_info
@@ -167,13 +179,14 @@ def cells_sql(there: Container[str], where: str) -> str:
     """The query for cells of what is in a table, the same order every time."""
     return _CELLS.format(
         columns=_columns(there),
-        latency=_step_sql(there),
+        latency=f"coalesce({_step_sql(there)}, {TAIL_SQL})",
+        statistic=_statistic_sql(there),
         same_software=same_software_sql("series, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
         asked=_text(ASKED, there),
         real=_REAL,
-        answered=_ANSWERED,
+        answered=ANSWERED_SQL,
         usable=_usable_sql(there),
         where=where,
         said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
@@ -189,7 +202,7 @@ def failures_sql(there: Container[str], where: str) -> str:
         columns=_columns(there),
         attempted=", ".join(f'"{name}"' for name in _ATTEMPTED),
         real=_REAL,
-        answered=_ANSWERED,
+        answered=ANSWERED_SQL,
         where=where,
     )
 
@@ -198,10 +211,8 @@ def rates_sql(there: Container[str]) -> str:
     """The query for what devices do at their best."""
     return _RATES.format(
         latency=_step_sql(there),
-        same_software=same_software_sql("series, versions"),
-        worth=worth_sql("true"),
         real=_REAL,
-        answered=_ANSWERED,
+        answered=ANSWERED_SQL,
         usable=_usable_sql(there),
         fewest=FEWEST_MODELS,
     )
@@ -215,14 +226,26 @@ def tried_sql(there: Container[str]) -> str:
         question=_text(_QUESTION, there),
         counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",
         real=_REAL,
+        answered=ANSWERED_SQL,
     )
 
 
 def cell(number: int, row: dict[str, Any]) -> Cell:
     """A row of `cells_sql` with its number there."""
-    latencies, rates = (tuple(filter(None, row.pop(name))) for name in _LAUNCHES)
+    rates = tuple(filter(None, row.pop("rates")))
+    latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
     row["moment"] = spell_time(row["moment"]) if row["moment"] else None
-    return Cell(row, latencies, rates, number)
+    return Cell(row, latencies, rates, number, statistic)
+
+
+def _of_one_statistic(
+    latencies: Sequence[float | None], said: Sequence[str | None]
+) -> tuple[tuple[float, ...], Statistic]:
+    """The launches of which the figure is known that says most; a rate says a mean as well."""
+    known = [(ms, Statistic(one)) for ms, one in zip(latencies, said, strict=True) if ms and one]
+    most = min((one for _, one in known), key=list(Statistic).index, default=Statistic.MEAN)
+    alike = MEANS if most in MEANS else {most}
+    return tuple(ms for ms, one in known if one in alike), most
 
 
 def failure(row: dict[str, Any]) -> Failure:
@@ -273,6 +296,12 @@ def _step_sql(there: Container[str]) -> str:
     return f"""coalesce({STEP_SQL}, CASE
         WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}' AND {counted} = ''
         THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
+
+
+def _statistic_sql(there: Container[str]) -> str:
+    """Which figure of a row its latency is."""
+    return f"""coalesce({STEP_OF_SQL}, CASE WHEN {_step_sql(there)} > 0
+        THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
 
 
 def _columns(there: Container[str]) -> str:

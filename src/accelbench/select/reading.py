@@ -9,6 +9,10 @@ from contextlib import ExitStack, contextmanager
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.machines import machines_of
+from accelbench.analysis.run_noise import Histories
+from accelbench.core.words import Provenance
+from accelbench.query.histories import histories_of
 from accelbench.select import queries
 from accelbench.select.ceilings import Rates
 from accelbench.select.evidence import Cell, Known, Place, Tried
@@ -100,6 +104,23 @@ class Store:
             return {tuple(map(str, key)): float(rate) for *key, rate in rows}  # type: ignore[misc]
 
         found: Rates = self._once("rates", read)
+        return found
+
+    def histories(self, cells: Sequence[Cell]) -> Histories:
+        """The older runs of what was measured, on the machines where it was; an import has none."""
+        rows = [cell.row for cell in cells]
+        own = [row for row in rows if row.get("provenance") == Provenance.MEASURED]
+        if not own or len({row.get("run_id") for row in rows}) < 2:
+            return Histories()
+
+        def read() -> Histories:
+            machines = self._once("machines", lambda: machines_of(self._query(queries.RUNS)[1]))
+            return histories_of(
+                self.database, [(machines.get(str(row.get("run_id"))), [row]) for row in rows]
+            )
+
+        asked = ((row.get("series_key"), row.get("run_id")) for row in rows)
+        found: Histories = self._once(("histories", *asked), read)
         return found
 
     def _like(self, place: Place, known: Known) -> list[str]:

@@ -41,6 +41,7 @@ class Contender:
     criteria: Mapping[str, float] | None = None
     cautious: bool = False  # scored by the slow end of its bounds
     present: bool | None = None  # on this machine, where nothing was measured and that counts
+    runs: bool = False  # without a figure, though measured there in another way than is asked
     failed: str = ""  # what became of the newest attempt, where that left nothing to choose
 
     @property
@@ -53,6 +54,12 @@ class Contender:
         if self.figure is not None and self.figure.measured:
             return True
         return not self.failed and self.entry.compatible and self.ruled.compatible
+
+    @property
+    def standing(self) -> tuple[bool, bool, bool]:
+        """What goes before its score: the order of what it stands on."""
+        bare = self.figure is None
+        return bare, bare and not self.runs, bare and self.present is False
 
     @property
     def rating(self) -> str:
@@ -84,8 +91,9 @@ Encode = Callable[[str], float]
 def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order: Encode) -> Scored:
     """The contenders that can be chosen, the best first.
 
-    Those with a figure come first, by their scores; the others follow by the rules, what is present
-    before what is not. Equals follow `order`, then their names.
+    Those with a figure come first, by their scores; the others follow by the rules: what is known
+    to run the model before what is not, and what is present before what is not. Equals follow
+    `order`, then their names.
     """
     able = [one for one in contenders if one.compatible]
     figured = [one for one in able if one.figure is not None]
@@ -107,9 +115,8 @@ def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order:
     ]
 
     def place(one: Contender) -> tuple[Any, ...]:
-        absent = one.figure is None and one.present is False
         score, equals = -_rounded(one.score), order(one.candidate.platform)
-        return one.figure is None, absent, score, equals, one.name
+        return *one.standing, score, equals, one.name
 
     return Scored(tuple(sorted((*rated, *ruled), key=place)), used, left_out, by_cost)
 
@@ -167,7 +174,7 @@ def _amount(one: Contender, criterion: str) -> float | None:
     if criterion == "latency":
         return 1.0 / (figure.latency * slower)
     if criterion == "throughput":
-        return figure.throughput / slower
+        return None if figure.rate is None else figure.rate / slower
     if criterion == "memory":
         memory = figure.cell.row.get("memory_peak_mb") if figure.measured else None
         return 1.0 / memory if memory else None

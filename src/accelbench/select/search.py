@@ -50,10 +50,11 @@ def next_batch(tried: Mapping[int, float], first: int, among: Sequence[int] = ()
 
 
 def largest(tried: Mapping[int, float]) -> int | None:
-    """The largest batch that kept the limits, none smaller having missed them."""
-    missed = min((batch for batch, takes in tried.items() if takes > 1.0), default=LARGEST + 1)
-    fits = (batch for batch, takes in tried.items() if takes <= 1.0 and batch < missed)
-    return max(fits, default=None)
+    """The largest batch that kept the limits, whatever became of a smaller one.
+
+    A time that met a bad moment may miss a limit that a larger batch keeps.
+    """
+    return max((batch for batch, takes in tried.items() if takes <= 1.0), default=None)
 
 
 def _beyond(batch: int, takes: float) -> int:
@@ -66,7 +67,7 @@ def _beyond(batch: int, takes: float) -> int:
 def _next_of(tried: Mapping[int, float], among: Sequence[int]) -> int | None:
     """The middle one of those of which neither is known yet."""
     most = largest(tried) or 0
-    missed = min((batch for batch, takes in tried.items() if takes > 1.0), default=None)
+    missed = min((b for b, takes in tried.items() if takes > 1.0 and b > most), default=None)
     open_ones = [
         one for one in among if one > most and one not in tried and (missed is None or one < missed)
     ]

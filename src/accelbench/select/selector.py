@@ -93,6 +93,15 @@ class HardwareSelector:
     def prices(self, given: Given | None) -> None:
         self._costs = costs_of(given, self.database)
 
+    def is_here(self, hardware: str, device: str | None = None) -> bool:
+        """Whether this machine can measure on a candidate, and on a device by its name.
+
+        Args:
+            hardware: a candidate's name, as in `all_scores`.
+            device: of its figure, where it is to be the same.
+        """
+        return self._knows.is_here(hardware.partition(":")[0], device)
+
     # -- to be overridden
 
     def _encode_hardware_type(self, hardware_type: str) -> float:

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from accelbench.analysis.run_noise import Histories
 from accelbench.core.errors import UsageError
 from accelbench.hardware.detect import known
 from accelbench.select import checked
@@ -43,6 +44,9 @@ class Nothing:
 
     def rates(self) -> Rates:
         return {}
+
+    def histories(self, cells: Sequence[Cell]) -> Histories:
+        return Histories()
 
     def tried(self) -> list[Tried]:
         return []

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.cost_words import money
 from accelbench.core.exactness import why_inexact
+from accelbench.core.figures import name_of
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.measuring import Remedy, remedy
+from accelbench.select.otherwise import sentences
 from accelbench.select.task import TASKS
 from accelbench.select.units import rounded
 
@@ -51,11 +53,7 @@ def cost_notes(chosen: Chosen, costs: Costs | None) -> list[str]:
     if costs is None:
         return []
     figured = [one for one in chosen.ranked if one.figure is not None]
-    rows = [
-        {**one.figure.cell.row, "throughput": one.figure.throughput}
-        for one in figured
-        if one.figure
-    ]
+    rows = [{**one.figure.cell.row, "throughput": one.figure.rate} for one in figured if one.figure]
     bare = [one.name for one in chosen.ranked if one.figure is None]
     notes = costs.notes(rows) if rows else []
     if bare:
@@ -87,14 +85,14 @@ def _sentences(
     for one in chosen.contenders:
         if not one.compatible:
             yield f"{one.name} is out: {one.why_not}."
-    for name, rate in chosen.only_rates.items():
-        yield f"Of {name} a throughput is known, and no time of a step: {rate}."
-    for name, how in chosen.unlike.items():
-        yield f"{name} was measured under other circumstances alone: {how}."
+    yield from sentences(chosen.otherwise)
+    if mixed := mixed_figures(told_figures(chosen)):
+        yield mixed
     for name, cell in chosen.inexact.items():
         yield (
-            f"{cell.precision} on {name} ({rounded(cell.latency)} ms at batch {cell.batch}) does"
-            f" not count: {why_inexact(cell.row)}. A precision that is named counts all the same."
+            f"{cell.precision} on {name} ({name_of(cell.statistic)} {rounded(cell.latency)} ms at"
+            f" batch {cell.batch}) does not count: {why_inexact(cell.row)}. A precision that is"
+            " named counts all the same."
         )
     if chosen.unasked:
         yield f"{browsers_left_out(chosen.unasked)}"
@@ -104,8 +102,26 @@ def _sentences(
     yield from costs
     missing = unmeasured(chosen)
     if missing:
-        said = next((one for one in remedies if one.command), next(iter(remedies), ""))
+        here = zip(missing, remedies, strict=False)
+        able = [fills for one, fills in here if fills.command and one.present is not False]
+        able += [fills for fills in remedies if fills.command]
+        said = next(iter([*able, *remedies]), "")
         yield f"Not measured: {', '.join(one.name for one in missing)}. {said}".strip()
+
+
+def told_figures(chosen: Chosen) -> dict[str, str]:
+    """Of each that has a time, which figure of its steps that is."""
+    return {
+        one.name: name_of(one.figure.statistic) for one in chosen.ranked if one.figure is not None
+    }
+
+
+def mixed_figures(by_name: Mapping[str, str]) -> str:
+    """That times of several kinds stand beside each other; nothing where all are of one."""
+    if len(set(by_name.values())) < 2:
+        return ""
+    told = ", ".join(f"{name} {figure}" for name, figure in by_name.items())
+    return f"These times are not one figure, and differ by that too: {told}."
 
 
 def browsers_left_out(names: Sequence[str]) -> str:
@@ -142,7 +158,8 @@ def _figure_said(one: Contender, sign: str) -> str:
         return f"By rule alone, rated {one.rating}{here}: {why}."
     row = found.cell.row
     where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
-    figures = f"{rounded(found.latency)} ms a step, {rounded(found.throughput)} {found.unit}/s"
+    figures = f"{name_of(found.statistic)} {rounded(found.latency)} ms a step"
+    figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
     if found.measured:
         count = len(found.cell.latencies)
         said = f"Measured: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"

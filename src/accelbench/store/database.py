@@ -43,7 +43,7 @@ DEFAULT_NAME = "accelbench.duckdb"
 #: Results that are made rows of at once.
 _ROWS = 5000
 #: What DuckDB may hold while it writes a file of columns: ten million results took 4 GiB without.
-_MEMORY = "1GiB"
+_MEMORY = "1600MiB"
 
 
 def default_path(asked: Path | None = None) -> Path:

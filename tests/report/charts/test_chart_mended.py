@@ -85,7 +85,7 @@ def test_what_others_measured_and_did_not_count_is_missed() -> None:
 def test_the_matrix_says_of_what_it_is() -> None:
     about = drawn("compatibility").about
     assert re.match(r"\d+ cells from \d+ launches · .*2026-01-02", about[0])
-    assert "Of inference in fp32." in about
+    assert "Of inference, each platform in the best precision that ran." in about
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from dashboard_world import MACHINE, result, store, visitor
 
 from accelbench.analysis.points import points
+from accelbench.cli.pictures import subject_in
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import Asked
 from accelbench.report.dashboard.snapshot import taken
@@ -34,6 +36,7 @@ def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str,
                 effective_sample_count=by.choice((5.0, 50.0)),
                 latency_ci_high_ms=by.choice((8.0, 9.0)),
                 latency_p50_ms=by.uniform(7.0, 9.0),
+                latency_mean_ms=by.uniform(7.0, 9.0),
                 conditions={"packages": packages, "rules": {"iterations": number}},
             )
             for model in MODELS
@@ -45,7 +48,7 @@ def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str,
 
 
 def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> None:
-    different = 0
+    different = spoilt = 0
     for seed in range(4):
         database = Database(tmp_path / f"{seed}.duckdb")
         database.ensure()
@@ -58,11 +61,23 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
         assert {one["model"] for one in found} == set(there)
         for one in found:
             point = there[one["model"]]
+            launches = [*point.rows, *(point.aside.unusable if point.aside else ())]
             assert one["run_id"] == point.row["run_id"]
-            assert sorted(one["results"]) == sorted(row["result_id"] for row in point.rows)
+            assert sorted(one["results"]) == sorted(row["result_id"] for row in launches)
             assert one["set_aside"] == (point.aside.newer if point.aside else 0)
+            assert one["left_out"] == len(launches) - len(point.rows)
+            assert point.latency is not None
+            assert point.throughput is not None
+            assert one["latency"] == pytest.approx(point.latency.value)
+            assert one["throughput"] == pytest.approx(point.throughput.value)
             different += bool(one["set_aside"])
+            spoilt += bool(one["left_out"])
+        of_charts = subject_in(database, {}, None)
+        assert {k: one.row["run_id"] for k, one in there.items()} == {
+            one.row["model"]: one.row["run_id"] for one in of_charts.points
+        }
     assert different > 2
+    assert spoilt > 2
 
 
 def _all(database: Database) -> list[str]:

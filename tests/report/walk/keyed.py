@@ -34,6 +34,7 @@ NO_FIGURES = frozenset(
     (
         *(one.name for one in COLUMNS if one.name not in _OF_COLUMN),
         *("launches", "baseline_launches", "launches_set_aside", "newer_launches_set_aside"),
+        "unusable_launches_left_out",
         *(
             "speedup_low",
             "speedup_high",
@@ -52,6 +53,7 @@ NO_FIGURES = frozenset(
         *("x", "x2", "order", "price_per_hour", "latency_low", "latency_high", "outliers"),
         *("warnings", "workarounds", "format_version", "baseline", "key"),
         *("throughput_low", "throughput_high", "memory_high", "known", "cpus", "memory_gib"),
+        *("results", "devices", "throughput_per_device"),  # the throughput beside it, divided
         "speed_vs_cpu",  # the mean of ratios over batches, of which test_one_ratio tells
     )
 )

@@ -37,7 +37,7 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
         table.add_column(no_wrap=True, min_width=max(map(len, Answer)))
         for judged in shown(one):
             table.add_row(
-                f"  {judged.metric.name}, {judged.metric.header}",
+                f"  {judged.metric.title}, {judged.metric.header}",
                 figure(judged.before),
                 "→",
                 figure(judged.now),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from rich import box
 from rich.table import Table
@@ -17,8 +17,20 @@ _WHOLE = 8
 _BETWEEN = 3
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> Table:
-    """The columns of which anything is known; names are broken for want of room, figures never."""
+def table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[int],
+    ends: Container[int] = (),
+) -> Table:
+    """The columns of which anything is known; names are broken for want of room, figures never.
+
+    Args:
+        heads: of all columns.
+        rows: each with a cell of every column.
+        right: columns of figures.
+        ends: rows after which there is a line.
+    """
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
     cells = {number: [heads[number], *(row[number] for row in rows)] for number in kept}
@@ -34,8 +46,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[i
             made.add_column(
                 _head(heads[number]), overflow="fold", min_width=least[number] if fits else None
             )
-    for row in rows:
-        made.add_row(*(text(row[number]) for number in kept))
+    for place, row in enumerate(rows):
+        made.add_row(*(text(row[number]) for number in kept), end_section=place in ends)
     return made
 
 

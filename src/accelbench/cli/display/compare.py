@@ -15,6 +15,7 @@ from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import MISSING, figure, other_machines
 from accelbench.core.figures import MEANS
 from accelbench.core.words import Provenance
+from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 if TYPE_CHECKING:
@@ -209,10 +210,14 @@ def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterabl
         count = sum(one.refused == refused for one in every)
         allow = " --allow compares what is not alike." if "not alike" in refused else ""
         yield f"{count} not compared, {refused}.{allow}"
+    yield from _failed_since(every, axis)
     yield from _set_aside(every)
-    slower = sorted({name for one in every for name in one.side.others})
+    slower = sorted(
+        {f"{name} at {_place(one, axis, {})}" for one in every for name in one.side.others}
+    )
     if slower:
-        yield f"The fastest runtime stands for a place; slower there: {', '.join(slower)}."
+        more = f" and {len(slower) - _PAIRS} more" if len(slower) > _PAIRS else ""
+        yield f"The fastest runtime stands for a place; slower: {', '.join(slower[:_PAIRS])}{more}."
     yield from other_machines(others)
 
 
@@ -232,6 +237,18 @@ def _otherwise(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
             yield f"{one.side.row.get('model')}, {_place(one, axis, {})}: {one.ratio.otherwise}."
 
 
+def _failed_since(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+    """Where a newer run came to nothing, whose figures are of an older one."""
+    said = [
+        f"{one.side.row.get('model')}, {_place(one, axis, {})} ({', '.join(one.failed_since)})"
+        for one in every
+        if one.failed_since
+    ]
+    if said:
+        more = f" and {len(said) - _PAIRS} more" if len(said) > _PAIRS else ""
+        yield f"Failed in a newer run, and shown by an older one: {'; '.join(said[:_PAIRS])}{more}."
+
+
 def _set_aside(every: Sequence[Compared]) -> Iterable[str]:
     """What was measured and does not stand."""
     faster = {(one.side.value, text) for one in every for text in one.side.faster}
@@ -243,7 +260,13 @@ def _set_aside(every: Sequence[Compared]) -> Iterable[str]:
     newer = sum(one.side.newer for one in every)
     if newer:
         launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
-        yield f"{launches} set aside for older ones of the same software that say more."
+        yield (
+            f"{launches} set aside: older ones of the same software say more, or are of the run"
+            " that measured both sides."
+        )
+    if unusable := sum(one.side.unusable for one in every):
+        launches = "1 launch" if unusable == 1 else f"{unusable} launches"
+        yield f"{launches} left out of what others of the same run show: {WHY_UNUSABLE}."
 
 
 def _costs(found: Sequence[Lines], prices: Prices | None) -> Iterable[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from accelbench.analysis.ratios import CANNOT_TELL, ratio
+from accelbench.analysis.run_noise import Histories
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
 from accelbench.core.figures import statistic_of
@@ -37,7 +38,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     for (model, hardware, precision, mode, size), launched in found.items():
         if first not in launched or second not in launched:
             continue
-        known = ratio(launched[first], launched[second])
+        known = ratio(launched[first], launched[second], Histories())
         if known is None:
             continue
         least = min(known.launches)

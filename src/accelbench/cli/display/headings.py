@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.questions import Axis, Row, physical, plain
+from accelbench.analysis.standing import software
 from accelbench.cli.display.words import MISSING, shapes
 from accelbench.core.words import SINGLE_STREAM
 
@@ -30,13 +31,31 @@ _AROUND: Mapping[str, tuple[str, str]] = {
 }
 
 
+#: What is said of each question where the questions differ in it.
+_APART = ("device_name", "compiled", "threads")
+
+
 def headings(rows: Sequence[Row], axis: Axis) -> list[str]:
     """A heading for each question, by a row of it.
 
-    The usual things are always said; of questions that are alike in them, whatever else they
-    differ in is said as well.
+    The usual things are always said, and the device, the threads, the compiler and the engine's
+    version where there are several; of questions that are alike in these, whatever else they differ
+    in is said as well.
     """
-    found = [_usual(row, axis) for row in rows]
+    varied = [name for name in _APART if len({plain(row.get(name)) for row in rows}) > 1]
+    said = {"device_name"} if "hardware" in axis.along else set()  # as a thing, always
+    several = [name for name in varied if name in axis.alike and name not in said]
+    versions = [_version(row) for row in rows] if "runtime" in axis.alike else [""] * len(rows)
+    if len({one for one in versions if one}) < 2:
+        versions = [""] * len(rows)
+    found = [
+        " · ".join(
+            part
+            for part in (_usual(row, axis), *(_word(n, row.get(n)) for n in several), version)
+            if part
+        )
+        for row, version in zip(rows, versions, strict=True)
+    ]
     alike: dict[str, list[int]] = {}
     for number, heading in enumerate(found):
         alike.setdefault(heading, []).append(number)
@@ -47,6 +66,14 @@ def headings(rows: Sequence[Row], axis: Axis) -> list[str]:
             words = [_word(name, rows[number].get(name)) for name in apart]
             found[number] = " · ".join(part for part in (found[number], *words) if part)
     return found
+
+
+def _version(row: Row) -> str:
+    """The version of a row's engine, as far as its conditions say it."""
+    engine = str(row.get("runtime") or "")
+    package = {"pytorch": "torch"}.get(engine, engine)
+    known = {name.rpartition(".")[2]: value for name, value in software(row)}
+    return f"{package} {known[package]}" if package in known else ""
 
 
 def _usual(row: Row, axis: Axis) -> str:

@@ -71,7 +71,7 @@ def _heading(one: Series) -> str:
     where = f", {one.row['device_name']}" if one.row.get("device_name") else ""
     emulated = ", emulated" if one.row.get("emulated") else ""
     return (
-        f"{title(one.row)}{where}{emulated}: {one.metric.name} {figure(values[-1])}"
+        f"{title(one.row)}{where}{emulated}: {one.metric.title} {figure(values[-1])}"
         f" {one.metric.header}, {counted(len(values), 'run')},"
         f" {figure(min(values))} – {figure(max(values))}"
     )

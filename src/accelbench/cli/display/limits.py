@@ -10,8 +10,9 @@ from rich.table import Table
 
 from accelbench.cli.display.columns import table, text
 from accelbench.cli.display.console import console as made_for
-from accelbench.cli.display.recommend import where
+from accelbench.cli.display.recommend_cells import MIXED, time_head, where
 from accelbench.cli.display.words import figure, marks
+from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled
@@ -45,9 +46,8 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     if len(misfits) > _NAMED and not explain:
         console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
     unmeasured = [one for one in found["to_verify"] if not _is_known(one, found)]
-    commands = [one["command"] for one in unmeasured if one["command"]]
-    if commands and "searched" not in found:
-        console.print(text(f"To measure: {commands[0]}, or add --verify"))
+    if "searched" not in found and (said := _to_measure(unmeasured)):
+        console.print(text(said))
     console.print()
 
 
@@ -64,11 +64,38 @@ def _searched(one: Mapping[str, Any]) -> str:
     batches, largest = one["tried"], one["largest_batch"]
     if not batches:
         return f"{way}: not searched, {one['ended'].rstrip('.')}"
-    fits = "no batch fits" if largest is None else f"batch {largest} is the largest that fits"
-    missed = [b["batch_size"] for b in batches if not b["fits"]]
-    beyond = f", {min(missed)} does not" if missed and largest is not None else ""
-    open_end = "" if one["ended"] == "settled" else f"; {one['ended']}"
-    return f"{way}: {fits}{beyond} ({counted(len(batches), 'batch', 'batches')} measured{open_end})"
+    settled = one["ended"] == "settled"
+    if largest is None:
+        fits = "no batch fits" if settled else "no batch is known to fit"
+    else:
+        fits = f"batch {largest} is the largest {'that fits' if settled else 'known to fit'}"
+    missed = [b["batch_size"] for b in batches if b["fits"] is False]
+    larger = [batch for batch in missed if largest is None or batch > largest]
+    beyond = f", {min(larger)} does not" if larger else ""
+    smaller = ", ".join(str(batch) for batch in missed if batch not in larger)
+    below = f"; {smaller} did not, though smaller" if smaller else ""
+    open_end = "" if settled else f"; {one['ended']}"
+    odd = "".join(f"; batch {b['batch_size']}: {_odd(b)}" for b in batches if b.get("why"))
+    measured = counted(len(batches), "batch", "batches")
+    return f"{way}: {fits}{beyond}{below} ({measured} measured{open_end}){odd}"
+
+
+def _odd(batch: Mapping[str, Any]) -> str:
+    """Why a batch is not known to fit, or fits and is not in the answer."""
+    why = str(batch["why"])
+    return why if batch["fits"] is None else f"it fits and is not in the answer, {why}"
+
+
+def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
+    """What measures it here, else on which machine."""
+    able = [one for one in cases if one["command"]]
+    here = next((one for one in able if one["measurable_here"]), None)
+    if here is not None:
+        return f"To measure: {here['command']}, or add --verify"
+    if not able:
+        return None
+    one = able[0]
+    return f"To measure, on a machine with {where(one['hardware'], one)}: {one['command']}"
 
 
 def _star(found: Mapping[str, Any]) -> str:
@@ -82,11 +109,12 @@ def _star(found: Mapping[str, Any]) -> str:
 def _table(rows: Sequence[Option], front: Sequence[Option], sign: str) -> Table:
     """The columns of which anything is known."""
     rate, rates = _rates(rows)
+    time = time_head(rows)
     named = (
         ("hardware", "", [where(one["hardware"], one) for one in rows]),
         ("engine", "", [_engine(one) for one in rows]),
         ("batch", "right", [str(one["batch_size"]) for one in rows]),
-        ("ms", "right", [_figure(one, "latency_ms") for one in rows]),
+        (time, "right", [_time(one, time) for one in rows]),
         (rate, "right", rates),
         ("MB", "right", [_memory(one) for one in rows]),
         ("error", "right", [_figure(one, "error") for one in rows]),
@@ -106,6 +134,12 @@ def _figure(one: Option, name: str) -> str:
         return ""
     timed = name in ("latency_ms", "throughput", "cost_per_million")
     return f"{'≈' if timed and one['basis'] != 'measured' else ''}{figure(value)}"
+
+
+def _time(one: Option, head: str) -> str:
+    """With the figure that it is, where the heading does not say it."""
+    time = _figure(one, "latency_ms")
+    return f"{time} {name_of(Statistic(one['figure']))}" if head == MIXED and time else time
 
 
 def _memory(one: Option) -> str:

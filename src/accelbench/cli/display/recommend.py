@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from accelbench.analysis.cost_words import money
 from accelbench.cli.display.columns import table, text
 from accelbench.cli.display.console import console as made_for
+from accelbench.cli.display.recommend_cells import (
+    MIXED,
+    a_million,
+    basis,
+    cost,
+    counts,
+    error,
+    figures,
+    in_a_word,
+    is_measured,
+    memory,
+    rate_head,
+    statistic_said,
+    time_head,
+    units_of,
+    way,
+    where,
+)
 from accelbench.cli.display.words import figure
+from accelbench.cli.just_measured import sentence
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.select.words import browsers_left_out
+from accelbench.select.otherwise import FEW, sentences_of
+from accelbench.select.words import browsers_left_out, mixed_figures
 
 Answer = Mapping[str, Any]
 
@@ -25,6 +45,7 @@ _ORDER = (
     " models count first: measured before estimated, and among them the most a second. What only a"
     " rule speaks for comes last."
 )
+_ELSEWHERE = "To measure, on a machine with"
 #: What most questions mean is not said.
 _USUAL = {"mode": "inference"}
 
@@ -34,10 +55,12 @@ def show_answer(answer: Answer, explain: bool, console: Console | None = None) -
     console = console or made_for()
     console.print(text(_heading(answer)), style="bold")
     scores = answer["all_scores"]
-    able = [name for name, one in scores.items() if one["compatible"]]
+    able = {name: one for name, one in scores.items() if one["compatible"]}
     if able:
         sign = sign_of(answer.get("currency", USUAL_CURRENCY))
-        console.print(_candidates({name: scores[name] for name in able}, sign))
+        console.print(_candidates(able, sign))
+        for said in _order_of(able):
+            console.print(text(said))
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
     for line in (*lines, *_together(answer)):
         console.print(text(line))
@@ -48,21 +71,22 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     """Answers side by side: a line each."""
     console = console or made_for()
     batches = {one["question"]["batch_size"] for one in answers}
-    units = _units(map(_best, answers))
+    units, several = units_of(map(_best, answers)), time_head(map(_best, answers)) == MIXED
     rows = [
         (
             _model_of(one),
             str(one["question"]["batch_size"]) if len(batches) > 1 else "",
             _first(one),
-            *_figures(_best(one)),
-            _counts(_best(one), units),
-            _error(_best(one)),
-            _in_a_word(_best(one)),
+            *figures(_best(one), several),
+            counts(_best(one), units),
+            error(_best(one)),
+            in_a_word(_best(one)),
             ", ".join(one["fallback_options"][:2]),
         )
         for one in answers
     ]
-    heads = ("model", "batch", "take", "ms", _rate(units), "counts", "error", "by", "else")
+    time = time_head(map(_best, answers))
+    heads = ("model", "batch", "take", time, rate_head(units), "counts", "error", "by", "else")
     if len(batches) == 1:
         console.print(text(f"At batch {batches.pop()}"), style="bold")
     console.print(table(heads, rows, right=(1, 3, 4, 6)))
@@ -70,17 +94,32 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
     if any(_is_alone(one) for one in answers):
         console.print(text("* has a figure alone: nothing shows that it is the best."))
-    missing = [one for one in answers if one["missing"] and not _is_measured(_best(one))]
+    missing = [one for one in answers if one["missing"] and not is_measured(_best(one))]
     if missing:
         console.print(
             text(f"{len(missing)} of {len(answers)} rest on no measurement of what they name.")
         )
-        first = next((r for r in (_to_measure(one["missing"]) for one in missing) if r), None)
+        first = min(filter(None, map(_to_measure_it, missing)), key=_is_elsewhere, default=None)
         if first:
-            console.print(text(f"To measure: {first}"))
+            console.print(text(first))
+    aside = [one for one in answers if one["measured_otherwise"] and not is_measured(_best(one))]
+    if aside:
+        console.print(
+            text(
+                f"{len(aside)} of them were measured, though not as asked (other scenarios, sizes"
+                " or batches): ask about one by its name, or --explain."
+            )
+        )
     moments = [str(one["data_date"]) for one in answers if one["data_date"]]
     if moments:
         console.print(text(f"Data of what is named up to {_moment(max(moments))}."))
+
+
+def show_measured(measured: Sequence[Answer], console: Console | None = None) -> None:
+    """What was just measured, and whether it is in the answers above."""
+    console = console or made_for()
+    for one in measured:
+        console.print(text(sentence(one)))
 
 
 def show_ranking(
@@ -101,19 +140,20 @@ def show_ranking(
         return
     console.print(text(f"For {task} at batch {batch}"), style="bold")
     shown = ranked if explain else ranked[:_MOST_RANKED]
-    units = _units({"predictions": one} for one in shown)
+    told = [{"predictions": one} for one in shown]
+    units, time = units_of(told), time_head(told)
     rows = [
         (
             str(place),
             one["model"],
             where(one["hardware"], one),
-            *_figures({"predictions": one}),
-            _counts({"predictions": one}, units),
-            _in_a_word(one),
+            *figures({"predictions": one}, time == MIXED),
+            counts({"predictions": one}, units),
+            in_a_word(one),
         )
         for place, one in enumerate(shown, 1)
     ]
-    heads = ("", "model", "on", "ms", _rate(units), "counts", "by")
+    heads = ("", "model", "on", time, rate_head(units), "counts", "by")
     console.print(table(heads, rows, right=(0, 3, 4)))
     if len(shown) < len(ranked):
         console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
@@ -144,111 +184,49 @@ def _heading(answer: Answer) -> str:
     if unclear:
         *most, last = unclear
         return f"{said}: no clear winner between {', '.join(most)} and {last}"
-    return f"{said}: take {answer['primary_recommendation']}"
+    alone = ", by rule alone" if _best(answer).get("basis") == "rule" else ""
+    return f"{said}: take {answer['primary_recommendation']}{alone}"
 
 
 def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
-    units = _units(scores.values())
+    units, time = units_of(scores.values()), time_head(scores.values())
     rows = [
         (
             where(name, one),
-            _way(one),
-            *_figures(one),
-            _counts(one, units),
-            _memory(one),
-            _error(one),
-            _cost(one),
-            _basis(one),
+            way(one),
+            *figures(one, time == MIXED),
+            counts(one, units),
+            memory(one),
+            error(one),
+            cost(one),
+            basis(one),
             figure(one["score"]),
         )
         for name, one in scores.items()
     ]
-    priced = _a_million(sign)
+    priced = a_million(sign)
     heads = (
-        *("hardware", "engine", "ms", _rate(units), "counts", "MB", "error"),
+        *("hardware", "engine", time, rate_head(units), "counts", "MB", "error"),
         *(priced, "by", "score"),
     )
-    return table(heads, rows, right=(2, 3, 5, 6, 7, 9))
+    kinds = [_kind(one) for one in scores.values()]
+    ends = [n for n, (one, after) in enumerate(pairwise(kinds)) if one != after]
+    return table(heads, rows, right=(2, 3, 5, 6, 7, 9), ends=ends)
 
 
-def _a_million(sign: str) -> str:
-    """The heading of costs, in two lines where a currency has letters for a sign."""
-    return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
+def _kind(one: Answer) -> str:
+    """What a candidate stands on, which goes before its score."""
+    if one["basis"] != "rule":
+        return "measured or estimated"
+    runs = "measured, though not as asked" if one.get("measured_otherwise") else "by rule alone"
+    return f"{runs}, not here" if one.get("present") is False else runs
 
 
-def where(name: str | None, one: Answer) -> str:
-    """A platform, with the device that its figure is of."""
-    device = one.get("device")
-    if name is None or not device or device in name:
-        return name or "none"
-    return f"{name} ({device})"
-
-
-def _way(one: Answer) -> str:
-    return " ".join(str(one[n]) for n in ("runtime", "precision") if one.get(n))
-
-
-def _figures(one: Answer) -> tuple[str, str]:
-    """Latency and throughput; an estimate is marked as such, and what is ruled has none."""
-    known = one.get("predictions") or {}
-    about = "" if _is_measured(one) or known.get("basis") == "measured" else "≈"
-    return tuple(  # type: ignore[return-value]  # two
-        f"{about}{figure(known[name])}" if known.get(name) is not None else ""
-        for name in ("latency", "throughput")
-    )
-
-
-def _units(several: Iterable[Answer]) -> set[str]:
-    """What throughputs count."""
-    known = (one.get("predictions") or {} for one in several)
-    return {
-        str(one.get("throughput_unit") or "items")
-        for one in known
-        if one.get("throughput") is not None
-    }
-
-
-def _rate(units: set[str]) -> str:
-    """The heading of throughputs: where they count different things, a column says which."""
-    return f"{next(iter(units), 'items')}/s" if len(units) < 2 else "a second"
-
-
-def _counts(one: Answer, units: set[str]) -> str:
-    known = one.get("predictions") or {}
-    several = len(units) > 1 and known.get("throughput") is not None
-    return str(known.get("throughput_unit") or "items") if several else ""
-
-
-def _memory(one: Answer) -> str:
-    known = (one.get("predictions") or {}).get("memory_peak_mb")
-    return "" if known is None else figure(known)
-
-
-def _error(one: Answer) -> str:
-    """How far its outputs are from fp32's, as verified; empty where nobody compared them."""
-    known = (one.get("predictions") or {}).get("verification_error")
-    return "" if known is None else f"{known:.2g}"
-
-
-def _cost(one: Answer) -> str:
-    known = one.get("cost_per_million")
-    return "" if known is None else money(known)
-
-
-def _basis(one: Answer) -> str:
-    basis = str(one.get("basis") or "")
-    rating = f": {one['performance_rating']}" if basis == "rule" and "score" in one else ""
-    return f"{basis}{rating}{', not here' if one.get('present') is False else ''}"
-
-
-def _in_a_word(one: Answer) -> str:
-    """Measured, estimated or ruled, where there is no room for more."""
-    basis = str(one.get("basis") or "")
-    return basis if basis in ("measured", "rule", "") else "estimated"
-
-
-def _is_measured(one: Answer) -> bool:
-    return bool(one.get("basis") == "measured")
+def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
+    """What the order is by, where it is not by the score alone."""
+    kinds = list(dict.fromkeys(map(_kind, scores.values())))
+    if len(kinds) > 1:
+        yield f"In order: {'; '.join(kinds)}. Among each by score."
 
 
 def _best(answer: Answer) -> Answer:
@@ -282,21 +260,22 @@ def _briefly(answer: Answer) -> Iterator[str]:
     yield from _left_out(answer)
     if answer["browsers_left_out"]:
         yield browsers_left_out(answer["browsers_left_out"])
-    if answer["no_clear_winner_between"]:
-        yield "They differ by less than is known of them: --verify measures them in turns."
+    yield from sentences_of(answer["measured_otherwise"], FEW)
+    if mixed := mixed_figures(
+        {n: said for n, one in scores.items() if (said := statistic_said(one))}
+    ):
+        yield mixed
+    yield from _unclear(answer)
     if _is_alone(answer):
         yield "No other has a figure: nothing shows that it is the best of them."
-    if any("≈" in "".join(_figures(one)) for one in scores.values()):
+    if any("≈" in "".join(figures(one)) for one in scores.values()):
         yield "≈ estimated, not measured: --explain says from what, and how far it may be off."
     missing = answer["missing"]
     if missing:
         names = ", ".join(one["hardware"] for one in missing)
         yield f"Not measured: {names}."
-        command = _to_measure(missing)
         yield (
-            f"To measure: {command}"
-            if command
-            else f"No command measures it as it stands: {missing[0]['reason']}."
+            _to_measure(answer) or f"No command measures it as it stands: {missing[0]['reason']}."
         )
     yield from answer.get("cost_notes", ())
     if answer["data_date"]:
@@ -317,9 +296,41 @@ def _left_out(answer: Answer) -> Iterator[str]:
         )
 
 
-def _to_measure(missing: Sequence[Answer]) -> str | None:
-    """The first command that fills a gap, if any does."""
-    return next((str(one["command"]) for one in missing if one["command"]), None)
+def _unclear(answer: Answer) -> Iterator[str]:
+    """How what differs by too little is told apart: here, or where its devices are."""
+    unclear = answer["no_clear_winner_between"]
+    absent = [name for name in unclear if name not in answer["measurable_here"]]
+    if absent:
+        names = ", ".join(where(name, answer["all_scores"][name]) for name in absent)
+        yield (
+            "They differ by less than is known of them. To tell them apart is to measure them in"
+            f" turns, and not on this machine: {names}."
+        )
+    elif unclear:
+        yield "They differ by less than is known of them: --verify measures them in turns."
+
+
+def _to_measure(answer: Answer) -> str | None:
+    """The first command that fills a gap, if any does: of this machine, else of which."""
+    able = [one for one in answer["missing"] if one["command"]]
+    here = [one for one in able if one["hardware"] in answer["measurable_here"]]
+    if here:
+        return f"To measure: {here[0]['command']}"
+    return f"{_ELSEWHERE} {able[0]['hardware']}: {able[0]['command']}" if able else None
+
+
+def _to_measure_it(answer: Answer) -> str | None:
+    """The same of what an answer names, where a command measures that."""
+    named = [
+        one
+        for one in answer["missing"]
+        if one["hardware"] == answer["primary_recommendation"] and one["command"]
+    ]
+    return _to_measure({**answer, "missing": named} if named else answer)
+
+
+def _is_elsewhere(said: str) -> bool:
+    return said.startswith(_ELSEWHERE)
 
 
 def _moment(moment: str) -> str:

@@ -56,6 +56,9 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     for heading in ("batch", "size", "p50 ms", "", "items/s", "MB"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("quality", overflow="fold")
+    several = _several_launches(rows)
+    if several:
+        table.add_column("launch", justify="right", no_wrap=True)
     for row in rows:
         timed = row["status"] == "ok" and step_ms(row) is not None
         place = where(row)
@@ -71,8 +74,14 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             figure(row.get("throughput")) if timed else "–",
             figure(row.get("memory_peak_mb")) if timed else "–",
             _worth(row),
+            *([str(row.get("launch"))] if several else []),
         )
     console(stream).print(table)
+
+
+def _several_launches(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether lines would read alike but for their launches."""
+    return len({row.get("launch") for row in rows}) > 1
 
 
 def _worth(row: Mapping[str, Any]) -> str:

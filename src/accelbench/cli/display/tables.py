@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from textwrap import wrap
 from typing import Any
 
 from accelbench.cli.display.terminal import print_line
@@ -23,19 +24,24 @@ def print_json(content: Any) -> None:
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
+#: A value that is longer is told in several lines, however wide what it is piped into may be.
+_LINE = 100
+
+
 def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and what they stand for."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    from accelbench.cli.display.console import console
+    from accelbench.cli.display.console import console, in_lines
 
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(Text(name, style="bold"), Text(visible(value)))
+        lines = wrap(visible(value), _LINE, break_long_words=False, break_on_hyphens=False)
+        table.add_row(Text(name, style="bold"), in_lines(*lines))
     console().print(table)
 
 

@@ -30,6 +30,7 @@ Tables = Callable[[Path, Source, Run], Table]
 
 
 #: The kind whose lines each say whose they are.
+CSV = "csv"
 TIDY = "tidy"
 
 
@@ -50,7 +51,7 @@ KINDS: dict[str, Kind] = {
     one.name: one
     for one in (
         Kind("json", "our result files and exports", ours.JSON_PATTERN, ours.json_rows),
-        Kind("csv", "our exports as CSV", ours.CSV_PATTERN, ours.csv_rows),
+        Kind(CSV, "our exports as CSV", ours.CSV_PATTERN, ours.csv_rows),
         Kind("parquet", "our exports as Parquet", parquet.PATTERN, table=tables.ours),
         Kind(TIDY, "public measurements in one schema", parquet.PATTERN, table=tables.tidy),
         Kind("guide-csv", "the guide's benchmark_results_*.csv", guide.PATTERN, guide.rows),

@@ -6,6 +6,7 @@ measured is imported here; what was predicted or simulated stays that.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from accelbench.exchange.run_facts import RUN, RUNS
 
 JSON_PATTERN = "*.json"
 CSV_PATTERN = "*.csv"
+#: The column of an export with `--samples`.
+SAMPLES = "samples"
 
 #: Without these a line is nobody's result.
 NEEDED = ("result_id", "case_id", "model", "hardware", "runtime", "status", "provenance")
@@ -100,6 +103,12 @@ def told_as_json(whole: Record) -> Iterator[tuple[Record, dict[str, Any]]]:
         body = {n: one.values[n] for n in BY_NAME if one.values.get(n) is not None}
         _hold(one, body)
         yield one, body
+
+
+def has_samples(file: Path) -> bool:
+    """Whether an export as CSV has samples beside its results."""
+    with file.open(newline="", encoding="utf-8-sig") as stream:
+        return SAMPLES in next(csv.reader(stream), [])
 
 
 def told_as_csv(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:

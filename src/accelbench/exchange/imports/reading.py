@@ -13,7 +13,8 @@ from accelbench.core.identity import digest
 from accelbench.core.possible import latest
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.foreign import Source
-from accelbench.exchange.imports.kinds import TIDY, Kind, digest_of, files_of, kind_of
+from accelbench.exchange.imports.kinds import CSV, TIDY, Kind, digest_of, files_of, kind_of
+from accelbench.exchange.imports.ours import has_samples
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.runs import Run, once, says_another
 from accelbench.exchange.run_facts import RUN
@@ -32,6 +33,7 @@ class Found:
     bodies: Sequence[Mapping[str, Any]] = ()
     queries: Sequence[str] = ()  # for what is too much to be held
     keep_theirs: int = 0  # that say whose they are, although who imports has named a source
+    samples_left: Sequence[Path] = ()  # tables whose samples are not read: a result file has them
 
     @property
     def facts(self) -> list[Fact]:
@@ -86,11 +88,17 @@ def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Found:
         rows, theirs = sum(one.rows for one in read), sum(one.theirs for one in read)
         queries = [one.query for one in read]
         kept = theirs if whose.named else 0
-        return Found(own.id, whose, files, rows, runs, queries=queries, keep_theirs=kept)
+        left = [file for file, one in zip(files, read, strict=True) if one.samples]
+        return Found(
+            own.id, whose, files, rows, runs, queries=queries, keep_theirs=kept, samples_left=left
+        )
     bodies = [body for file in files for body in form.rows(file, whose)] if form.rows else []
     runs = [*_runs_of(bodies), own]
     kept = sum(says_another(body, whose) for body in bodies) if whose.named else 0
-    return Found(own.id, whose, files, len(bodies), runs, bodies, keep_theirs=kept)
+    left = [file for file in files if form.name == CSV and has_samples(file)]
+    return Found(
+        own.id, whose, files, len(bodies), runs, bodies, keep_theirs=kept, samples_left=left
+    )
 
 
 def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:

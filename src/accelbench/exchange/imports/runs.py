@@ -42,6 +42,7 @@ class Table:
     rows: int
     runs: Sequence[Run]
     theirs: int = 0  # say themselves whose they are
+    samples: bool = False  # are in the file as well, and are not read
 
 
 def about_ours(said: Any, row: Mapping[str, Any], source: Source) -> dict[str, Any]:

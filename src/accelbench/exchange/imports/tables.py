@@ -15,6 +15,7 @@ from accelbench.core.words import Provenance
 from accelbench.exchange.imports import parquet
 from accelbench.exchange.imports import tidy as tidy_lines
 from accelbench.exchange.imports.foreign import Source
+from accelbench.exchange.imports.ours import SAMPLES
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.imports.runs import Run, Table, about_ours
 from accelbench.exchange.run_facts import RUN
@@ -43,7 +44,8 @@ def ours(file: Path, source: Source, own: Run) -> Table:
     with parquet.looking_at(file) as con:
         types = parquet.types_of(con, file)
         runs = _runs(con, file, source, set(types)) if "run_id" in types else []
-        return Table(query, _count(con, file), runs, _theirs(con, file, set(types)))
+        theirs = _theirs(con, file, set(types))
+        return Table(query, _count(con, file), runs, theirs, SAMPLES in types)
 
 
 def tidy(file: Path, source: Source, own: Run) -> Table:

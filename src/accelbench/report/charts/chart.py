@@ -13,6 +13,7 @@ from accelbench.analysis.cells import Matrix
 from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
+from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import counted
 from accelbench.core.worth import WHY_UNUSABLE
@@ -49,6 +50,8 @@ class Subject:
     rows: Sequence[Row] = ()
     #: By which rows were told what they cost.
     prices: Prices | None = None
+    #: The older runs of the rows.
+    known: Histories = field(default_factory=Histories)
 
     @property
     def sign(self) -> str:

@@ -63,7 +63,7 @@ def _drawn(subject: Subject) -> Drawn | None:
         for name, cell in line.cells.items()
     ]
     notes = [
-        "Of inference in fp32.",
+        "Of inference, each platform in the best precision that ran.",
         "×: times the throughput of that machine's CPU. –: not available or not measured.",
         *left_out(len(lines) - len(lines[:_MOST_LINES]), "line", advice="name the models to see"),
     ]
@@ -75,8 +75,7 @@ def _drawn(subject: Subject) -> Drawn | None:
 
 def _rated(point: Point) -> bool:
     """Whether a matrix is made of such cells, as `gathered` makes one."""
-    asked = (point.row.get("mode"), point.row.get("precision"))
-    return asked == ("inference", "fp32") and point.kind in (*COMPARABLE, EMULATED)
+    return point.row.get("mode") == "inference" and point.kind in (*COMPARABLE, EMULATED)
 
 
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
@@ -127,6 +126,6 @@ COMPATIBILITY = Chart(
     "compatibility",
     "Compatibility",
     "what each platform is worth for each model",
-    "inference in fp32",
+    "inference",
     _drawn,
 )

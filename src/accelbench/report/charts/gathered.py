@@ -23,15 +23,13 @@ GROUP BY 1, 2
 
 
 def matrix_of(rows: Iterable[Row]) -> Matrix | None:
-    """Of inference in fp32, as `matrix` shows it where nobody asks for another."""
-    fp32 = [
+    """Of inference, each platform in the best precision that ran, as `matrix` shows it unasked."""
+    inference = [
         row
         for row in rows
-        if row.get("precision") == "fp32"
-        and row.get("mode") == "inference"
-        and row.get("provenance") in ("measured", "imported")
+        if row.get("mode") == "inference" and row.get("provenance") in ("measured", "imported")
     ]
-    return matrix(fp32) if fp32 else None
+    return matrix(inference, best_precision=True) if inference else None
 
 
 def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:

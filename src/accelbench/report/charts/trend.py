@@ -113,7 +113,7 @@ def _panel(one: Series, name: str, about: str, moments: Sequence[str], wide: int
     steps = _steps(one, moments, wide)
     high = HIGH if wide == WIDE else PANEL_HIGH
     rows = max((step["row"] for step in steps), default=-1) + 1
-    scale = axis(f"{metric.name}, {unit}", values, zero=False).with_room(rows * _ROW / high)
+    scale = axis(f"{metric.title}, {unit}", values, zero=False).with_room(rows * _ROW / high)
     x = _x(moments, wide)
     return Panel(name, [about], records, [*_drawn_steps(steps, x), *_layers(one, scale, x)])
 

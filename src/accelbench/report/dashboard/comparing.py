@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.analysis.comparison import NO_FIGURE, differences, refusals
+from accelbench.analysis.comparison import NO_FIGURE, differences, unlike
 from accelbench.analysis.ratios import Ratio, ratio
+from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import statistic_of
 from accelbench.core.provenance import comparable
-from accelbench.core.worth import WHY_UNUSABLE, answered
+from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches
 
 Row = Mapping[str, Any]
 
@@ -41,27 +42,34 @@ class Beside:
         return 1.0 if self.first and not self.refused else None
 
 
-def beside(chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]]) -> list[Beside]:
+def beside(
+    chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]], known: Histories
+) -> list[Beside]:
     """Each of the cells beside the first; the first itself is once as fast.
 
     Args:
         chosen: cells with their launches.
+        known: the older runs of these.
     """
     if not chosen:
         return []
     first, *others = chosen
     base = _side(first[1])
     alone = Beside(first[0], refused=_why_not(first[0], base), first=True)
-    return [alone, *(_beside(cell, _side(rows), first[0], base) for cell, rows in others)]
+    return [alone, *(_beside(cell, _side(rows), first[0], base, known) for cell, rows in others)]
 
 
 def _side(rows: Sequence[Row]) -> Side | None:
     known = [row for row in rows if answered(row) and statistic_of(row) is not None]
-    return Side((), known) if known else None
+    return Side((), counting_launches(known)) if known else None
 
 
 def _beside(
-    cell: Mapping[str, Any], side: Side | None, first: Mapping[str, Any], base: Side | None
+    cell: Mapping[str, Any],
+    side: Side | None,
+    first: Mapping[str, Any],
+    base: Side | None,
+    known: Histories,
 ) -> Beside:
     asked = [
         (name, cell.get(name), first.get(name))
@@ -73,11 +81,13 @@ def _beside(
         return Beside(cell, refused=why, asked=asked)
     axis = "model" if cell["model"] != first["model"] else ""
     axis = axis or ("mode" if cell["mode"] != first["mode"] else "")
-    unlike = list(refusals(base.row, side.row, axis))
+    why_not = unlike(base.rows, side.rows, axis)
     differs = differences(base.row, side.row)
-    if unlike:
-        return Beside(cell, refused=f"not alike: {', '.join(unlike)}", asked=asked, differs=differs)
-    found = ratio(side.rows, base.rows)
+    if why_not:
+        return Beside(
+            cell, refused=f"not alike: {', '.join(why_not)}", asked=asked, differs=differs
+        )
+    found = ratio(side.rows, base.rows, known)
     if found is None:
         return Beside(cell, refused=NO_FIGURE, asked=asked, differs=differs)
     return Beside(

@@ -16,6 +16,7 @@ from accelbench.analysis.warned import warned as all_warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.report.series import points_in, told
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _LISTED = (
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )
 #: Of which results a cell's line is made.
-_OF_CELLS = "series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated, false)"
+_OF_CELLS = "series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated, false) AND {ours}"
 
 
 @dataclass(frozen=True)
@@ -136,15 +137,18 @@ def history_of(
     if not about:
         return []
     keys = sorted({key for key, _ in about})
-    where = _OF_CELLS.format(marks=_marks(keys), comparable=COMPARABLE_SQL)
-    points: dict[tuple[str, Any], list[Point]] = {}
-    for key, several in points_in(database, metric, where, keys).items():
+    words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
+    where = _OF_CELLS.format(marks=_marks(keys), **words)
+    points: dict[tuple[str, Any], tuple[Metric, list[Point]]] = {}
+    for key, (by, several) in points_in(database, metric, where, keys).items():
         for point in several:
             # A series is of a device; two machines may have alike ones.
             of = (key, snapshot.ran.get(point.run_id))
             if of in about:
-                points.setdefault(of, []).append(point)
-    lines = [(about[of], several) for of, several in points.items() if len(several) >= fewest]
+                points.setdefault(of, (by, []))[1].append(point)
+    lines = [
+        (about[of], by, several) for of, (by, several) in points.items() if len(several) >= fewest
+    ]
     found = told(database, lines, metric, (where, keys), least)
     return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from accelbench.analysis.cells import Cell as Rated
 from accelbench.analysis.matrix import RULE, matrix
 from accelbench.core.errors import UsageError
+from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
@@ -85,15 +86,20 @@ class Pages:
         chosen = cells.named(snapshot, asked.cells)
         gone = len(asked.cells) - len(chosen)
         database = self.site.database
-        ids = [key for one in chosen for key in one["results"][: details.MOST_LAUNCHES]]
-        by_id = {str(row["result_id"]): row for row in details.rows_of(database, ids)}
-        sides = [(one, [by_id[k] for k in one["results"] if k in by_id]) for one in chosen]
+        # All launches, in order of time: neighbours on a machine that drifts are alike.
+        rows = details.rows_of(database, [key for one in chosen for key in one["results"]])
+        of_each = [frozenset(one["results"]) for one in chosen]
+        sides = [
+            (one, [row for row in rows if row["result_id"] in ids])
+            for one, ids in zip(chosen, of_each, strict=True)
+        ]
+        machines = [(snapshot.machines.get(str(one["machine"])), rows) for one, rows in sides]
         return self.site.page(
             request,
             "compare.html",
             asked,
             snapshot=snapshot,
-            sides=beside(sides),
+            sides=beside(sides, histories_of(database, machines)),
             gone=gone,
             left_out=len(set(request.query_params.getlist("cell"))) - len(asked.cells),
             charts=self._pictures(snapshot, replace(asked, chosen={}, model="")) if chosen else [],
@@ -152,7 +158,8 @@ class Pages:
         asked = self._of_one(snapshot, asked)
         chosen = cells.of_matrix(snapshot, asked, _MOST_OF_MATRIX)
         ids = [key for one in chosen for key in one["results"]]
-        made = matrix(details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX]))
+        rows = details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX])
+        made = matrix(rows, best_precision=not asked.chosen.get("precision"))
         return self._page(
             request,
             "matrix.html",
@@ -200,11 +207,10 @@ class Pages:
         return [one for one in made if one is not None]
 
     def _of_one(self, snapshot: Snapshot, asked: Asked) -> Asked:
-        """One machine, precision and mode: what is not said is as `accelbench matrix` has it."""
+        """One machine and mode: what is not said is as `accelbench matrix` has it."""
         there = snapshot.known
         wanted = {
             "machine": asked.chosen.get("machine") or cells.newest_machine(snapshot),
-            "precision": asked.chosen.get("precision") or _first(there["precision"], "fp32"),
             "mode": asked.chosen.get("mode") or _first(there["mode"], "inference"),
         }
         one = {name: values[:1] for name, values in wanted.items() if values}

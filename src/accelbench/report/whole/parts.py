@@ -41,7 +41,15 @@ class Known:
 def report(known: Known, title: str = "accelbench report") -> Report:
     """All of it."""
     sections = [
-        Section("Summary", [Text(summary(known.subject.rows, known.subject.points), listed=True)]),
+        Section(
+            "Summary",
+            [
+                Text(
+                    summary(known.subject.rows, known.subject.points, known.subject.known),
+                    listed=True,
+                )
+            ],
+        ),
         _results(known),
         *costs(known.subject),
         *_charts(known.subject),
@@ -56,6 +64,10 @@ def report(known: Known, title: str = "accelbench report") -> Report:
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
     ]
     return Report(title, about, sections)
+
+
+#: A table's lines may be as long as names are: what is cut reads like what it is beside.
+_NAME = 400
 
 
 # -- figures
@@ -75,7 +87,7 @@ def _results(known: Known) -> Section:
         ),
         *("launches", "samples", "quality"),
     )
-    names = told(points, always=("model",), longest=72) if points else Told((), "")
+    names = told(points, always=("model",), longest=_NAME) if points else Told((), "")
     rows = [_cell(one, name) for one, name in zip(points, names.apart, strict=True)]
     caption = "Every cell: the middle of its launches"
     caption += f". All: {names.together}" if names.together else ""
@@ -91,7 +103,7 @@ def _place(point: Point) -> tuple[Any, ...]:
 
 
 def _names(points: Sequence[Point]) -> Sequence[str]:
-    return told(points, always=("model",), longest=72).apart if points else []
+    return told(points, always=("model",), longest=_NAME).apart if points else []
 
 
 def _cell(point: Point, name: str) -> list[str]:

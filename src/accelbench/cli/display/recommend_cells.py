@@ -1,0 +1,114 @@
+"""What stands in a cell of a table of recommendations, and its heading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accelbench.analysis.cost_words import money
+from accelbench.cli.display.words import figure
+from accelbench.core.figures import Statistic, name_of
+
+Answer = Mapping[str, Any]
+
+#: The heading of times that are of several figures.
+MIXED = "ms"
+
+
+def time_head(several: Iterable[Answer]) -> str:
+    """The heading of times, with their figure; each time has its own where they differ."""
+    known = {one for said in several if (one := statistic_said(said))}
+    return f"{known.pop()} ms" if len(known) == 1 else MIXED
+
+
+def statistic_said(one: Answer) -> str:
+    """Which figure of its steps a time is; "" where there is none."""
+    said = (one.get("predictions") or one).get("figure")
+    return name_of(Statistic(said)) if said else ""
+
+
+def a_million(sign: str) -> str:
+    """The heading of costs, in two lines where a currency has letters for a sign."""
+    return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
+
+
+def where(name: str | None, one: Answer) -> str:
+    """A platform, with the device that its figure is of."""
+    device = one.get("device")
+    if name is None or not device or device in name:
+        return name or "none"
+    return f"{name} ({device})"
+
+
+def way(one: Answer) -> str:
+    """The engine and its precision."""
+    return " ".join(str(one[n]) for n in ("runtime", "precision") if one.get(n))
+
+
+def figures(one: Answer, several: bool = False) -> tuple[str, str]:
+    """Latency and throughput; an estimate is marked as such, and what is ruled has none."""
+    known = one.get("predictions") or {}
+    about = "" if is_measured(one) or known.get("basis") == "measured" else "≈"
+    time, rate = (
+        f"{about}{figure(known[name])}" if known.get(name) is not None else ""
+        for name in ("latency", "throughput")
+    )
+    return f"{time} {statistic_said(one)}" if several and time else time, rate
+
+
+def units_of(several: Iterable[Answer]) -> set[str]:
+    """What throughputs count."""
+    known = (one.get("predictions") or {} for one in several)
+    return {
+        str(one.get("throughput_unit") or "items")
+        for one in known
+        if one.get("throughput") is not None
+    }
+
+
+def rate_head(units: set[str]) -> str:
+    """The heading of throughputs: where they count different things, a column says which."""
+    return f"{next(iter(units), 'items')}/s" if len(units) < 2 else "a second"
+
+
+def counts(one: Answer, units: set[str]) -> str:
+    """What a throughput counts, where others beside it count something else."""
+    known = one.get("predictions") or {}
+    several = len(units) > 1 and known.get("throughput") is not None
+    return str(known.get("throughput_unit") or "items") if several else ""
+
+
+def memory(one: Answer) -> str:
+    """Megabytes at the peak, as measured."""
+    known = (one.get("predictions") or {}).get("memory_peak_mb")
+    return "" if known is None else figure(known)
+
+
+def error(one: Answer) -> str:
+    """How far its outputs are from fp32's, as verified; empty where nobody compared them."""
+    known = (one.get("predictions") or {}).get("verification_error")
+    return "" if known is None else f"{known:.2g}"
+
+
+def cost(one: Answer) -> str:
+    """Of a million items."""
+    known = one.get("cost_per_million")
+    return "" if known is None else money(known)
+
+
+def basis(one: Answer) -> str:
+    """The rung of a figure, or how a rule rates the platform; and whether that is not here."""
+    known = str(one.get("basis") or "")
+    rating = f": {one['performance_rating']}" if known == "rule" and "score" in one else ""
+    return f"{known}{rating}{', not here' if one.get('present') is False else ''}"
+
+
+def in_a_word(one: Answer) -> str:
+    """Measured, estimated or ruled, where there is no room for more."""
+    known = str(one.get("basis") or "")
+    return known if known in ("measured", "rule", "") else "estimated"
+
+
+def is_measured(one: Answer) -> bool:
+    """Whether it is a figure of the very question."""
+    return bool(one.get("basis") == "measured")

@@ -1,0 +1,126 @@
+"""Older runs of series on a machine, read from a store: by how much runs of a thing differ.
+
+Whatever holds two results against each other takes this from here: a command that was asked for one
+model, a page of two cells and a verdict of `check` see the same older runs, and so say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.judging import METRICS
+from accelbench.analysis.machines import Machine, machines_of
+from accelbench.analysis.run_noise import OLDER_RUNS, Histories, Run, alike, of_runs
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.measure.runs import MOST_NEIGHBOURS
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: Labels of runs that a check makes for itself; the second is followed by a run's id.
+NOISE, RERUN_OF = "check --noise", "rerun of "
+#: Of a run: that no check made it for itself.
+NOT_OF_A_CHECK = "coalesce(NOT (b.label = ? OR starts_with(b.label, ?)), true)"
+
+#: The same of a row of benchmark_results.
+_OF_CHECKS = f"label = '{NOISE}' OR starts_with(label, '{RERUN_OF}')"
+OF_NO_CHECK_SQL = (
+    f"coalesce(run_id, '') NOT IN (SELECT run_id FROM benchmark_runs WHERE {_OF_CHECKS})"  # noqa: S608
+)
+
+_ALIKE = "runtime || chr(31) || coalesce(device_fingerprint, device_name)"
+_COUNTS = (
+    f"status = 'ok' AND {COMPARABLE_SQL} AND provenance = 'measured' AND started_at IS NOT NULL"
+    " AND series_key IS NOT NULL AND run_id IN (SELECT unnest(?::VARCHAR[]))"
+)
+_OWN = "series_key IN (SELECT unnest(?::VARCHAR[]))"
+#: The newest runs of each series, of those asked about and of the nearest with the longest history.
+_RUNS = f"""
+WITH beside AS (
+    SELECT series_key FROM benchmark_results
+    WHERE {_COUNTS} AND {_ALIKE} IN (SELECT unnest(?::VARCHAR[])) AND NOT {_OWN}
+    GROUP BY series_key, {_ALIKE}
+    QUALIFY row_number() OVER (
+        PARTITION BY {_ALIKE} ORDER BY count(DISTINCT run_id) DESC, series_key
+    ) <= {MOST_NEIGHBOURS}
+)
+SELECT series_key, runtime, coalesce(device_fingerprint, device_name), max(started_at)::VARCHAR,
+    {", ".join(f"list({metric.sql})" for metric in METRICS)}
+FROM benchmark_results
+WHERE {_COUNTS} AND ({_OWN} OR series_key IN (SELECT series_key FROM beside))
+GROUP BY series_key, run_id, runtime, coalesce(device_fingerprint, device_name)
+QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY max(started_at) DESC) <= {OLDER_RUNS}
+"""  # noqa: S608 — our columns
+
+
+def histories_on(
+    database: Database,
+    rows: Sequence[Mapping[str, Any]],
+    machine: Machine,
+    but: Collection[str] = (),
+) -> Histories:
+    """The older runs of what some results are of, and of what ran beside it, on one machine.
+
+    Args:
+        database: where they are.
+        rows: the results that are held against each other, or judged.
+        machine: of which runs count.
+        but: runs that do not, as those that are judged: a change would be part of the noise that it
+            is held against.
+    """
+    own = sorted({str(row["series_key"]) for row in rows if row.get("series_key")})
+    # Launches of one run have in common whatever runs differ by.
+    if not own or (not but and len({row.get("run_id") for row in rows}) < 2):
+        return Histories()
+    return _read(
+        database, rows, own, [run for run in _runs_on(database, machine) if run not in but]
+    )
+
+
+def histories_of(
+    database: Database, sides: Sequence[tuple[Machine | None, Sequence[Mapping[str, Any]]]]
+) -> Histories:
+    """The same of results of several machines.
+
+    A series is of a device: where two machines have alike ones its runs on both count.
+    """
+    every = [row for _, rows in sides for row in rows]
+    own = sorted({str(row["series_key"]) for row in every if row.get("series_key")})
+    if not own or len({row.get("run_id") for row in every}) < 2:
+        return Histories()
+    runs = {
+        run
+        for machine in {one for one, _ in sides if one is not None}
+        for run in _runs_on(database, machine)
+    }
+    return _read(database, every, own, sorted(runs))
+
+
+def _runs_on(database: Database, machine: Machine) -> list[str]:
+    """All runs on a machine, but for those that checks made for themselves."""
+    _, rows = database.query(
+        "SELECT run_id, environment::VARCHAR FROM benchmark_runs b"  # noqa: S608 — our words
+        f" WHERE {NOT_OF_A_CHECK} ORDER BY run_id",
+        [NOISE, RERUN_OF],
+    )
+    return [run for run, one in machines_of(rows).items() if one == machine]
+
+
+def _read(
+    database: Database, rows: Sequence[Mapping[str, Any]], own: list[str], runs: list[str]
+) -> Histories:
+    if not runs:
+        return Histories()
+    near = sorted({chr(31).join(alike(row)) for row in rows})
+    _, read = database.query(_RUNS, [runs, near, own, runs, own])
+    found: dict[str, list[Run]] = {}
+    about: dict[str, tuple[str, str]] = {}
+    for key, runtime, device, moment, *lists in read:
+        values = {
+            metric.name: [value for value in of_it or () if value is not None and value > 0]
+            for metric, of_it in zip(METRICS, lists, strict=True)
+        }
+        found.setdefault(str(key), []).append(Run(str(moment), values))
+        about[str(key)] = (str(runtime), str(device))
+    return of_runs(found, about)

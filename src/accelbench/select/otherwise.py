@@ -1,0 +1,141 @@
+"""What was measured of a model and does not answer the question that is asked. Pure.
+
+Many requests at once, other sizes, a batch that nobody says, a rate without the time of a step:
+none of it is the time of the step that is asked about. That the platform runs the model is known
+all the same, and how far it came is told as what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from accelbench.core.figures import MEANS, name_of
+from accelbench.core.nouns import counted as so_many
+from accelbench.core.words import SINGLE_STREAM
+from accelbench.measure.launches import typical
+from accelbench.select.contexts import differs
+from accelbench.select.evidence import Cell
+from accelbench.select.units import rounded, unit_of
+
+#: Beside an answer no more than so many are told, unless all are asked for.
+FEW = 4
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """Figures of one platform that do not answer, for the same reason.
+
+    Attributes:
+        hardware: the candidate's name.
+        why: what they are of, in words; "" where only the batch or the figure is another.
+        cells: all of them.
+    """
+
+    hardware: str
+    why: str
+    cells: Sequence[Cell]
+
+    @cached_property
+    def best(self) -> Cell:
+        """The one that does most on a device: a larger cluster is no better hardware."""
+        return min(self.cells, key=lambda one: (-_pace(one), one.order))
+
+    def told(self) -> dict[str, Any]:
+        """As the answer has it."""
+        one = self.best
+        row, rate = one.row, _rate(one)
+        return {
+            "hardware": self.hardware,
+            "why": self.why,
+            "results": len(self.cells),
+            "scenario": row.get("scenario"),
+            "batch_size": row.get("batch_size"),
+            "device": row.get("device_name"),
+            "devices": one.devices,
+            "runtime": row.get("runtime"),
+            "precision": row.get("precision"),
+            "latency": one.latency if one.latencies else None,
+            "figure": str(one.statistic) if one.latencies else None,
+            "throughput": rate,
+            "throughput_per_device": None if rate is None else rate / (one.devices or 1),
+            "throughput_unit": None if rate is None else unit_of(row),
+            "measured_at": row.get("moment"),
+            "text": str(self),
+        }
+
+    def __str__(self) -> str:
+        one = self.best
+        several = len(self.cells) > 1
+        found = f", {'the most ' if several else ''}{', '.join(_figures(one))}"
+        where = (one.device, one.row.get("runtime"), one.precision)
+        of = ", ".join(str(part) for part in (*where, _batch(one)) if part)
+        what = f"{self.why}: " if self.why else ""
+        return f"{self.hardware}, {what}{so_many(len(self.cells), 'result')}{found} ({of})"
+
+
+def otherwise(name: str, cells: Iterable[Cell], context: Mapping[str, Any]) -> Iterator[Otherwise]:
+    """A platform's figures that do not answer, those together that are of the same."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        # Tokens and images stand apart.
+        found.setdefault((_why(cell, context), _counts(cell)), []).append(cell)
+    for (why, _), several in sorted(found.items()):
+        yield Otherwise(name, why, several)
+
+
+def sentences(found: Sequence[Otherwise], most: int | None = None) -> Iterator[str]:
+    """What was measured otherwise, in lines."""
+    return sentences_of([one.told() for one in found], most)
+
+
+def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) -> Iterator[str]:
+    """The same of an answer."""
+    for one in found[:most]:
+        yield f"Measured, though not as asked: {one['text']}."
+    if most is not None and len(found) > most:
+        yield f"{len(found) - most} more such: --explain."
+
+
+def _why(cell: Cell, context: Mapping[str, Any]) -> str:
+    scenario = cell.row.get("scenario")
+    said = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
+    rest = {name: value for name, value in context.items() if name != "scenario"}
+    if apart := differs(cell, rest):
+        said.append(apart)
+    if not cell.latencies:
+        said.append("no time of a step")
+    elif not said and cell.statistic not in MEANS:
+        said.append(f"{name_of(cell.statistic)} alone")
+    return ", ".join(said)
+
+
+def _counts(cell: Cell) -> str:
+    return unit_of(cell.row) if cell.rates else ""
+
+
+def _batch(cell: Cell) -> str:
+    batch = cell.row.get("batch_size")
+    return "batch n/a" if batch is None else f"batch {batch}"
+
+
+def _figures(cell: Cell) -> Iterator[str]:
+    rate = _rate(cell)
+    if rate is not None:
+        several = cell.devices or 1
+        each = f" on {several} devices, {rounded(rate / several)} each" if several > 1 else ""
+        yield f"{rounded(rate)} {unit_of(cell.row)}/s{each}"
+    if cell.latencies:
+        yield f"{name_of(cell.statistic)} {rounded(cell.latency)} ms a step"
+
+
+def _rate(cell: Cell) -> float | None:
+    return typical(cell.rates) if cell.rates else None
+
+
+def _pace(cell: Cell) -> float:
+    """By a rate, else by steps: what is alike is of one kind."""
+    rate = _rate(cell)
+    return (1.0 / cell.latency if rate is None else rate) / (cell.devices or 1)

@@ -1,0 +1,119 @@
+"""`accelbench recommend` over stored results: every model, a ranking for a task, a map."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recommend_world import ASKED, CARD, DB, answer
+from shells import Command
+from stored_rows import store
+
+
+@pytest.mark.usefixtures("measured")
+def test_without_a_model_every_stored_one_is_answered(tmp_path: Path, recommend: Command) -> None:
+    store(tmp_path / DB, {"model": "resnet-tiny", "family": "vision"}, run="s")
+    code, out, _ = recommend()
+    assert code == 0
+    assert "bert-tiny" in out
+    assert "resnet-tiny" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert len(recommend.json()["recommendations"]) == 2
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_family_without_a_model_is_of_the_stored_models(
+    tmp_path: Path, recommend: Command
+) -> None:
+    vision = {"model": "resnet-tiny", "family": "vision"}
+    store(tmp_path / DB, vision, {"family": "embedding", "model": "distilbert-tiny"}, run="s")
+
+    def models(*words: str) -> list[str]:
+        found = recommend.json("--model-family", *words)["recommendations"]
+        return [one.get("question", one)["model"] for one in found]
+
+    assert models("vision") == ["resnet-tiny"]
+    assert models("embedding") == ["distilbert-tiny"]  # the other says no family
+    assert models("Vision", "--memory-mb", "500") == ["resnet-tiny"]
+    ranked = recommend.json("--task", "training", "--model-family", "vision")["ranking"]
+    assert [one["model"] for one in ranked] == ["resnet-tiny"]
+    code, _, err = recommend("--model-family", "audio")
+    assert code in (2, 4)
+    assert "audio" in err
+
+
+def test_what_is_counted_differently_is_ranked_apart(tmp_path: Path, recommend: Command) -> None:
+    tokens = {"family": "text_generation", "throughput": 9000.0, "throughput_unit": "tokens/s"}
+    images = {"family": "vision", "throughput_unit": "images/s", "mode": "training"}
+    store(
+        tmp_path / DB,
+        {**images, "model": "resnet-tiny", "throughput": 10.0},
+        {**images, "model": "vit-tiny", "throughput": 20.0},
+        {**tokens, "model": "gpt2-tiny", "mode": "training"},
+    )
+    found = recommend.json("--task", "training", "--hardware", "cpu")["ranking"]
+    assert [one["model"] for one in found] == ["vit-tiny", "resnet-tiny", "gpt2-tiny"]
+    _, out, _ = recommend("--task", "training", "--hardware", "cpu")
+    assert "counts" in out
+    assert "tokens" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.usefixtures("measured")
+def test_models_are_ranked_for_a_task_on_some_hardware(tmp_path: Path, recommend: Command) -> None:
+    store(
+        tmp_path / DB,
+        {"model": "resnet-tiny", "family": "vision", "throughput": 900.0, "latency_p50_ms": 1.1},
+        {"model": "vit-tiny", "family": "vision", "throughput": 90.0, "latency_p50_ms": 11.0},
+        run="s",
+    )
+    found = recommend.json("--task", "classification", "--hardware", "cpu")
+    assert [one["model"] for one in found["ranking"]][:2] == ["resnet-tiny", "vit-tiny"]
+    assert {one["hardware"] for one in found["ranking"]} == {"cpu"}
+    # One processor may be of several platforms: its name alone does not say which.
+    assert " cpu (" in recommend("--task", "classification", "--hardware", "cpu")[1]
+    code, out, _ = recommend("--task", "classification", "--hardware", "cpu", "--explain")
+    assert code == 0
+    assert out.index("resnet-tiny") < out.index("vit-tiny")
+    assert "measured before estimated" in out.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_task_that_no_stored_model_is_for_cannot_be_told(recommend: Command) -> None:
+    code, out, _ = recommend("--task", "speech_recognition")
+    assert code == 4
+    assert "No model with results is for speech_recognition" in out
+
+
+def test_a_map_has_the_documents_nesting(tmp_path: Path, recommend: Command) -> None:
+    code, out, err = recommend("--create-map", "--output", "map.json")
+    assert (code, out, err) == (0, "", "Wrote map.json\n")
+    found = json.loads((tmp_path / "map.json").read_text())
+    assert set(found) == {"timestamp", "model_families"}
+    embedding = found["model_families"]["embedding"]
+    assert set(embedding["model_sizes"]) == {"small", "medium", "large"}
+    assert set(embedding["inference"]["batch_sizes"]) == {"1", "4", "16", "32", "64"}
+    assert set(embedding["model_sizes"]["small"]["training"]) == {"primary", "fallbacks"}
+    code, _, err = recommend("--create-map", "--output", "map.json")
+    assert code == 2
+    assert "exists already" in err
+
+
+@pytest.mark.usefixtures("measured")
+def test_any_answer_can_be_written(tmp_path: Path, recommend: Command) -> None:
+    code, _, _ = recommend("bert-tiny", "--output", "answer.json")
+    assert code == 0
+    assert json.loads((tmp_path / "answer.json").read_text())["recommendations"]
+
+
+def test_of_several_answers_what_they_name_is_to_be_measured(
+    tmp_path: Path, recommend: Command
+) -> None:
+    card = {"batch_size": 8, "latency_p50_ms": 2.0, "throughput": 4000.0}
+    store(tmp_path / DB, {**ASKED, **CARD, **card})
+    words = ("bert-tiny", "--batch-size", "4,8", "--hardware", "cpu", "cuda")
+    first = answer(recommend, "bert-tiny", "--batch-size", "4", "--hardware", "cpu", "cuda")
+    assert first["primary_recommendation"] == "cuda"
+    out = " ".join(recommend(*words)[1].split())
+    assert "accelbench run bert-tiny --hardware cuda --batch-sizes 4" in out

@@ -1,0 +1,134 @@
+"""Choosing reads its evidence by SQL of its own: it is what Python says that stands."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from choosing_world import in_journal, result
+
+from accelbench.analysis.standing import standing
+from accelbench.core.columns import STEP_MS
+from accelbench.core.worth import (
+    ANSWERED_SQL,
+    OF_WORTH,
+    SETTLED_SQL,
+    USABLE_SQL,
+    answered,
+    settled,
+    usable,
+    usable_launches,
+)
+from accelbench.measure.launches import typical
+from accelbench.select.reading import Store
+from accelbench.store.database import Database
+
+Row = Mapping[str, Any]
+QUALITIES = ("converged", "noise_limited", "unsteady", "unusable", "unusable", "fixed", None)
+MODELS = ("bert-tiny", "vit-tiny", "resnet-tiny")
+
+
+def a_history(by: random.Random) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Runs of ours and imports of some days, of a few launches of some models by two versions."""
+    runs = []
+    for number in range(1, 9):
+        imported = by.random() < 0.3
+        packages = {"torch": by.choice(("2.12", "2.13"))}
+        launches = [
+            _launch(by, model, n, number + (by.choice((0, 1)) if imported else 0), packages)
+            for model in MODELS
+            if by.random() < 0.8
+            for n in range(by.choice((1, 2, 5, 7)))
+        ]
+        runs.append((f"import-{number}" if imported else f"r{number}", launches))
+    return runs
+
+
+def _launch(
+    by: random.Random, model: str, number: int, day: int, packages: Mapping[str, str]
+) -> dict[str, Any]:
+    step = by.uniform(7.0, 9.0)
+    return result(
+        model=model,
+        series_key=model,
+        launch=number,
+        started_at=f"2026-02-{day:02} 00:00:0{number}",
+        status=by.choice(("ok",) * 7 + ("failed",)),
+        verification=by.choice(("ok", "ok", "ok", None, "failed")),
+        quality=by.choice(QUALITIES),
+        effective_sample_count=by.choice((5.0, 50.0)),
+        latency_ci_low_ms=step - 0.01,
+        latency_ci_high_ms=step + by.choice((0.01, 1.0)),
+        latency_p50_ms=step,
+        latency_mean_ms=step + 0.1,
+        conditions={"packages": packages, "rules": {"iterations": number}},
+    )
+
+
+def expected(rows: list[Row]) -> list[Row]:
+    """By Python: what answered, of the run that stands, as far as it is of use."""
+    known = [row for row in rows if answered(row)]
+    return usable_launches(standing(known).run) if known else []
+
+
+def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path: Path) -> None:
+    nothing = aside = 0
+    for seed in range(4):
+        database = Database(tmp_path / f"{seed}.duckdb")
+        database.ensure()
+        for run, launches in a_history(random.Random(seed)):
+            in_journal(database, *launches, run=run)
+        database.fill()
+        store = Store(database)
+        if seed % 2:
+            store.expect_many()
+        rows = database.results("true", ())
+        for model in MODELS:
+            mine = [row for row in rows if row["model"] == model]
+            wanted = expected(mine)
+            found = [cell for cell in store.cells([model]) if cell.timed]
+            assert len(found) == bool(wanted)
+            nothing += not wanted
+            for cell in found:
+                steps = [row["latency_mean_ms"] for row in wanted]
+                assert sorted(cell.latencies) == sorted(steps)
+                assert cell.latency == pytest.approx(typical(steps))
+                assert cell.row["run_id"] == wanted[0]["run_id"]
+                aside += cell.row["run_id"] != max(mine, key=_moment)["run_id"]
+    assert nothing > 0
+    assert aside > 2
+
+
+def _moment(row: Row) -> str:
+    return str(row["started_at"])
+
+
+def test_what_a_row_is_worth_is_said_alike_in_python_and_in_sql() -> None:
+    names = (*OF_WORTH, "status", "verification")
+    ends = list(itertools.product((None, 7.9), (None, 8.1, 9.5)))
+    rows = [
+        dict(zip(names, (quality, low, high, count, *steps, status, verification), strict=True))
+        for quality in (*QUALITIES, "throttled")
+        for low, high in ends
+        for count in (None, 5.0, 50.0)
+        for steps in itertools.product((None, 8.0), repeat=len(STEP_MS))
+        for status, verification in (("ok", None), ("ok", "failed"), ("ok", "ok"), ("failed", None))
+    ]
+    kinds = {"quality": "VARCHAR", "status": "VARCHAR", "verification": "VARCHAR"}
+    with duckdb.connect() as con:
+        columns = ", ".join(f"{name} {kinds.get(name, 'DOUBLE')}" for name in names)
+        con.execute(f"CREATE TABLE t (number INTEGER, {columns})")
+        marks = ", ".join("?" for _ in range(len(names) + 1))
+        con.executemany(
+            f"INSERT INTO t VALUES ({marks})",
+            [[number, *row.values()] for number, row in enumerate(rows)],
+        )
+        found = con.execute(
+            f"SELECT {ANSWERED_SQL}, {USABLE_SQL}, {SETTLED_SQL} FROM t ORDER BY number"
+        ).fetchall()
+    assert found == [(answered(row), usable(row), settled(row)) for row in rows]
