@@ -113,5 +113,5 @@ def test_a_recommendation_knows_of_runs_that_differ(database: Database, tmp_path
     alone.ensure()
     store(alone, "r1", *launches(8.0, 8, series_key="of the cpu"), machine=MACHINE)
     store(alone, "card", *launches(6.0, 20, series_key="of the card", **GPU), machine=MACHINE)
-    found = json.loads(said(alone, *words))["recommendation"]
+    (found,) = json.loads(said(alone, *words))["recommendations"]
     assert found["no_clear_winner_between"] == []

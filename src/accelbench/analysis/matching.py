@@ -8,12 +8,13 @@ be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.questions import DESCRIBING, SHAPES, Axis, Key, flat, plain
+from accelbench.analysis.ratios import quickest
 from accelbench.analysis.standing import (
     Standing,
     by_run,
@@ -25,10 +26,9 @@ from accelbench.analysis.standing import (
     when,
     worth,
 )
-from accelbench.core.figures import Row, times_by
+from accelbench.core.figures import Row
 from accelbench.core.words import Provenance
 from accelbench.core.worth import usable_launches
-from accelbench.measure.launches import typical
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
 #: Sizes are where models are compared, each of which has its own: the same, where both have it.
@@ -59,12 +59,12 @@ class Way:
         return standing(self.rows)
 
     @cached_property
-    def order(self) -> tuple[bool, float]:
-        """Fastest first; what is of no use only where there is nothing else."""
-        rows = self.standing.rows
-        known = times_by(rows)
-        middle = typical(known[1]) if known is not None else float("inf")
-        return not usable_launches(rows), middle
+    def rank(self) -> tuple[bool, bool]:
+        """What comes first of ways that ran alike, before the fastest.
+
+        That is the newest software; what is of no use only where there is nothing else.
+        """
+        return self.superseded, not usable_launches(self.standing.rows)
 
     def unlike(self, other: Way) -> list[str]:
         """The names of what both say, and say otherwise."""
@@ -100,22 +100,29 @@ def matched(places: Mapping[Key, Sequence[Way]], base: Key) -> dict[Key, Way]:
     if all(len(ways) == 1 for ways in places.values()):
         return {value: ways[0] for value, ways in places.items()}
 
-    def apart(way: Way) -> tuple[Any, ...]:
+    def apart(way: Way) -> int:
         others = (ways for value, ways in places.items() if value != base)
-        return sum(min(len(one.unlike(way)) for one in ways) for ways in others), *_first(way)
+        return sum(min(len(one.unlike(way)) for one in ways) for ways in others)
 
-    chosen = min(places[base], key=apart)
+    chosen = _first(places[base], apart)
     found = {
-        value: min(ways, key=lambda one: (len(one.unlike(chosen)), *_first(one)))
+        value: _first(ways, lambda one: len(one.unlike(chosen)))
         for value, ways in places.items()
         if value != base
     }
     return {base: chosen, **found}
 
 
-def _first(way: Way) -> tuple[Any, ...]:
-    """What comes first of ways that ran alike: the newest software, and of that the fastest."""
-    return way.superseded, *way.order
+def first_of(ways: Sequence[Way]) -> Way:
+    """Of ways that ran alike the newest software, and of that the fastest."""
+    return _first(ways, lambda _: 0)
+
+
+def _first(ways: Sequence[Way], apart: Callable[[Way], int]) -> Way:
+    ranks = [(apart(way), *way.rank) for way in ways]
+    best = min(ranks)
+    first = [way for way, rank in zip(ways, ranks, strict=True) if rank == best]
+    return first[quickest([way.standing.rows for way in first])] if len(first) > 1 else first[0]
 
 
 def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:

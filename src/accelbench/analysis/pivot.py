@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from accelbench.analysis.comparison import unlike
-from accelbench.analysis.matching import Way, ways_of
+from accelbench.analysis.matching import first_of, ways_of
 from accelbench.analysis.questions import AXES, Key, physical, plain, values
-from accelbench.analysis.ratios import Ratio, ratio
+from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, of_standing
 from accelbench.core.columns import ASKED
@@ -93,8 +93,7 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
 def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
     cells = {}
     for batch, rows in batches.items():
-        way: Way = min(ways_of(rows, AXES["batch"]), key=lambda one: (one.superseded, *one.order))
-        cells[batch] = of_standing((batch,), way.standing)
+        cells[batch] = of_standing((batch,), first_of(ways_of(rows, AXES["batch"])).standing)
     return Line(next(iter(cells.values())).row, cells)
 
 
@@ -108,8 +107,8 @@ def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> 
             continue
         if any(unlike(one.rows, other.rows) for (_, one), (_, other) in pairwise(usable)):
             continue  # of other weights, or by other workarounds: `compare` refuses such
-        first, quickest = _quickest(usable, known)
-        held = {n: ratio(side.rows, quickest.rows, known) for n, side in usable if n != first}
+        first, best_side = usable[quickest([side.rows for _, side in usable])]
+        held = {n: ratio(side.rows, best_side.rows, known) for n, side in usable if n != first}
         if None in held.values():  # they have no figure in common: a rate, and a time of no batch
             continue
         best[batch] = {first}
@@ -123,16 +122,6 @@ def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> 
         )
         for n, one in enumerate(lines)
     ]
-
-
-def _quickest(sides: Sequence[tuple[int, Side]], known: Histories) -> tuple[int, Side]:
-    """By the figure that each two have in common, which may be another than each has alone."""
-    best = min(sides, key=lambda one: one[1].time_ms)
-    for one in sides:
-        found = ratio(one[1].rows, best[1].rows, known) if one[0] != best[0] else None
-        if found is not None and found.value > 1.0:
-            best = one
-    return best
 
 
 def _may_be_as_fast(found: Ratio) -> bool:

@@ -69,12 +69,10 @@ def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio
         those: of the other, which stands for once.
         known: the older runs of both series; without any, runs differ as they usually do.
     """
-    mine, theirs = times_by(these, those), times_by(those, these)
-    if mine is None or theirs is None:
+    common = _in_common(these, those)
+    if common is None:
         return None
-    statistic, ours, base = mine[0], mine[1], theirs[1]
-    if not ours or not base:
-        return None
+    statistic, ours, base = common
     value = typical(base) / typical(ours)
     runs = between_rows(those[0], these[0], known)
     low, high, of = _interval(value, (these, ours), (those, base), runs)
@@ -87,6 +85,34 @@ def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio
         of,
         _medians(these, those, value) if statistic in MEANS else None,
     )
+
+
+def quickest(sides: Sequence[Sequence[Row]]) -> int:
+    """Which of several things is fastest, by the figure that each two have in common.
+
+    That may be another figure than each has alone, so that nothing sorts them.
+    """
+    known = [times_by(rows) for rows in sides]
+    alone = [float("inf") if times is None else typical(times[1]) for times in known]
+    best = min(range(len(sides)), key=alone.__getitem__)
+    for n, rows in enumerate(sides):
+        if n != best and is_faster(rows, sides[best]):
+            best = n
+    return best
+
+
+def is_faster(these: Sequence[Row], those: Sequence[Row]) -> bool:
+    """Whether these launches are the faster ones, by the figure that both sides have."""
+    common = _in_common(these, those)
+    return common is not None and typical(common[1]) < typical(common[2])
+
+
+def _in_common(these: Sequence[Row], those: Sequence[Row]) -> tuple[Statistic, Times, Times] | None:
+    """The figure that both sides have, and what it is of each."""
+    mine, theirs = times_by(these, those), times_by(those, these)
+    if mine is None or theirs is None or not mine[1] or not theirs[1]:
+        return None
+    return mine[0], mine[1], theirs[1]
 
 
 def _interval(

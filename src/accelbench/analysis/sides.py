@@ -9,6 +9,7 @@ from statistics import median
 
 from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
 from accelbench.analysis.questions import Axis, Key
+from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.standing import Standing, software
 from accelbench.core.figures import (
     TAILS,
@@ -196,13 +197,23 @@ def _side(way: Way, ways: Sequence[Way], found: Standing) -> Side:
 
 
 def _quicker(way: Way, ways: Sequence[Way]) -> list[Way]:
-    return [one for one in ways if one is not way and not one.superseded and one.order < way.order]
+    """The ways that can be held against this one and are faster, the fastest first."""
+    left = [
+        one
+        for one in ways
+        if one is not way
+        and one.rank <= (False, way.rank[1])
+        and is_faster(one.standing.rows, way.standing.rows)
+    ]
+    found = []
+    while left:
+        found.append(left.pop(quickest([one.standing.rows for one in left])))
+    return found
 
 
 def _faster(way: Way, ways: Sequence[Way]) -> tuple[str, ...]:
     """What is faster at the same place, and did not run alike."""
-    quicker = sorted(_quicker(way, ways), key=lambda one: one.order)
-    return tuple(_otherwise(one, way) for one in quicker)
+    return tuple(_otherwise(one, way) for one in _quicker(way, ways))
 
 
 def _otherwise(one: Way, way: Way) -> str:

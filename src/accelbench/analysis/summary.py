@@ -9,7 +9,7 @@ from statistics import median
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import Key, Row, values
-from accelbench.analysis.ratios import LAUNCHES, Ratio, ratio
+from accelbench.analysis.ratios import LAUNCHES, Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
@@ -117,7 +117,7 @@ def _several_devices(points: Sequence[Point]) -> set[str]:
 def _one_fastest(
     model: str, mode: str, points: Sequence[Point], several: set[str], known: Histories
 ) -> str:
-    best = _quickest(points, known)
+    best = points[quickest([one.rows for one in points])]
     size = f", {best.row['image_size']} px" if best.row.get("image_size") else ""
     told = f"{model}, {mode}, batch {_batch(best)}{size}: {_by(best, several)}, {_figure(best)}"
     place = (best.row.get("hardware"), best.row.get("device_name"), best.machine)
@@ -135,7 +135,7 @@ def _one_fastest(
     ]
     if not others:
         return f"{told}; nothing beside it to compare with."
-    other = _quickest(others, known)
+    other = others[quickest([one.rows for one in others])]
     found, next_one = ratio(best.rows, other.rows, known), _by(other, several)
     if found is None:
         return f"{told}; next to it {next_one}, of which another figure is known."
@@ -143,16 +143,6 @@ def _one_fastest(
         return f"{told}; whether {next_one} is slower cannot be told ({_sure(found)})."
     more = f"; {found.otherwise}" if found.otherwise else ""
     return f"{told}; {next_one} takes {found.value:.2f}× as long ({_sure(found)}{more})."
-
-
-def _quickest(points: Sequence[Point], known: Histories) -> Point:
-    """By the figure that each two have in common, which may be another than each has alone."""
-    best = points[0]
-    for one in points[1:]:
-        found = ratio(one.rows, best.rows, known)
-        if found is not None and found.value > 1.0:
-            best = one
-    return best
 
 
 def _figure(point: Point) -> str:
