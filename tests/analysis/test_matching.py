@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.analysis.comparison import Compared, compared
+from accelbench.analysis.matching import first_of, ways_of
 from accelbench.analysis.questions import AXES
+from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.run_noise import histories
 from asked_rows import row
 
@@ -106,3 +108,18 @@ def test_a_pair_of_one_run_comes_before_better_settled_samples_of_another() -> N
     later = row(run_id="r2", started_at="2026-02-02 00:00:00", quality="converged")
     found = {one.side.value[0]: one.side.row["run_id"] for one in only([*together, later])}
     assert found == {"cpu": "r1", "cuda": "r1"}
+
+
+def test_the_fastest_way_is_so_by_the_figure_that_both_have() -> None:
+    """A rate and a median say other things of one engine: only what both say is held together."""
+    slow_by_rate = row(latency_p50_ms=4.0, latency_mean_ms=None, throughput=None, **new_of("2.9"))
+    by_both = row(latency_p50_ms=3.0, latency_mean_ms=5.0, **new_of("2.4"))
+    first = first_of(ways_of([slow_by_rate, by_both], AXES["hardware"]))
+    assert first.rows[0]["latency_p50_ms"] == 3.0
+    sides = [[slow_by_rate], [by_both]]
+    assert quickest(sides) == 1 == 1 - quickest(sides[::-1])
+    assert (is_faster(*sides[::-1]), is_faster(*sides)) == (True, False)
+
+
+def new_of(version: str) -> dict[str, Any]:
+    return {**THEIRS, "conditions": {"torch": version}}

@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from dashboard_world import result, store, visitor
+from dashboard_world import MACHINE, OTHER, result, store, visitor
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
+from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
 from accelbench.store.database import Database
 
@@ -341,3 +343,16 @@ def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path: Path) -> Non
     many, few = sorted(pages, key=lambda page: "of 15 launches" not in page)
     assert "Every step of 12 of 15 launches" in many
     assert "Every step of each launch ·" in few
+
+
+def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path: Path) -> None:
+    """Newest measured first, of two measured at one moment the last by name."""
+    database = Database(tmp_path / "two.duckdb")
+    store(database, "lab", result())
+    store(database, "office", result(batch_size=2), machine=OTHER)
+    later = {"started_at": "2026-03-01T00:00:00.000000Z", "provenance": "simulated"}
+    elsewhere = {**MACHINE, "machine": "a laptop"}
+    store(database, "laptop", result(batch_size=4, **later), machine=elsewhere)
+    assert "1 model on office" in text(visitor(database).get("/matrix").text)
+    done = CliRunner().invoke(app, ["matrix", "--db", str(database.path)])
+    assert "on office" in done.output, done.output

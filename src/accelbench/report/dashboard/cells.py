@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import flat
 from accelbench.report.dashboard.asked import FACETS, PAGE, Asked
 from accelbench.report.dashboard.snapshot import Snapshot
@@ -125,12 +126,13 @@ def of_matrix(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any
 
 
 def newest_machine(snapshot: Snapshot) -> tuple[str, ...]:
-    """The machine of the newest result."""
+    """The machine of the newest cell that somebody measured, as `accelbench matrix` chooses it."""
     rows = snapshot.ask(
-        "SELECT machine FROM cell WHERE machine IS NOT NULL"
-        " ORDER BY moment DESC NULLS LAST, machine LIMIT 1"
+        "SELECT machine, coalesce(max(moment)::VARCHAR, '') AS newest FROM cell"
+        " WHERE machine IS NOT NULL AND kind IN ('measured', 'imported', 'emulated') GROUP BY 1"
     )
-    return tuple(str(row["machine"]) for row in rows)
+    newest = {snapshot.machines[row["machine"]]: str(row["newest"]) for row in rows}
+    return (chosen(newest, None).id,) if newest else ()
 
 
 def named(snapshot: Snapshot, keys: Sequence[str]) -> list[dict[str, Any]]:
