@@ -225,6 +225,12 @@ def test_cells_are_held_against_the_first(site: TestClient) -> None:
     assert "not compared: simulated: nobody measured it" in said
     assert "not compared: emulated: such times mean nothing" in said
     assert "1 cell of this address is not there any more" in said
+    assert "of different runs" not in said  # what is not compared has no ratio of any
+    (now,) = keys(site.get("/?from=2026-01-07").text)
+    measured = keys(site.get("/?hardware=cpu&provenance=measured").text)
+    said = text(site.get("/compare?" + "&".join(f"cell={one}" for one in [now, *measured])).text)
+    assert "of different runs" in said
+    assert "accelbench compare prefers launches of one run" in said
 
 
 def test_history_tells_the_step(site: TestClient) -> None:

@@ -104,3 +104,26 @@ def test_what_would_read_alike_is_told_apart(tmp_path: Path) -> None:
     assert "<bdi>compiled, torch 2.9</bdi>" in text
     assert "layout" not in text
     assert "<bdi>not compiled, torch 2.9</bdi>" in text
+
+
+def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: Path) -> None:
+    """A mean of one launch beside the median of another is the middle of nothing."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    store(
+        database,
+        "r",
+        result(launch=0, latency_p50_ms=4.0, latency_mean_ms=9.0),
+        result(launch=1, latency_p50_ms=4.0, latency_mean_ms=None),
+        result(model="vit-tiny", latency_p50_ms=4.0, latency_mean_ms=9.0),
+        result(model="vit-tiny", launch=1, latency_p50_ms=None, latency_mean_ms=None),
+    )
+    found = {one["model"]: one for one in cells.every(taken(database, "now"), Asked())}
+    bert, vit = found["bert-tiny"], found["vit-tiny"]
+    assert (bert["latency"], bert["latency_of"], bert["latency_high"]) == (4.0, "p50", 4.0)
+    assert (vit["latency"], vit["latency_of"]) == (None, None)
+    charts = {one.row["model"]: one for one in points(details.rows_of(database, _all(database)))}
+    assert {name: one.latency and one.latency.value for name, one in charts.items()} == {
+        "bert-tiny": 4.0,
+        "vit-tiny": None,
+    }

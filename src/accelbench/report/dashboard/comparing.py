@@ -33,6 +33,7 @@ class Beside:
     asked: Sequence[tuple[str, Any, Any]] = ()  # what was asked otherwise: here, and of the first
     differs: Sequence[str] = ()
     first: bool = False  # what the others are held against
+    of_other_runs: bool = False  # than the first's launches, all of them
 
     @property
     def speedup(self) -> float | None:
@@ -96,7 +97,12 @@ def _beside(
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
         asked=asked,
         differs=differs,
+        of_other_runs=_runs(side).isdisjoint(_runs(base)),
     )
+
+
+def _runs(side: Side) -> set[str]:
+    return {str(row.get("run_id")) for row in side.rows}
 
 
 def _why_not(cell: Mapping[str, Any], side: Side | None) -> str:

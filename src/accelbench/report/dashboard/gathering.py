@@ -1,0 +1,305 @@
+"""Cells out of the store's results, in SQL: which run stands for each, and what its launches say.
+
+The SQL has the rules of `analysis.standing`, `core.worth` and `core.figures`; tests hold them
+against each other on random histories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from accelbench.analysis.judging import METRICS, typical_sql
+from accelbench.analysis.standing import worth_sql
+from accelbench.core.columns import ASKED
+from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
+from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.core.words import Quality
+from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.store.duck import quoted
+from accelbench.store.schema import columns_of
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_FIGURES = {metric.name: metric.sql for metric in METRICS}
+#: What a cell is told by: alike in all of its launches, so any of them says it.
+_SAID = tuple(
+    dict.fromkeys(
+        (
+            *("family", "architecture", "model_size", "parameters", "device", "device_fingerprint"),
+            *(name for name in ASKED if name != "options"),
+        )
+    )
+)
+#: What only those of its launches say that came so far.
+_SAID_BY_SOME = ("throughput_unit", "verification", "reason")
+#: Of no use where half of the launches or more are, as `usable_launches` has it; else the worst of
+#: those that count: one that converged does not speak for four that did not.
+_QUALITY = f"""
+CASE WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
+        >= greatest(count(*) FILTER ({ANSWERED_SQL}), 1) THEN '{Quality.UNUSABLE.value}'
+    ELSE coalesce(any_value(quality) FILTER ({ANSWERED_SQL} AND {USABLE_SQL}
+        AND quality <> '{Quality.CONVERGED.value}'),
+        any_value(quality) FILTER ({USABLE_SQL})) END AS quality
+"""
+_NEEDED = (
+    *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
+    *(*_SAID_BY_SOME, *OF_A_STEP, "memory_peak_mb", "quality"),
+    *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
+)
+#: One question on one machine. What has no series — it failed before it had a device, or somebody
+#: else measured it — is told apart by all that was asked. An import brings figures of many versions
+#: at once: each is a cell of its own, as in every chart. Of a run's two arms one is shown, and
+#: nothing of what a check measured for itself, as no command shows it.
+_ROWS = f"""
+SELECT {{columns}}, fact_result.rowid AS place, machine, software,
+    coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
+    CASE WHEN provenance = 'imported' THEN conditions::VARCHAR END AS versions,
+    CASE WHEN run_id LIKE 'import-%' THEN started_at::DATE END AS brought
+FROM fact_result LEFT JOIN ran USING (run_id)
+WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
+    AND {THIS_ARM_SQL} {{of_runs}}
+"""  # noqa: S608 — our words
+#: The newest run of each cell. By few columns, as all results are looked through for it.
+_NEWEST = """
+CREATE TEMP TABLE newest AS
+WITH one AS (
+    SELECT {identity}, run_id, brought, max(started_at) AS moment
+    FROM ({rows}) GROUP BY ALL
+)
+SELECT {identity_new}, arg_max(run_id, place) AS new_run_id, arg_max(brought, place) AS new_brought,
+    count(*) AS runs, 0 AS set_aside
+FROM (SELECT *, row(coalesce(moment, 'epoch'::TIMESTAMP), run_id) AS place FROM one) GROUP BY ALL
+"""
+#: Cells of several runs of which the newest says less than a run can: another may stand for them.
+#: Where the newest came to nothing, that is what is to be seen.
+_OPEN = """
+CREATE TEMP TABLE other AS SELECT {identity_new} FROM ({rows}) JOIN newest ON {same}
+WHERE runs > 1 GROUP BY {identity} HAVING count(*) FILTER ({answered}) > 0 AND {worth} <> {most}
+"""
+#: Of those the run that stands, as `analysis.standing` has it: of the newest software the one that
+#: says most.
+_STANDING = """
+CREATE TEMP TABLE standing AS
+WITH one AS (
+    SELECT {identity}, run_id, brought, any_value(software) AS software,
+        coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
+        count(*) FILTER ({answered}) AS answered, {worth} AS worth
+    FROM ({rows}) JOIN other ON {same} GROUP BY {identity}, run_id, brought
+), ranked AS (
+    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER (
+        PARTITION BY {identity} ORDER BY moment DESC, run_id DESC), worth, moment, run_id) AS rank
+    FROM one
+), best AS (
+    SELECT {identity_new}, arg_max(run_id, rank) AS new_run_id,
+        arg_max(brought, rank) AS new_brought, count(*) AS runs, arg_max(moment, rank) AS stood,
+        list({{'moment': moment, 'answered': answered}}) AS every
+    FROM ranked GROUP BY {identity}
+)
+SELECT * EXCLUDE (stood, every),
+    coalesce(list_sum([one.answered for one in every if one.moment > stood]), 0)::INTEGER
+        AS set_aside
+FROM best
+"""
+_REPLACED = """
+DELETE FROM newest WHERE EXISTS (FROM standing WHERE {alike});
+INSERT INTO newest BY NAME FROM standing
+"""
+#: Launches whose times do not count, as most others of their run and cell do.
+_SPOILED = """
+CREATE TEMP TABLE spoiled AS
+WITH whole AS (
+    SELECT {identity}, list(result_id) FILTER ({answered} AND NOT {usable}) AS useless,
+        count(*) FILTER ({answered}) AS answered
+    FROM ({rows}) JOIN newest ON {same}
+    WHERE concat_ws(chr(31), {identity_text}) IN (
+        SELECT concat_ws(chr(31), {identity_text}) FROM ({rows})
+        WHERE {answered} AND NOT {usable})
+    GROUP BY {identity}
+)
+SELECT unnest(useless) AS result_id FROM whole WHERE 2 * len(useless) < answered
+"""
+#: First by what tells launches apart, then what they have in common from the first of them: to take
+#: forty columns along through the grouping costs as much again.
+_CELLS = """
+WITH cell AS (
+    SELECT
+        {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
+        first(set_aside) AS set_aside, count(*) FILTER (spoilt) AS left_out,
+        {said_by_some},
+        CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
+        count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
+        sum(sample_count) AS samples,
+        {latency_of} AS latency_of, {of_latency},
+        {typical_rate} AS throughput,
+        {typical_tail} AS tail, any_value(tail_of) FILTER ({timed}) AS tail_of,
+        {typical_memory} AS memory,
+        {typical_cost} AS own_cost,
+        max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
+        max(started_at) AS moment,
+        list(result_id) AS results
+    FROM (
+        SELECT *, {rate} AS rate, {tail} AS tail, {tail_of} AS tail_of, {spoilt} AS spoilt
+        FROM ({rows})
+    ) JOIN newest ON {same}
+    GROUP BY series_key, {identity}, run_id
+)
+SELECT
+    substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
+    cell.* EXCLUDE (place), {said}, case_id, options::VARCHAR AS options,
+    CASE WHEN cell.provenance = 'measured' AND cell.emulated THEN 'emulated'
+        ELSE cell.provenance END AS kind
+FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
+"""
+#: Times of a stand-in for a device mean nothing, and are no cell's figures.
+_ANSWERED = ANSWERED_SQL
+_COUNTED = f"{ANSWERED_SQL} AND NOT spoilt"
+_TIMED = f"{_COUNTED} AND NOT coalesce(emulated, false)"
+#: Beyond so many runs, to name them costs more than to look at all.
+_FEW_RUNS = 500
+_IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
+_IDENTITIES = {
+    "identity": ", ".join(_IDENTITY),
+    "identity_text": ", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
+}
+#: What every question to the store needs of a row.
+_LIGHT = ("run_id", "provenance", "emulated", "started_at")
+
+
+def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
+    """Every cell of the store.
+
+    Args:
+        con: of the store, with a table `ran` of each run's machine and software.
+    """
+    there = set(columns_of(con, "fact_result"))
+    _choose_runs(con, there)
+    chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
+    runs = [run for (run,) in chosen]
+    spoilt = _spoilt(con, there, runs)
+    return con.sql(_cells(there, runs, spoilt, _latency(con, there)))
+
+
+def _choose_runs(con: DuckDBPyConnection, there: set[str]) -> None:
+    """Which run of each cell stands for it: mostly the newest."""
+    whole = (*_LIGHT, "status", "verification", *OF_WORTH)
+    words = {
+        "answered": _ANSWERED,
+        "worth": worth_sql(_ANSWERED),
+        "most": f"(true, {FEWEST_LAUNCHES}, true)",
+        **_IDENTITIES,
+        "identity_new": ", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
+    }
+    con.execute(_NEWEST.format(rows=_rows(_LIGHT, there), **words))
+    runs = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
+    of_runs = _of_runs([run for (run,) in runs])
+    same = _same((*_IDENTITY, "run_id", "brought"))
+    con.execute(_OPEN.format(rows=_rows(whole, there, of_runs), same=same, **words))
+    if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
+        return
+    con.execute(_STANDING.format(rows=_rows(whole, there), same=_same(_IDENTITY), **words))
+    alike = " AND ".join(
+        f"newest.new_{name} IS NOT DISTINCT FROM standing.new_{name}" for name in _IDENTITY
+    )
+    con.execute(_REPLACED.format(alike=alike))
+
+
+def _same(names: Sequence[str]) -> str:
+    return " AND ".join(f"{name} IS NOT DISTINCT FROM new_{name}" for name in names)
+
+
+def _of_runs(runs: Sequence[str | None]) -> str:
+    """Of a long history a small part, where it is of few runs."""
+    if not 0 < len(runs) <= _FEW_RUNS or None in runs:
+        return ""
+    return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
+
+
+def _spoilt(con: DuckDBPyConnection, there: set[str], runs: Sequence[str | None]) -> str:
+    """That a launch is left out of its cell's figures, in SQL: `counting_launches` of each cell."""
+    rows = _rows((*_LIGHT, "result_id", "status", "verification", "quality"), there, _of_runs(runs))
+    useless = f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND NOT {USABLE_SQL} LIMIT 1"  # noqa: S608
+    if con.execute(useless).fetchone() is None:
+        return "false"
+    words = {"answered": _ANSWERED, "usable": USABLE_SQL, **_IDENTITIES}
+    con.execute(_SPOILED.format(rows=rows, same=_same((*_IDENTITY, "run_id", "brought")), **words))
+    return "result_id IN (SELECT result_id FROM spoiled)"
+
+
+def _latency(con: DuckDBPyConnection, there: set[str]) -> dict[str, str]:
+    """The figure of a step that all launches of a cell have, in SQL: the mean, else the median.
+
+    Most stores know a mean of all that answered, and need not look at medians as well.
+    """
+    rows = _rows((*_LIGHT, "status", "verification", "latency_mean_ms"), there)
+    no_mean = (
+        f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND coalesce(latency_mean_ms, 0) <= 0 LIMIT 1"  # noqa: S608
+    )
+    names = {"mean": "latency_mean_ms"}
+    if con.execute(no_mean).fetchall():
+        names["p50"] = "latency_p50_ms"
+    having = {
+        said: f"bool_and(coalesce({name}, 0) > 0) FILTER ({_TIMED})" for said, name in names.items()
+    }
+
+    def of_all(figure: Callable[[str, str], str]) -> str:
+        """The figure by the name that all have."""
+        of_each = (f"WHEN {having[said]} THEN {figure(names[said], _TIMED)}" for said in names)
+        return f"CASE {' '.join(of_each)} END"
+
+    said = " ".join(f"WHEN {there} THEN '{said}'" for said, there in having.items())
+    figures = {"latency": typical_sql, "latency_low": _least, "latency_high": _most}
+    return {
+        "latency_of": f"CASE {said} END",
+        "of_latency": ", ".join(f"{of_all(how)} AS {name}" for name, how in figures.items()),
+    }
+
+
+def _least(figure: str, where: str) -> str:
+    return f"min({figure}) FILTER ({where})"
+
+
+def _most(figure: str, where: str) -> str:
+    return f"max({figure}) FILTER ({where})"
+
+
+def _cells(
+    there: set[str], runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]
+) -> str:
+    """The cells, from the rows of those runs: of a long history a small part."""
+    return _CELLS.format(
+        rows=_rows(_NEEDED, there, _of_runs(runs)),
+        **latency,
+        tail=TAIL_SQL,
+        tail_of=TAIL_OF_SQL,
+        typical_tail=typical_sql("tail", _TIMED),
+        rate=_FIGURES["throughput"],
+        timed=_TIMED,
+        typical_rate=typical_sql("rate", _TIMED),
+        typical_memory=typical_sql("memory_peak_mb", _COUNTED),
+        typical_cost=typical_sql("cost_usd", _TIMED),
+        spoilt=spoilt,
+        **_IDENTITIES,
+        said_by_some=", ".join(
+            [_QUALITY, *(f'any_value("{name}") AS "{name}"' for name in _SAID_BY_SOME)]
+        ),
+        said=", ".join(f'"{name}"' for name in _SAID),
+        there=", ".join(_or_null(name, there) for name in (*_SAID, "case_id", "options")),
+        same=_same((*_IDENTITY, "run_id", "brought")),
+    )
+
+
+def _or_null(name: str, there: set[str]) -> str:
+    """A column; an older version's store lacks the newest."""
+    return f'"{name}"' if name in there else f'NULL AS "{name}"'
+
+
+def _rows(columns: Sequence[str], there: set[str], of_runs: str = "") -> str:
+    """Results with what tells cells apart."""
+    return _ROWS.format(
+        columns=", ".join(_or_null(name, there) for name in dict.fromkeys(columns)),
+        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
+        of_runs=of_runs,
+    )
