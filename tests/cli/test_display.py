@@ -332,6 +332,16 @@ def test_an_emulation_is_not_compared_by_time() -> None:
     assert not list(compared([rows[0], {**rows[1], **same, "quality": "unusable"}], pair))
 
 
+def test_what_is_left_of_a_mostly_unusable_run_is_not_held_against_another() -> None:
+    other = {**ROW, "mode": "inference", "runtime": "onnxruntime"}
+    rows = [{**ROW, "mode": "inference"}, other]
+    unusable = {**other, "quality": "unusable"}
+    pair = ("pytorch", "onnxruntime")
+    assert list(compared([*rows, other, unusable], pair))
+    assert not list(compared([*rows, unusable, unusable], pair))
+    assert not list(compared([rows[0], {**other, "verification": "failed"}], pair))
+
+
 @pytest.mark.parametrize(
     ("width", "lines"),
     [

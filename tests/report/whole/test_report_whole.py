@@ -87,6 +87,23 @@ def test_it_says_what_there_is_and_what_there_is_not() -> None:
     assert without.rows[0][1:4] == ["failed", "wrong_outputs", "off by 0.4"]
 
 
+def test_whatever_launches_of_one_cell_say_otherwise_is_in_the_tables() -> None:
+    bad = {"case_id": "c9", "status": "failed"}
+    launches = [
+        measured(1, case_id="c1", launch=0, verification="ok", verification_error=0.01),
+        measured(2, case_id="c1", launch=1, verification="ok", verification_error=0.04),
+        measured(3, case_id="c1", launch=2, verification="not_done"),
+        row(**bad, launch=0, reason="crash", message="it crashed"),
+        row(**bad, launch=1, reason="out_of_memory", message="too large"),
+        row(**bad, launch=2, reason="crash", message="it crashed"),
+    ]
+    made = report(known(*launches))
+    (outputs, *_) = tables(made, "Verification and workarounds")
+    assert [one[1:3] for one in outputs.rows] == [["ok", "0.04"], ["not_done", ""]]
+    (without,) = tables(made, "Without a figure")
+    assert [one[2] for one in without.rows] == ["crash", "out_of_memory"]
+
+
 def test_of_an_interval_it_says_what_it_is_of() -> None:
     (results,) = tables(report(two_platforms()), "Results")
     by_launches = {one[7]: one[3] for one in results.rows}

@@ -10,7 +10,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
 from accelbench.core.figures import statistic_of
-from accelbench.core.worth import usable
+from accelbench.core.worth import answered, usable_launches
 from accelbench.run.simulating import measured_of
 
 #: Fewer launches a side say nothing sure of a difference.
@@ -31,14 +31,17 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     first, second = pair
     found: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
     for row in measured_of(rows):
-        counts = row["status"] == "ok" and not row.get("emulated") and usable(row)
-        if row["runtime"] in pair and counts and statistic_of(row) is not None:
+        counts = answered(row) and not row.get("emulated") and statistic_of(row) is not None
+        if row["runtime"] in pair and counts:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
             found.setdefault(key, {}).setdefault(row["runtime"], []).append(row)
     for (model, hardware, precision, mode, size), launched in found.items():
         if first not in launched or second not in launched:
             continue
-        known = ratio(launched[first], launched[second], Histories())
+        ours, theirs = (usable_launches(launched[one]) for one in pair)
+        if not ours or not theirs:
+            continue
+        known = ratio(ours, theirs, Histories())
         if known is None:
             continue
         least = min(known.launches)

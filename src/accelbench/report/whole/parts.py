@@ -231,7 +231,7 @@ def _verification(known: Known) -> Section:
             str(row.get("self_check") or "not_done"),
             "; ".join(map(str, row.get("workarounds") or ())),
         ]
-        for row, name in _once(done)
+        for row, name in _once(done, "verification", "self_check", "workarounds")
     ]
     headers = ("cell", "outputs", "error", "tolerance", "self-check", "workarounds")
     blocks: list[Block] = [
@@ -248,14 +248,23 @@ def _verification(known: Known) -> Section:
     return Section("Verification and workarounds", blocks)
 
 
-def _once(rows: Sequence[Row]) -> list[tuple[Row, str]]:
-    """The first launch of each cell, with the cell's name."""
-    first = {
-        (row.get("case_id"), row.get("device_fingerprint"), row.get("runtime")): row
-        for row in reversed(rows)
-    }
-    kept = list(reversed(first.values()))
+def _once(rows: Sequence[Row], *said: str) -> list[tuple[Row, str]]:
+    """One launch of each cell for whatever its launches say of these, with the cell's name.
+
+    Of those that say the same, the one whose outputs are furthest from the reference's.
+    """
+    told: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        cell = (row.get("case_id"), row.get("device_fingerprint"), row.get("runtime"))
+        key = (*cell, *(str(row.get(name)) for name in said))
+        if key not in told or _error(row) > _error(told[key]):
+            told[key] = row
+    kept = list(told.values())
     return list(zip(kept, _names([Point([row], "") for row in kept]), strict=True))
+
+
+def _error(row: Row) -> float:
+    return float(row.get("verification_error") or 0.0)
 
 
 def _refusals(known: Known) -> Iterable[Section]:
@@ -267,7 +276,7 @@ def _refusals(known: Known) -> Iterable[Section]:
             name,
             *(str(row.get(n) or "") for n in ("status", "reason", "message", "advice")),
         ]
-        for row, name in _once(bad)
+        for row, name in _once(bad, "status", "reason")
     ]
     headers = ("cell", "status", "reason", "what happened", "what to do")
     yield Section("Without a figure", [Table(headers, rows, caption="And why")])
