@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.analysis.comparison import Compared, compared
-from accelbench.analysis.matching import first_of, ways_of
+from accelbench.analysis.matching import matched, ways_of
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.run_noise import histories
@@ -114,7 +114,10 @@ def test_the_fastest_way_is_so_by_the_figure_that_both_have() -> None:
     """A rate and a median say other things of one engine: only what both say is held together."""
     slow_by_rate = row(latency_p50_ms=4.0, latency_mean_ms=None, throughput=None, **new_of("2.9"))
     by_both = row(latency_p50_ms=3.0, latency_mean_ms=5.0, **new_of("2.4"))
-    first = first_of(ways_of([slow_by_rate, by_both], AXES["hardware"]))
+    ways = ways_of([slow_by_rate, by_both], AXES["hardware"])
+    here, there = ("cpu",), ("cuda",)
+    other = ways_of([row(**new_of("2.0"))], AXES["hardware"])
+    first = matched({here: ways, there: other}, there)[here]
     assert first.rows[0]["latency_p50_ms"] == 3.0
     sides = [[slow_by_rate], [by_both]]
     assert quickest(sides) == 1 == 1 - quickest(sides[::-1])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
 
 from accelbench.analysis.pivot import Pivot, pivots
 from accelbench.analysis.run_noise import Histories
+from accelbench.cli.display.pivot import show
 from accelbench.report.pivot import document
 from asked_rows import row
 
@@ -99,6 +101,24 @@ def test_a_rate_and_the_time_of_a_batch_that_nobody_knows_have_no_best() -> None
     mean = {"latency_p50_ms": None, "latency_mean_ms": 10.0, "runtime": "onnxruntime"}
     found = pivots([row(**rate, batch_size=None), row(**mean, batch_size=None)], Histories())
     assert [line.best for one in found for line in one.lines] == [set(), set()]
+
+
+def test_a_line_is_of_one_software_where_that_can_be_and_says_where_not() -> None:
+    """A line read torch 2.4 at batch 1 and 2.9 at batch 2, unmarked."""
+    theirs = {"provenance": "imported", "weights_digest": None}
+    old = {**theirs, "conditions": {"torch": "2.4"}}
+    new = {**theirs, "conditions": {"torch": "2.9"}}
+    both = [*launches(8.0, **old), *launches(9.0, batch_size=2, **old)]
+    faster = launches(7.0, batch_size=2, **new)
+    (line,) = table([*both, *faster]).lines
+    assert (line.cells[2].row["conditions"], line.differs) == ({"torch": "2.4"}, {})
+    found = table([*both[:3], *faster])
+    assert found.lines[0].differs == {2: ["torch 2.4 → 2.9"]}
+    (told,) = document([found])[0]["lines"]
+    assert [one["differs"] for one in told["cells"]] == [[], ["torch 2.4 → 2.9"]]
+    stream = io.StringIO()
+    show([found], stream=stream)
+    assert "≠ ran otherwise than its line's smallest batch: torch 2.4 → 2.9." in stream.getvalue()
 
 
 def test_wrong_outputs_are_best_of_nothing() -> None:

@@ -32,6 +32,14 @@ def test_the_smallest_batch_is_told_not_the_one_that_gains_most() -> None:
     )
 
 
+def test_what_is_slower_for_sure_is_said_to_be_however_wide_the_interval() -> None:
+    """It read “whether pytorch is slower cannot be told (95 % interval 3.33 to 23.79)”."""
+    quick = [cell(1, launch=n, latency_p50_ms=1.0 + 0.4 * n, runtime="jax") for n in range(3)]
+    slow = [cell(2, launch=n, latency_p50_ms=9.0 + 4.0 * n) for n in range(3)]
+    (line,) = [one for one in told(*quick, *slow) if one.startswith("bert-tiny")]
+    assert "pytorch on cpu in fp32 is slower, by how much cannot be told (95 % interval of" in line
+
+
 def test_two_cards_of_a_platform_are_told_by_their_names() -> None:
     """It read “pytorch on cuda; pytorch on cuda takes 1.09× as long”."""
     card = {"hardware": "cuda", "latency_p50_ms": 8.0}

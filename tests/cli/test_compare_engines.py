@@ -65,6 +65,17 @@ def test_what_a_request_drops_is_said(shell: Command) -> None:
 
 
 @pytest.mark.usefixtures("stored")
+def test_a_model_is_told_to_be_missing_by_the_name_that_was_typed(
+    tmp_path: Path, shell: Command
+) -> None:
+    """Of a model of another's results “Not shown: model resnet-50” was said under its own table."""
+    store(tmp_path / DB, {"model": "resnet50"}, {"model": "resnet50", **ORT}, run="theirs")
+    assert shell.json("resnet50", "--by", "engine")["not_shown"] == []
+    (said,) = shell.json("bert-tiny", "vit-tiny", "--by", "engine")["not_shown"]
+    assert said.startswith("Not shown: model vit-tiny: ")
+
+
+@pytest.mark.usefixtures("stored")
 def test_one_table_of_engines_precisions_and_batches(tmp_path: Path, shell: Command) -> None:
     more = {"verification": "ok", "verification_error": 3e-5}
     store(

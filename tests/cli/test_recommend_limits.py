@@ -261,3 +261,13 @@ def test_a_model_that_was_never_measured_cannot_be_told(recommend: Command) -> N
     code, out, _ = recommend("bert-tiny", "--memory-mb", "2048", "--hardware", "cpu")
     assert code == 4
     assert "To measure: accelbench run bert-tiny --hardware cpu" in out.replace("\n", " ")
+
+
+def test_what_is_to_be_measured_goes_where_it_is_looked_for(
+    recommend: Command, tmp_path: Path
+) -> None:
+    """The advice lacked --db: what it measured went into another database."""
+    store(tmp_path / "other.duckdb", {"memory_peak_mb": None})
+    words = ("bert-tiny", "--memory-mb", "500", "--hardware", "cpu", "--db", "other.duckdb")
+    _, out, _ = recommend(*words)
+    assert "--db other.duckdb" in " ".join(out.partition("To measure")[2].split())

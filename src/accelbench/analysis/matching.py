@@ -113,12 +113,8 @@ def matched(places: Mapping[Key, Sequence[Way]], base: Key) -> dict[Key, Way]:
     return {base: chosen, **found}
 
 
-def first_of(ways: Sequence[Way]) -> Way:
-    """Of ways that ran alike the newest software, and of that the fastest."""
-    return _first(ways, lambda _: 0)
-
-
 def _first(ways: Sequence[Way], apart: Callable[[Way], int]) -> Way:
+    """Of ways that ran most alike the newest software, and of that the fastest."""
     ranks = [(apart(way), *way.rank) for way in ways]
     best = min(ranks)
     first = [way for way, rank in zip(ways, ranks, strict=True) if rank == best]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from accelbench.analysis.comparison import unlike
-from accelbench.analysis.matching import first_of, ways_of
+from accelbench.analysis.matching import matched, ways_of
 from accelbench.analysis.questions import AXES, Key, physical, plain, values
 from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
@@ -33,6 +33,7 @@ class Line:
     cells: Mapping[int, Side]
     best: frozenset[int] = frozenset()  # batches at which no other line is faster
     near: frozenset[int] = frozenset()  # at which it cannot be told whether it is the best
+    differs: Mapping[int, Sequence[str]] = field(default_factory=dict)  # from the first batch
 
     @property
     def error(self) -> float | None:
@@ -91,10 +92,17 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
 
 
 def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
-    cells = {}
-    for batch, rows in batches.items():
-        cells[batch] = of_standing((batch,), first_of(ways_of(rows, AXES["batch"])).standing)
-    return Line(next(iter(cells.values())).row, cells)
+    """Along a line only the batch is another, where that can be: what ran otherwise is told."""
+    ways = {(batch,): ways_of(rows, AXES["batch"]) for batch, rows in batches.items()}
+    alike = matched(ways, min(ways))
+    cells = {batch: of_standing((batch,), way.standing) for (batch,), way in alike.items()}
+    first = alike[min(ways)]
+    differs = {
+        batch: [f"{name} {first.traits[name]} → {way.traits[name]}" for name in unlike_first]
+        for (batch,), way in alike.items()
+        if (unlike_first := way.unlike(first))
+    }
+    return Line(next(iter(cells.values())).row, cells, differs=differs)
 
 
 def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> list[Line]:
@@ -114,11 +122,10 @@ def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> 
         best[batch] = {first}
         near[batch] = {n for n, found in held.items() if found and _may_be_as_fast(found)}
     return [
-        Line(
-            one.row,
-            one.cells,
-            frozenset(batch for batch, numbers in best.items() if n in numbers),
-            frozenset(batch for batch, numbers in near.items() if n in numbers),
+        replace(
+            one,
+            best=frozenset(batch for batch, numbers in best.items() if n in numbers),
+            near=frozenset(batch for batch, numbers in near.items() if n in numbers),
         )
         for n, one in enumerate(lines)
     ]

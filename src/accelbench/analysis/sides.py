@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 
 from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
 from accelbench.analysis.questions import Axis, Key
@@ -100,8 +99,8 @@ class Side:
 
     @property
     def memory_mb(self) -> float | None:
-        known = [r["memory_peak_mb"] for r in self.rows if r.get("memory_peak_mb") is not None]
-        return median(known) if known else None
+        """The peak in the middle of launches, as charts and pages have it."""
+        return self._middle("memory_peak_mb")
 
     @property
     def cost(self) -> float | None:

@@ -140,6 +140,8 @@ def _one_fastest(
     if found is None:
         return f"{told}; next to it {next_one}, of which another figure is known."
     if not found.told:
+        if found.low is not None and found.low > 1.0:
+            return f"{told}; {next_one} is slower, by how much cannot be told ({_sure(found)})."
         return f"{told}; whether {next_one} is slower cannot be told ({_sure(found)})."
     more = f"; {found.otherwise}" if found.otherwise else ""
     return f"{told}; {next_one} takes {found.value:.2f}× as long ({_sure(found)}{more})."
@@ -162,7 +164,7 @@ def _sure(found: Ratio) -> str:
     if found.low is None or found.high is None:
         return "single figures: no interval"
     of = "" if found.of == LAUNCHES else " within single launches"
-    return f"95 % interval{of} {found.low:.2f} to {found.high:.2f}"
+    return f"95 % interval of the ratio{of} {digits(found.low)} to {digits(found.high)}"
 
 
 def _times(point: Point) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from accelbench.cli.filters import catalogued
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.worth import answered
 
@@ -33,16 +34,31 @@ def not_shown(
     """
     said = []
     for column, name in _NAMES.items():
-        for value in filters.get(column, ()):
-            if any(row.get(column) == value for row in shown):
+        for value in _typed(column, filters.get(column, ())):
+            names = _alike(column, value, filters)
+            if any(row.get(column) in names for row in shown):
                 continue
-            found = [row for row in rows if row.get(column) == value]
+            found = [row for row in rows if row.get(column) in names]
             if column == "runtime" and not found and value not in registered(RUNTIMES):
                 continue  # another word for one of ours
             why = _why(column, found)
             if why:
                 said.append(f"Not shown: {name} {value}: {why}.")
     return said
+
+
+def _typed(column: str, values: Sequence[Any]) -> list[Any]:
+    """As it was typed: a model is looked for by the catalogue's name as well, which comes first."""
+    if column != "model":
+        return list(values)
+    return list({catalogued(str(value)): value for value in values}.values())
+
+
+def _alike(column: str, value: Any, filters: Mapping[str, Sequence[Any]]) -> set[Any]:
+    if column != "model":
+        return {value}
+    named = catalogued(str(value))
+    return {one for one in filters["model"] if catalogued(str(one)) == named}
 
 
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:

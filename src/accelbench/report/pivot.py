@@ -43,6 +43,7 @@ def _line(line: Line) -> dict[str, Any]:
                 "usable": side.usable,
                 "best": batch in line.best,
                 "may_be_as_fast": batch in line.near,
+                "differs": list(line.differs.get(batch, ())),
             }
             for batch, side in sorted(line.cells.items())
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,15 +30,25 @@ _RANDOM = "random"
 
 @dataclass(frozen=True)
 class Installed:
-    """What this installation can measure on, and by."""
+    """What this installation can measure on, and by.
+
+    Attributes:
+        platforms: of which hardware.
+        engines: by which.
+        where: words of `run` that put its results where they are looked for.
+        unwritable: why none can be put there; "" where one can.
+    """
 
     platforms: frozenset[str]
     engines: frozenset[str]
+    where: Sequence[str] = ()
+    unwritable: str = ""
 
 
-def installed() -> Installed:
+def installed(where: Sequence[str] = (), unwritable: str = "") -> Installed:
     """As packages register it; none of them is imported."""
-    return Installed(frozenset(registered(HARDWARE)), frozenset(registered(RUNTIMES)))
+    engines = frozenset(registered(RUNTIMES))
+    return Installed(frozenset(registered(HARDWARE)), engines, where, unwritable)
 
 
 def case(asked: Asked, one: Option, here: Installed) -> Words:
@@ -119,7 +129,7 @@ def _unaskable(row: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
 def _with_command(asked: Asked, words: Words, refused: str, here: Installed) -> Words:
     """The same with the command, else with why there is none."""
     why = refused or _refused(asked, words, here)
-    command = None if why else _command(asked, words)
+    command = None if why else _command(asked, words, here.where)
     return {**words, "command": command, **({"unmeasurable": why} if why else {})}
 
 
@@ -136,10 +146,10 @@ def _refused(asked: Asked, words: Words, here: Installed) -> str:
         parse_precision(words["precision"])
     except UsageError as error:
         return error.message.rstrip(".")
-    return ""
+    return here.unwritable
 
 
-def _command(asked: Asked, words: Words) -> str:
+def _command(asked: Asked, words: Words, where: Sequence[str]) -> str:
     platform, _, device = words["hardware"].partition(":")
     # A list on the command line is split at spaces: such a name is said by no one word.
     plain = device and not set(device) & set(" ,\t")
@@ -156,7 +166,7 @@ def _command(asked: Asked, words: Words) -> str:
     for name, value in words["shapes"].items():
         if usual.get(name) != value:
             said += [OPTIONS[name], str(value)]
-    return shlex.join([*said, *_settings(words)])
+    return shlex.join([*said, *_settings(words), *where])
 
 
 def _settings(words: Words) -> Iterator[str]:

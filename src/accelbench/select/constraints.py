@@ -13,7 +13,7 @@ from typing import Any
 from accelbench.core.figures import name_of
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
-from accelbench.select.cases import case, installed
+from accelbench.select.cases import Installed, case, installed
 from accelbench.select.choosing import Prices
 from accelbench.select.front import (
     Rate,
@@ -84,6 +84,7 @@ def under(
     candidates: Sequence[Candidate],
     batches: Iterable[int] = (),
     prices: Prices | None = None,
+    here: Installed | None = None,
 ) -> dict[str, Any]:
     """What keeps to the limits, the best of it, and why the rest does not.
 
@@ -94,6 +95,7 @@ def under(
         candidates: the hardware that counts.
         batches: batch sizes that are estimated where they were not measured.
         prices: dollars per million of a result.
+        here: what this installation can measure, and where it would put that.
 
     Raises:
         UsageError: a batch size is none.
@@ -113,7 +115,7 @@ def under(
     if not found.fits and not named:
         # Of what was measured nothing fits, and nobody said at which batches to look further.
         perhaps = judged(options(asked, own, candidates, BATCHES, prices))
-    here = installed()
+    here = here or installed()
     unfilled = [why for name, why in UNFILLED.items() if name in limits.told]
     # What nobody here can measure is as little known afterwards.
     to_verify = (

@@ -14,6 +14,7 @@ from accelbench.core.facts import utc_now
 from accelbench.select.answers import told
 from accelbench.select.asking import Put, family_named
 from accelbench.select.candidates import order_in, placed
+from accelbench.select.cases import installed
 from accelbench.select.checked import amount, batches
 from accelbench.select.choosing import Ground, choose
 from accelbench.select.constraints import Limits, limits_named, under
@@ -313,7 +314,8 @@ class HardwareSelector:
             failures = knows.store.failures(asked.names)
             own = own_of(asked, cells, failures, any_batch=True, inexact=True)
             among = knows.candidates(self.config, available_hardware)
-        found = under(asked, bounds, own, among, sizes, self.prices)
+        here = installed(self._knows.where, self._knows.unwritable)
+        found = under(asked, bounds, own, among, sizes, self.prices, here)
         if self.prices is None:
             return found
         there = [cell for cell in own.cells if any(one.has(cell) for one in among)]

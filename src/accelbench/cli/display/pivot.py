@@ -9,7 +9,10 @@ from accelbench.analysis.pivot import Line, Pivot
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
 from accelbench.core.words import SINGLE_STREAM
 
-_BEST, _NEAR, _USELESS = "*", "~", "?"
+_BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
+
+#: Differences along lines that are told below the tables.
+_MOST_TOLD = 6
 
 
 def show(
@@ -78,7 +81,8 @@ def _cell(line: Line, batch: int, rates: bool) -> str:
         return MISSING
     value = figure(side.throughput if rates else side.time_ms)
     mark = _USELESS if not side.usable else _BEST if batch in line.best else ""
-    return f"{value}{mark or (_NEAR if batch in line.near else '')}"
+    mark = mark or (_NEAR if batch in line.near else "")
+    return f"{value}{mark}{_OTHERWISE if batch in line.differs else ''}"
 
 
 def _apart(lines: Sequence[Line]) -> list[str]:
@@ -117,3 +121,9 @@ def _below(found: Sequence[Pivot]) -> Iterable[str]:
         yield f"{_NEAR} cannot be told from it: their interval has 1 in it, or is too wide."
     if any(not side.usable for line in lines for side in line.cells.values()):
         yield f"{_USELESS} is unusable, and held against nothing."
+    if otherwise := dict.fromkeys(
+        one for line in lines for said in line.differs.values() for one in said
+    ):
+        said = ", ".join(list(otherwise)[:_MOST_TOLD])
+        more = f" and {len(otherwise) - _MOST_TOLD} more" if len(otherwise) > _MOST_TOLD else ""
+        yield f"{_OTHERWISE} ran otherwise than its line's smallest batch: {said}{more}."

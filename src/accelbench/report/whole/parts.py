@@ -89,7 +89,7 @@ def _results(known: Known) -> Section:
     )
     names = told(points, always=("model",), longest=_NAME) if points else Told((), "")
     rows = [_cell(one, name) for one, name in zip(points, names.apart, strict=True)]
-    caption = "Every cell: the middle of its launches"
+    caption = "Every cell: the geometric mean of its launches"
     caption += f". All: {names.together}" if names.together else ""
     table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption)
     return Section("Results", [table if rows else Text(["There are no figures."])])
@@ -335,11 +335,12 @@ _OUTPUTS = (
 _METHOD = (
     (
         "A cell is what was asked: a model at a size, on a device, by an engine, in a precision."
-        " Its figure is the geometric mean of the newest run's launches, each a fresh process."
+        " Its figure is the geometric mean of the launches that stand for it, each a fresh process:"
+        " of the newest software, those of the run that says most."
     ),
     (
         "With two launches and more the interval is of them: Student's t on the logarithms of their"
-        " medians, 95 %. With one it is of the samples within it, corrected for how alike"
+        " means, 95 %. With one it is of the samples within it, corrected for how alike"
         " neighbours are, and says nothing of how launches differ."
     ),
     (
