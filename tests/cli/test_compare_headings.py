@@ -12,7 +12,7 @@ from asked_rows import row
 
 
 def both(by: str, **changes: Any) -> list[str]:
-    return headings([row(), row(**changes)], AXES[by])
+    return headings([[row()], [row(**changes)]], AXES[by])
 
 
 def test_the_usual_is_said_alone_where_it_is_enough() -> None:
@@ -23,8 +23,8 @@ def test_the_usual_is_said_alone_where_it_is_enough() -> None:
 
 
 def test_engine_and_platform_are_said_where_all_sides_share_them() -> None:
-    assert headings([row()], AXES["batch"]) == ["bert-tiny · fp32 · seq 128 · pytorch/cpu"]
-    assert headings([row()], AXES["runtime"]) == [
+    assert headings([[row()]], AXES["batch"]) == ["bert-tiny · fp32 · seq 128 · pytorch/cpu"]
+    assert headings([[row()]], AXES["runtime"]) == [
         "bert-tiny · fp32 · batch 1 · seq 128 · A processor"
     ]
 
@@ -58,7 +58,7 @@ def test_what_tells_two_questions_apart_is_said_of_both(
     ],
 )
 def test_what_is_unusual_is_said_wherever_it_is(changes: dict[str, Any], said: str) -> None:
-    (alone,) = headings([row(**changes)], AXES["hardware"])
+    (alone,) = headings([[row(**changes)]], AXES["hardware"])
     assert alone == f"bert-tiny · fp32 · batch 1 · seq 128 · {said}"
     assert both("hardware", **changes) == ["bert-tiny · fp32 · batch 1 · seq 128", alone]
 
@@ -85,6 +85,18 @@ def test_an_engines_version_is_said_where_there_are_several() -> None:
         row(conditions={"packages": {"torch": version}}, batch_size=batch)
         for version, batch in (("2.4", 1), ("2.9", 8))
     ]
-    one, other = headings(rows, AXES["precision"])
+    one, other = headings([[one] for one in rows], AXES["precision"])
     assert one.endswith("pytorch/cpu · torch 2.4")
     assert other.endswith("pytorch/cpu · torch 2.9")
+
+
+def test_a_table_is_of_its_device_and_of_a_version_that_all_of_it_has() -> None:
+    """It read “torch 2.1.0” over a row of torch 2.4.0, and a card's name nowhere."""
+    card = {"hardware": "cuda", "device_name": "A card", "compiled": True}
+    old, new = ({"conditions": {"torch": version}} for version in ("2.1.0", "2.4.0"))
+    one, other = headings(
+        [[row(**card, **old), row(**card, **new)], [row(model="vit-tiny", **card, **new)]],
+        AXES["batch"],
+    )
+    assert one == "bert-tiny · fp32 · seq 128 · pytorch/cuda · A card · compiled"
+    assert other.endswith("pytorch/cuda · A card · compiled")

@@ -63,7 +63,7 @@ def show(
     console = made_for(stream)
     console.print(Text(f"By {axis.name}" + (f", on {machine}" if machine else "")))
     sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
-    said = headings([lines[0].side.row for lines in found], axis)
+    said = headings([[line.side.row for line in lines] for lines in found], axis)
     for heading, lines in zip(said, found, strict=True):
         console.print()
         console.print(Text(heading, style="bold"))
@@ -188,8 +188,8 @@ def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterabl
     every = [one for lines in found for one in lines]
     if axis.name == "batch":
         yield (
-            "Percent: of the batch's own growth. The knee is the smallest batch within a tenth of"
-            " the best."
+            "Percent: of a rate that grows as the batch does. The knee is the smallest batch within"
+            " a tenth of the best."
         )
     held = [(one, one.ratio) for one in every if one.ratio is not None]
     if held:

@@ -35,23 +35,28 @@ _AROUND: Mapping[str, tuple[str, str]] = {
 _APART = ("device_name", "compiled", "threads")
 
 
-def headings(rows: Sequence[Row], axis: Axis) -> list[str]:
-    """A heading for each question, by a row of it.
+def headings(questions: Sequence[Sequence[Row]], axis: Axis) -> list[str]:
+    """A heading for each question, by a row of each of its sides.
 
-    The usual things are always said, and the device, the threads, the compiler and the engine's
+    The usual things are always said, and the CPU, the threads, the compiler and the engine's
     version where there are several; of questions that are alike in these, whatever else they differ
     in is said as well.
     """
+    rows = [sides[0] for sides in questions]
     varied = [name for name in _APART if len({plain(row.get(name)) for row in rows}) > 1]
     said = {"device_name"} if "hardware" in axis.along else set()  # as a thing, always
     several = [name for name in varied if name in axis.alike and name not in said]
-    versions = [_version(row) for row in rows] if "runtime" in axis.alike else [""] * len(rows)
+    versions = [_version(sides) if "runtime" in axis.alike else "" for sides in questions]
     if len({one for one in versions if one}) < 2:
         versions = [""] * len(rows)
     found = [
         " · ".join(
             part
-            for part in (_usual(row, axis), *(_word(n, row.get(n)) for n in several), version)
+            for part in (
+                _usual(row, axis),
+                *(_word(n, row.get(n)) for n in several if not _usually_said(n, row)),
+                version,
+            )
             if part
         )
         for row, version in zip(rows, versions, strict=True)
@@ -68,8 +73,13 @@ def headings(rows: Sequence[Row], axis: Axis) -> list[str]:
     return found
 
 
-def _version(row: Row) -> str:
-    """The version of a row's engine, as far as its conditions say it."""
+def _version(sides: Sequence[Row]) -> str:
+    """The version of the engine that all sides have, as far as their conditions say it."""
+    known = {_version_of(row) for row in sides}
+    return known.pop() if len(known) == 1 else ""
+
+
+def _version_of(row: Row) -> str:
     engine = str(row.get("runtime") or "")
     package = {"pytorch": "torch"}.get(engine, engine)
     known = {name.rpartition(".")[2]: value for name, value in software(row)}
@@ -93,8 +103,20 @@ def _usual(row: Row, axis: Axis) -> str:
         *(f"{name}={options[name]}" for name in sorted(options)),
         "/".join(str(common[name]) for name in ("runtime", "hardware") if common.get(name)),
         str(physical(row)) if "hardware" in axis.along else "",
+        *(
+            _word(name, common[name])
+            for name in ("device_name", "compiled")
+            if "hardware" not in axis.along and name in axis.alike and _usually_said(name, row)
+        ),
     ]
     return " · ".join(part for part in parts if part)
+
+
+def _usually_said(name: str, row: Row) -> bool:
+    """A device beside the machine's CPU, which stands above all tables; that it was compiled."""
+    if name == "device_name":
+        return bool(row.get(name)) and row.get("hardware") != "cpu"
+    return name == "compiled" and row.get(name) is True
 
 
 def _word(name: str, value: Any) -> str:
