@@ -40,6 +40,16 @@ def test_what_is_slower_for_sure_is_said_to_be_however_wide_the_interval() -> No
     assert "pytorch on cpu in fp32 is slower, by how much cannot be told (95 % interval of" in line
 
 
+def test_a_batch_that_nobody_says_is_none_and_what_is_unusual_is_said() -> None:
+    """It read “batch 1: … in None” of MLPerf's offline rates of eight devices."""
+    rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput_unit": "tokens/s"}
+    theirs = {"batch_size": None, "precision": None, "scenario": "offline", "world_size": 8, **rate}
+    (line,) = [one for one in told(cell(1, throughput=900.0, **theirs)) if "tokens/s" in one]
+    assert line.startswith(
+        "bert-tiny, inference, batch n/a, offline, 8 devices: pytorch on cpu, 900"
+    )
+
+
 def test_two_cards_of_a_platform_are_told_by_their_names() -> None:
     """It read “pytorch on cuda; pytorch on cuda takes 1.09× as long”."""
     card = {"hardware": "cuda", "latency_p50_ms": 8.0}

@@ -44,6 +44,7 @@ def test_the_command_is_of_the_way_that_is_named(tmp_path: Path) -> None:
         "--compile": "",
         "--threads": "2",
         "--option": "onnxruntime.graph=all",
+        "--db": str(tmp_path / "results-0.duckdb"),
     }
     assert case["shapes"] == {"sequence_length": 64}
     assert (case["device"], case["runtime"]) == ("A processor", "onnxruntime")

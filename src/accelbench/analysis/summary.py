@@ -14,7 +14,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
-from accelbench.core.words import Quality, Status
+from accelbench.core.words import SINGLE_STREAM, Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, usable
 from accelbench.measure.launches import aa_noise, typical
 
@@ -85,15 +85,29 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
 
 def _alike(points: Sequence[Point]) -> list[Point]:
     """Those at the smallest batch, of the one size of work that most were asked, fastest first."""
-    smallest = min(_batch(one) for one in points)
+    smallest = min((_batch(one) for one in points), key=lambda batch: (batch is None, batch or 0))
     there = [one for one in points if _batch(one) == smallest]
     work = Counter(_work(one) for one in there)
     most = min(work, key=lambda key: (-work[key], str(key)))
     return sorted((one for one in there if _work(one) == most), key=_time)
 
 
-def _batch(point: Point) -> int:
-    return int(point.row.get("batch_size") or 1)
+def _batch(point: Point) -> int | None:
+    """None where nobody says it: that is no batch of one."""
+    return int(point.row["batch_size"]) if point.row.get("batch_size") else None
+
+
+def _question(point: Point) -> str:
+    """What was asked of it beside the model: batch, size, and what is unusual."""
+    row, batch = point.row, _batch(point)
+    scenario = str(row.get("scenario") or SINGLE_STREAM)
+    parts = [
+        "batch n/a" if batch is None else f"batch {batch}",
+        f"{row['image_size']} px" if row.get("image_size") else "",
+        "" if scenario == SINGLE_STREAM else scenario,
+        f"{row['world_size']} devices" if int(row.get("world_size") or 1) > 1 else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def _work(point: Point) -> Key:
@@ -118,8 +132,7 @@ def _one_fastest(
     model: str, mode: str, points: Sequence[Point], several: set[str], known: Histories
 ) -> str:
     best = points[quickest([one.rows for one in points])]
-    size = f", {best.row['image_size']} px" if best.row.get("image_size") else ""
-    told = f"{model}, {mode}, batch {_batch(best)}{size}: {_by(best, several)}, {_figure(best)}"
+    told = f"{model}, {mode}, {_question(best)}: {_by(best, several)}, {_figure(best)}"
     place = (best.row.get("hardware"), best.row.get("device_name"), best.machine)
     others = [
         one
@@ -177,7 +190,8 @@ def _by(point: Point, several: Collection[str] = ()) -> str:
     place = str(row.get("hardware"))
     if place in several and row.get("device_name"):
         place = str(row["device_name"])
-    return f"{row.get('runtime')} on {place} in {row.get('precision')}"
+    precision = f" in {row['precision']}" if row.get("precision") else ""
+    return f"{row.get('runtime') or 'unknown engine'} on {place}{precision}"
 
 
 def _verified(rows: Sequence[Row]) -> list[str]:
