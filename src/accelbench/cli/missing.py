@@ -5,6 +5,7 @@ Only what this program does not know itself is looked for in the database.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +49,19 @@ class NothingMeasuredError(AccelbenchError):
     exit_code = EXIT_CANNOT_TELL
 
 
-def nothing(said: str, asked: Asked) -> NothingMeasuredError:
-    """The error, with the command that would bring what was asked for."""
+def nothing(said: str, asked: Asked, database: Database | None = None) -> NothingMeasuredError:
+    """The error, with the command that would bring what was asked for.
+
+    Args:
+        said: what there is nothing of.
+        asked: column → the values that would have counted.
+        database: where it was looked for, unless nobody named one.
+    """
     if "run_id" in asked:
         return NothingMeasuredError(f"{said}.", "Ask for less, or name other runs with --run.")
     command = _command(asked)
+    if command and database is not None:
+        command += _into(database)
     if not command:
         return NothingMeasuredError(
             f"{said}.", "Ask for less, or name a database that has it with --db."
@@ -83,7 +92,7 @@ def none_found(database: Database, asked: Asked, but: str = "") -> NothingMeasur
                 f"Did you mean {_or(alike)}?",
             )
     what = " of what was asked for" if asked else ""
-    found = nothing(f"{database.name} has no results{what}{but}", asked)
+    found = nothing(f"{database.name} has no results{what}{but}", asked, database)
     others = dict.fromkeys(one for name in absent for one in _near(name, stored, "model"))
     if others:
         found.advice = f"There are results of {', '.join(others)}."
@@ -225,6 +234,13 @@ def _command(asked: Asked) -> str:
         if values:
             words.append(f"{option} {','.join(values)}")
     return " ".join(words)
+
+
+def _into(database: Database) -> str:
+    """The option that puts results into a database, where they do not go by themselves."""
+    from accelbench.store.lake import store_at
+
+    return "" if database.name == store_at(None).name else f" --db {shlex.quote(database.name)}"
 
 
 def _or(names: Sequence[str]) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from accelbench.analysis.points import Point, Span, alike_of_each
 from accelbench.analysis.questions import Axis
-from accelbench.core.words import Quality
+from accelbench.core.figures import counted
+from accelbench.core.words import SINGLE_STREAM, Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Drawn, Subject
@@ -139,14 +140,15 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
     shown = [_kept(several, asked) for several in found[:MOST_PANELS]]
     drawn = [point for one in shown for point in one.points]
     records = [_bars(one.points, asked, drawn) for one in shown]
-    scales = _scales(asked.title, records)
+    axis_title = _in_their_unit(asked.title, drawn)
+    scales = _scales(axis_title, records)
     titles = [safe(one.points[0].row.get("model"), 36) for one in shown]
     panels = [
         Panel(
             title,
-            [told(one.points, _TOLD, _always(asked.axis), among=drawn).together],
+            [_of_all(one.points, asked, drawn)],
             bars,
-            _layers(bars, scale, asked.title),
+            _layers(bars, scale, axis_title),
             {"step": 21},
         )
         for title, one, bars, scale in zip(titles, shown, records, scales, strict=True)
@@ -160,6 +162,23 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
     ]
     everything = [bar for bars in records for bar in bars]
     return Drawn(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
+
+
+def _in_their_unit(title: str, drawn: Sequence[Point]) -> str:
+    """The title of an axis of rates: tokens are no items of a batch, and are said."""
+    units = {str(one.row.get("throughput_unit") or "") for one in drawn}
+    alone = units.pop() if len(units) == 1 else ""
+    return title.replace("items/s", alone) if alone and counted(alone) else title
+
+
+def _of_all(points: Sequence[Point], asked: Comparison, drawn: Sequence[Point]) -> str:
+    """What all bars of a panel have in common, how requests came among it where that is unusual."""
+    together = told(points, _TOLD, _always(asked.axis), among=drawn).together
+    scenarios = {str(one.row.get("scenario") or SINGLE_STREAM) for one in points}
+    alone = scenarios.pop() if len(scenarios) == 1 else SINGLE_STREAM
+    if alone == SINGLE_STREAM or alone in together.split(" · "):
+        return together
+    return f"{together} · {alone}" if together else alone
 
 
 def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparison) -> list[str]:
