@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from accelbench.analysis.points import Point
+from accelbench.analysis.questions import DESCRIBING
 from accelbench.analysis.standing import software
 from accelbench.core.columns import ASKED
 from accelbench.core.words import Provenance
@@ -47,6 +48,9 @@ _SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"
 _BARE = ("model", "mode", PLACE, "runtime", "precision", "scenario", SOFTWARE, "machine")
 #: Software whose version says most.
 _ENGINES = frozenset(("torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench"))
+#: What a submission says of itself at length: names are told apart by it where nothing else does.
+_WORDY = frozenset(("Accuracy", "Notes"))
+_DEVICE = "device"
 #: Versions that one name says.
 _MOST_NAMED = 3
 #: Of what several names begin with alike so much is kept where they are cut.
@@ -195,15 +199,33 @@ def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, An
 
 
 def _versions(among: Sequence[Point]) -> list[str]:
-    """As few names of software as tell apart what ran, engines before what they stand on."""
-    every = [dict(one) for one in {software(one.row) for one in among}]
-    names = sorted({name for one in every for name in one}, key=lambda name: (_base(name), name))
+    """As few names of software as tell apart what ran, engines before what they stand on.
+
+    What a submission says of itself in words tells apart what ran alike on one device.
+    """
+    ran = {(one.row.get("device_name"), software(one.row)) for one in among}
+    every = [{_DEVICE: device, **dict(said)} for device, said in ran]
+    names = sorted({name for one in every for name in one} - {_DEVICE})
+    ours = sorted((name for name in names if name not in DESCRIBING), key=_base)
+    theirs = sorted((name for name in names if name in DESCRIBING), key=_WORDY.__contains__)
+    return [*(found := _telling(every, ours, ())), *_telling(every, theirs, (_DEVICE, *found))]
+
+
+def _telling(
+    every: Sequence[Mapping[str, Any]], names: Iterable[str], known: Sequence[str]
+) -> list[str]:
+    """Of some names as few as tell apart what others leave alike."""
+
+    def apart(by: Iterable[str]) -> int:
+        chosen = tuple(by)
+        return len({tuple(one.get(name) for name in chosen) for one in every})
+
     chosen: list[str] = []
-    told = 1
+    told = apart(known)
     for name in names:
-        apart = len({tuple(one.get(n) for n in (*chosen, name)) for one in every})
-        if apart > told:
-            chosen, told = [*chosen, name], apart
+        now = apart((*known, *chosen, name))
+        if now > told:
+            chosen, told = [*chosen, name], now
     return chosen
 
 
