@@ -125,3 +125,11 @@ def test_wrong_outputs_are_best_of_nothing() -> None:
     wrong = launches(1.0, precision="int8", verification="failed")
     found = table([*launches(8.0), *launches(7.0, runtime="jax"), *wrong])
     assert {line.row["precision"] for line in found.lines} == {"fp32"}
+
+
+def test_what_is_slower_for_sure_may_not_be_as_fast_however_wide_its_interval() -> None:
+    """902 items a second were “cannot be told from” 6,466."""
+    slow = [row(launch=n, latency_p50_ms=9.0 + 4.0 * n, runtime="jax") for n in range(3)]
+    quick = [row(launch=n, latency_p50_ms=1.0 + 0.3 * n) for n in range(3)]
+    marks = {line.row["runtime"]: (line.best, line.near) for line in table([*quick, *slow]).lines}
+    assert marks == {"pytorch": ({1}, set()), "jax": (set(), set())}

@@ -246,3 +246,13 @@ def test_where_no_command_measures_it_that_is_said(recommend: Command) -> None:
     code, out, _ = recommend(*words, "--batch-size", "1,2")
     assert code == 0
     assert "None" not in out
+
+
+def test_a_compiled_figure_is_said_to_be(tmp_path: Path, recommend: Command) -> None:
+    """8,237 compiled images a second were told as “pytorch amp-fp16”, beside 4,300 eager ones."""
+    store(tmp_path / DB, {"compiled": True})
+    _, out, _ = recommend("bert-tiny", "--hardware", "cpu")
+    assert "compiled" in out
+    (found,) = recommend.json("bert-tiny", "--hardware", "cpu")["recommendations"]
+    assert found["all_scores"]["cpu"]["compiled"] is True
+    assert "compiled" in recommend("bert-tiny", "--hardware", "cpu", "--explain")[1]

@@ -132,8 +132,11 @@ def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> 
 
 
 def _may_be_as_fast(found: Ratio) -> bool:
-    """Whether what is known does not tell it from the best; of no interval nothing is said."""
-    return found.high is not None and (not found.told or found.high >= 1.0)
+    """Whether what is known does not tell it from the best; of no interval nothing is said.
+
+    One that ends below 1 says who is faster, however little it says of how much.
+    """
+    return found.high is not None and found.high >= 1.0
 
 
 def _sorted(lines: Sequence[Line], sort: str) -> list[Line]:

@@ -86,6 +86,7 @@ def _score_told(one: Contender, rank: int) -> dict[str, Any]:
         "device": row.get("device_name"),
         "runtime": row.get("runtime"),
         "precision": row.get("precision"),
+        "compiled": row.get("compiled"),
         **({} if one.present is None else {"present": one.present}),
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id") if one.figure.measured else None,

@@ -158,6 +158,7 @@ def _figure_said(one: Contender, sign: str) -> str:
         return f"By rule alone, rated {one.rating}{here}: {why}."
     row = found.cell.row
     where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
+    where += ", compiled" if row.get("compiled") else ""
     figures = f"{name_of(found.statistic)} {rounded(found.latency)} ms a step"
     figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
     if found.measured:

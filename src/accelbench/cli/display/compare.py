@@ -13,7 +13,7 @@ from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
 from accelbench.analysis.sides import PER_MILLION
 from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import MISSING, figure, other_machines
-from accelbench.core.figures import MEANS
+from accelbench.core.figures import MEANS, Statistic
 from accelbench.core.words import Provenance
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
@@ -224,6 +224,8 @@ def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterabl
 def _by_what(found: set[str]) -> str:
     """The figure that ratios are of."""
     means = {str(one) for one in MEANS}
+    if found == {str(Statistic.RATE)}:
+        return "Times as fast: by the rate of items, which is the inverse of their mean time."
     if found <= means:
         return "Times as fast: by the mean time of an item."
     named = sorted({"mean" if one in means else one for one in found})

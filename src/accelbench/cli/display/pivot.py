@@ -118,7 +118,7 @@ def _below(found: Sequence[Pivot]) -> Iterable[str]:
     if any(line.best for line in lines):
         yield f"{_BEST} is the fastest at a batch, by the mean time of an item."
     if any(line.near for line in lines):
-        yield f"{_NEAR} cannot be told from it: their interval has 1 in it, or is too wide."
+        yield f"{_NEAR} cannot be told from it: the interval of their ratio has 1 in it."
     if any(not side.usable for line in lines for side in line.cells.values()):
         yield f"{_USELESS} is unusable, and held against nothing."
     if otherwise := dict.fromkeys(

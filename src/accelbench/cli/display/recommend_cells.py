@@ -41,8 +41,10 @@ def where(name: str | None, one: Answer) -> str:
 
 
 def way(one: Answer) -> str:
-    """The engine and its precision."""
-    return " ".join(str(one[n]) for n in ("runtime", "precision") if one.get(n))
+    """The engine and its precision; of PyTorch, which also runs as it is, whether it compiled."""
+    compiled = one.get("compiled") and one.get("runtime") == "pytorch"
+    parts = (one.get("runtime"), "compiled" if compiled else None, one.get("precision"))
+    return " ".join(str(part) for part in parts if part)
 
 
 def figures(one: Answer, several: bool = False) -> tuple[str, str]:
