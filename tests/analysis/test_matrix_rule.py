@@ -501,3 +501,10 @@ def test_a_failure_since_is_what_is_told():
     five = [row(launch=n, throughput=300.0, run_id="r1", **OPENVINO) for n in range(5)]
     since = failed("crash", run_id="r2", started_at="2026-12-02 00:00:00", **OPENVINO)
     assert cell([row(), *five, since], "openvino").speed is None
+
+
+def test_what_others_measured_is_not_completed_by_measuring_here() -> None:
+    """“accelbench run” measures on another machine, whose results never fill such a cell."""
+    advice = cell([row(provenance="imported")], "rocm").advice
+    assert advice == "Import more of this source: results on rocm are not among these."
+    assert cell([row()], "rocm").advice == "Measure it: accelbench run bert-tiny --hardware rocm"

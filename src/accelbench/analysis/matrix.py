@@ -119,7 +119,14 @@ def _cells(
 ) -> dict[str, Cell]:
     timed = {name: fastest(_countable(many)) for name, many in tried.items()}
     model = min((one.model for many in tried.values() for one in many), default="MODEL")
-    untried = {name: f"Measure it: accelbench run {model} --hardware {name}" for name in hardware}
+    theirs = all(one.imported for many in tried.values() for one in many)
+    untried = {
+        # A matrix is of one machine: what runs here never stands beside what others measured.
+        name: f"Import more of this source: results on {name} are not among these."
+        if theirs
+        else f"Measure it: accelbench run {model} --hardware {name}"
+        for name in hardware
+    }
     return {
         name: _cell(tried.get(name, ()), name, timed, absences.get(name, ""), untried[name])
         for name in hardware

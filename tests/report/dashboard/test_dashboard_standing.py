@@ -127,3 +127,17 @@ def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: P
         "bert-tiny": 4.0,
         "vit-tiny": None,
     }
+
+
+def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path: Path) -> None:
+    """A page read “geometric mean of 3 launches” over two."""
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    last = result(launch=2, latency_p50_ms=99.0, quality="unusable")
+    store(database, "r", result(launch=0), result(launch=1, latency_p50_ms=8.2), last)
+    site = visitor(database)
+    page = site.get("/").text
+    assert "2 of 3</td>" in page
+    key = page.partition('href="/cell/')[2].partition('"')[0]
+    assert "geometric mean of 2 launches" in site.get(f"/cell/{key}").text
+    assert "2 of 3</td>" in site.get(f"/compare?cell={key}").text
