@@ -49,6 +49,9 @@ _BELOW = 5.5
 #: Axes whose chart shows every batch: training costs another share at each.
 _AT_EVERY_BATCH = frozenset({"mode"})
 
+#: Of a model the question that most places answered is drawn.
+_QUESTIONS = ("size, batch or way of these models", "sizes, batches and ways of these models")
+
 Figure = Callable[[Point], Span | None]
 
 
@@ -82,9 +85,7 @@ def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
 
     Where a chart is of every batch, the same question at each of them.
     """
-    asked: dict[object, list[Point]] = {}
-    for one in alike_of_each(points, lambda one: _question(one, axis)):
-        asked.setdefault(_question(one, axis), []).append(one)
+    asked = _by_question(points, axis)
     best: dict[object, list[Point]] = {}
     for several in asked.values():
         row = several[0].row
@@ -96,6 +97,20 @@ def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
         several_places = [one for one in asked.values() if _places(one, axis)[0] > 1]
         found = [_at_every_batch(one, several_places, axis) for one in found]
     return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
+
+
+def _by_question(points: Iterable[Point], axis: Axis) -> dict[object, list[Point]]:
+    asked: dict[object, list[Point]] = {}
+    for one in alike_of_each(points, lambda one: _question(one, axis)):
+        asked.setdefault(_question(one, axis), []).append(one)
+    return asked
+
+
+def _not_among(found: Iterable[Sequence[Point]], points: Iterable[Point], axis: Axis) -> int:
+    """How many more questions several places answered, of models of which one was chosen."""
+    drawn = {_question(one, axis) for several in found for one in several}
+    asked = _by_question(points, axis)
+    return sum(_places(several, axis)[0] > 1 for key, several in asked.items() if key not in drawn)
 
 
 def _question(point: Point, axis: Axis) -> object:
@@ -158,6 +173,7 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
         *cut_off(beyond(*one) for one in zip(records, scales, strict=True)),
         *left_out(len(found) - len(shown), "panel", advice="name the models to see"),
         *left_out(sum(one.more for one in shown), _left_out(asked.axis)),
+        *left_out(_not_among(found, timed, asked.axis), *_QUESTIONS),
         *_emulated(subject.points, shown, asked),
     ]
     everything = [bar for bars in records for bar in bars]
