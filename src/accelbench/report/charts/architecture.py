@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
 from accelbench.analysis.points import Point, Span
+from accelbench.core.exactness import is_exact
 from accelbench.core.figures import items
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
@@ -25,6 +27,8 @@ from accelbench.report.charts.phrases import emulated, safe
 _TITLE = "latency of an item, ms"
 #: More models than this share their architecture's line.
 _MOST_LINES = 20
+#: Precisions that the note names.
+_MOST_NAMED = 4
 
 
 def _best(points: Sequence[Point]) -> list[Point]:
@@ -38,9 +42,12 @@ def _best(points: Sequence[Point]) -> list[Point]:
     return list(found.values())
 
 
-def _rank(point: Point) -> tuple[bool, float]:
-    """What is of no use stands for a model only where there is nothing else."""
-    return not point.usable, _item_ms(point)
+def _rank(point: Point) -> tuple[bool, bool, float]:
+    """What is of no use stands for a model only where there is nothing else.
+
+    Nor does what is quantised with a large or an unknown error, as everywhere unasked.
+    """
+    return not point.usable, not is_exact(point.row), _item_ms(point)
 
 
 def _item_ms(point: Point) -> float:
@@ -68,6 +75,11 @@ def _drawn(subject: Subject) -> Drawn | None:
         title = mode if len(modes) > 1 else ""
         panels.append(Panel(title, (), several, _layers(several, scale.of("value")), {"step": 22}))
     notes = ["Of each model and platform its fastest way and batch."]
+    precisions = Counter(str(one.row["precision"]) for one in best if one.row.get("precision"))
+    if len(precisions) > 1:
+        said = ", ".join(f"{safe(name)} {n}" for name, n in precisions.most_common(_MOST_NAMED))
+        more = "" if len(precisions) <= _MOST_NAMED else " and others"
+        notes.append(f"Marks are of several precisions: {said}{more}.")
     if len(models) > _MOST_LINES:
         notes.append("A mark is a model; a tick the median of its line.")
     notes += emulated(len(_best([one for one in subject.points if not one.timed and one.latency])))
