@@ -136,3 +136,14 @@ def test_a_percentile_stands_where_there_is_nothing_else_beside_its_like(tmp_pat
         model_name="resnet50", available_hardware=[*names, "openvino"]
     )
     assert answer["compared"] == ["openvino"]
+
+
+def test_what_was_measured_in_another_precision_is_said(tmp_path: Path) -> None:
+    """“Not measured: cuda” stood beside dozens of its figures in amp-fp16."""
+    card = {"hardware": "cuda", "device_name": "A card", "precision": "amp-fp16"}
+    chosen = selector(tmp_path, result(**card, latency_p50_ms=2.0, batch_size=8))
+    answer = chosen.select_hardware(model_name="bert-tiny", precision="fp16", batch_size=8)
+    (told,) = answer["measured_otherwise"]
+    assert (told["hardware"], told["why"], told["precision"]) == ("cuda", "in amp-fp16", "amp-fp16")
+    named = chosen.select_hardware(model_name="bert-tiny", precision="amp-fp16", batch_size=8)
+    assert named["measured_otherwise"] == []

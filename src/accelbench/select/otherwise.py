@@ -102,7 +102,9 @@ def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) ->
 def _why(cell: Cell, context: Mapping[str, Any]) -> str:
     scenario = cell.row.get("scenario")
     said = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
-    rest = {name: value for name, value in context.items() if name != "scenario"}
+    if context.get("precision") not in (None, cell.precision):
+        said.append(f"in {cell.precision}")
+    rest = {n: value for n, value in context.items() if n not in ("scenario", "precision")}
     if apart := differs(cell, rest):
         said.append(apart)
     if not cell.latencies:

@@ -30,6 +30,7 @@ class Own:
         inexact: its figures that do not count, being quantised without a known error and unasked.
         sizes: of the figures, else those that were asked for.
         context: sizes and circumstances of the figures.
+        precision: that was asked for; what was measured in others is told as that.
     """
 
     cells: Sequence[Cell] = ()
@@ -38,6 +39,7 @@ class Own:
     sizes: Mapping[str, int] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     inexact: Sequence[Cell] = ()
+    precision: str | None = None
 
     def of(self, candidate: Candidate) -> Own:
         """The same of one candidate."""
@@ -48,6 +50,7 @@ class Own:
             self.sizes,
             self.context,
             [cell for cell in self.inexact if candidate.has(cell)],
+            self.precision,
         )
 
     @property
@@ -60,7 +63,8 @@ class Own:
         there = self.of(candidate)
         if there.cells:
             return []
-        return list(otherwise(candidate.name, there.others, {**self.sizes, **self.context}))
+        context = {**self.sizes, **self.context, "precision": self.precision}
+        return list(otherwise(candidate.name, there.others, context))
 
     def failed_at(self, batch: int, precision: str | None) -> str:
         """What failed there, where nothing is left to choose; in words."""
@@ -93,6 +97,11 @@ def own_of(
         for cell in cells
         if cell.mode == asked.mode and asked.precision in (None, cell.precision)
     ]
+    apart = [
+        cell
+        for cell in cells
+        if cell.mode == asked.mode and asked.precision not in (None, cell.precision)
+    ]
     unasked = asked.precision is None and not inexact
     left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
     # What works in int8 has worked, whether or not it counts.
@@ -108,10 +117,11 @@ def own_of(
     return Own(
         counted,
         [one for one in still if _is_of(one, wanted, found.context)],
-        [*found.others, *aside, *(cell for cell in known if not cell.timed)],
+        [*found.others, *aside, *(cell for cell in known if not cell.timed), *apart],
         sizes,
         found.context,
         left_out,
+        asked.precision,
     )
 
 
