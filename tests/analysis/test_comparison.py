@@ -275,6 +275,21 @@ def test_no_knee_is_marked_where_batches_cannot_be_told_apart() -> None:
     assert not any(line.knee for line in lines)
 
 
+def test_no_knee_is_marked_where_a_smaller_batch_may_be_as_fast() -> None:
+    """Batch 8 was the knee at 1.22× (0.888 – 1.68)."""
+    noisy = [
+        row(batch_size=batch, launch=n, latency_p50_ms=ms * factor)
+        for batch, ms in ((1, 4.0), (2, 6.6))
+        for n, factor in enumerate((0.88, 1.0, 1.13))
+    ]
+    _, two = only(noisy, by="batch")
+    assert two.ratio is not None
+    assert two.ratio.told
+    assert two.ratio.low is not None
+    assert two.ratio.low < 1.0 < two.ratio.value
+    assert not two.knee
+
+
 def test_questions_come_by_size_within_a_model() -> None:
     sizes = ((512, 1), (128, 8), (128, 1))
     rows = [row(sequence_length=s, batch_size=b, **w) for s, b in sizes for w in ({}, GPU)]

@@ -268,7 +268,8 @@ def differences(a: Row, b: Row) -> list[str]:
 def _with_knee(lines: Sequence[Compared], known: Histories) -> list[Compared]:
     """Mark the smallest batch that reaches nearly the throughput of the best.
 
-    Where it cannot be told of it or of a smaller one how it compares with the best, none is marked.
+    Where it cannot be told how it compares with the best, or whether a smaller one is slower than
+    that at all, none is marked.
     """
     rated = ((one, one.side.throughput) for one in lines if one.ratio or one.is_baseline)
     told = [(one, rate) for one, rate in rated if rate is not None]
@@ -276,10 +277,11 @@ def _with_knee(lines: Sequence[Compared], known: Histories) -> list[Compared]:
         return list(lines)
     best, most = max(told, key=lambda one: one[1])
     at = next(n for n, (_, rate) in enumerate(told) if rate >= _KNEE_SHARE * most)
-    held = [
-        ratio(one.side.rows, best.side.rows, known) for one, _ in told[: at + 1] if one is not best
-    ]
-    if not all(found is not None and found.told for found in held):
-        return list(lines)
     knee = told[at][0]
+    smaller = [ratio(one.side.rows, best.side.rows, known) for one, _ in told[:at]]
+    itself = ratio(knee.side.rows, best.side.rows, known) if knee is not best else None
+    if knee is not best and (itself is None or not itself.told):
+        return list(lines)
+    if not all(found and (found.high is None or found.high < 1.0) for found in smaller):
+        return list(lines)
     return [replace(line, knee=True) if line is knee else line for line in lines]
