@@ -318,10 +318,10 @@ def _of_interest(
     rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Results but those of runs that a check made for itself: they are no news of a series."""
-    from accelbench.query.histories import NOISE, RERUN_OF
+    from accelbench.query.histories import is_of_a_check
 
     labels = {run: str(about.get("label") or "") for run, about in runs.items()}
-    own = {run for run, label in labels.items() if label == NOISE or label.startswith(RERUN_OF)}
+    own = {run for run, label in labels.items() if is_of_a_check(label)}
     return [row for row in rows if row["run_id"] not in own]
 
 

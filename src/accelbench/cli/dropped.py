@@ -34,8 +34,7 @@ def not_shown(
     """
     said = []
     for column, name in _NAMES.items():
-        for value in _typed(column, filters.get(column, ())):
-            names = _alike(column, value, filters)
+        for value, names in _spellings(column, filters.get(column, ())).items():
             if any(row.get(column) in names for row in shown):
                 continue
             found = [row for row in rows if row.get(column) in names]
@@ -47,18 +46,12 @@ def not_shown(
     return said
 
 
-def _typed(column: str, values: Sequence[Any]) -> list[Any]:
-    """As it was typed: a model is looked for by the catalogue's name as well, which comes first."""
-    if column != "model":
-        return list(values)
-    return list({catalogued(str(value)): value for value in values}.values())
-
-
-def _alike(column: str, value: Any, filters: Mapping[str, Sequence[Any]]) -> set[Any]:
-    if column != "model":
-        return {value}
-    named = catalogued(str(value))
-    return {one for one in filters["model"] if catalogued(str(one)) == named}
+def _spellings(column: str, values: Sequence[Any]) -> dict[Any, set[Any]]:
+    """Each value as it was typed, with what was looked for: a model by the catalogue's name too."""
+    found: dict[Any, list[Any]] = {}
+    for value in values:
+        found.setdefault(catalogued(str(value)) if column == "model" else value, []).append(value)
+    return {several[-1]: set(several) for several in found.values()}
 
 
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:

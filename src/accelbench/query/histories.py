@@ -54,6 +54,11 @@ QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY max(started_at) DESC
 """  # noqa: S608 — our columns
 
 
+def is_of_a_check(label: str) -> bool:
+    """Whether a check made a run of this label for itself."""
+    return label == NOISE or label.startswith(RERUN_OF)
+
+
 def histories_on(
     database: Database,
     rows: Sequence[Mapping[str, Any]],
@@ -74,7 +79,7 @@ def histories_on(
     if not own or (not but and len({row.get("run_id") for row in rows}) < 2):
         return Histories()
     return _read(
-        database, rows, own, [run for run in _runs_on(database, machine) if run not in but]
+        database, rows, own, [run for run in _runs_on(database, {machine}) if run not in but]
     )
 
 
@@ -89,22 +94,18 @@ def histories_of(
     own = sorted({str(row["series_key"]) for row in every if row.get("series_key")})
     if not own or len({row.get("run_id") for row in every}) < 2:
         return Histories()
-    runs = {
-        run
-        for machine in {one for one, _ in sides if one is not None}
-        for run in _runs_on(database, machine)
-    }
-    return _read(database, every, own, sorted(runs))
+    there = {machine for machine, _ in sides if machine is not None}
+    return _read(database, every, own, _runs_on(database, there) if there else [])
 
 
-def _runs_on(database: Database, machine: Machine) -> list[str]:
-    """All runs on a machine, but for those that checks made for themselves."""
+def _runs_on(database: Database, there: Collection[Machine]) -> list[str]:
+    """All runs on some machines, but for those that checks made for themselves."""
     _, rows = database.query(
         "SELECT run_id, environment::VARCHAR FROM benchmark_runs b"  # noqa: S608 — our words
         f" WHERE {NOT_OF_A_CHECK} ORDER BY run_id",
         [NOISE, RERUN_OF],
     )
-    return [run for run, one in machines_of(rows).items() if one == machine]
+    return [run for run, one in machines_of(rows).items() if one in there]
 
 
 def _read(

@@ -6,7 +6,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.points import Point, Span, alike_of_each
@@ -80,13 +80,15 @@ class _Beside:
     more: int  # that are not drawn
 
 
-def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
+Questions = Mapping[object, Sequence[Point]]
+
+
+def beside_each_other(asked: Questions, axis: Axis) -> list[Sequence[Point]]:
     """Of each model and machine its most answered question, where two places answered it.
 
     Where a chart is of every batch, the same question at each of them.
     """
-    asked = _by_question(points, axis)
-    best: dict[object, list[Point]] = {}
+    best: dict[object, Sequence[Point]] = {}
     for several in asked.values():
         row = several[0].row
         mode = row.get("mode") if axis.name != "mode" else None
@@ -99,17 +101,16 @@ def beside_each_other(points: Iterable[Point], axis: Axis) -> list[list[Point]]:
     return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
 
 
-def _by_question(points: Iterable[Point], axis: Axis) -> dict[object, list[Point]]:
+def _by_question(points: Iterable[Point], axis: Axis) -> Questions:
     asked: dict[object, list[Point]] = {}
     for one in alike_of_each(points, lambda one: _question(one, axis)):
         asked.setdefault(_question(one, axis), []).append(one)
     return asked
 
 
-def _not_among(found: Iterable[Sequence[Point]], points: Iterable[Point], axis: Axis) -> int:
+def _not_among(found: Iterable[Sequence[Point]], asked: Questions, axis: Axis) -> int:
     """How many more questions several places answered, of models of which one was chosen."""
     drawn = {_question(one, axis) for several in found for one in several}
-    asked = _by_question(points, axis)
     return sum(_places(several, axis)[0] > 1 for key, several in asked.items() if key not in drawn)
 
 
@@ -149,7 +150,8 @@ def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
 def compared(subject: Subject, asked: Comparison) -> Drawn | None:
     """A panel for each question that several places of the axis answered."""
     timed = [one for one in subject.points if one.timed and asked.figure(one)]
-    found = beside_each_other(timed, asked.axis)
+    questions = _by_question(timed, asked.axis)
+    found = beside_each_other(questions, asked.axis)
     if not found:
         return None
     shown = [_kept(several, asked) for several in found[:MOST_PANELS]]
@@ -173,7 +175,7 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
         *cut_off(beyond(*one) for one in zip(records, scales, strict=True)),
         *left_out(len(found) - len(shown), "panel", advice="name the models to see"),
         *left_out(sum(one.more for one in shown), _left_out(asked.axis)),
-        *left_out(_not_among(found, timed, asked.axis), *_QUESTIONS),
+        *left_out(_not_among(found, questions, asked.axis), *_QUESTIONS),
         *_emulated(subject.points, shown, asked),
     ]
     everything = [bar for bars in records for bar in bars]
@@ -192,9 +194,7 @@ def _of_all(points: Sequence[Point], asked: Comparison, drawn: Sequence[Point]) 
     together = told(points, _TOLD, _always(asked.axis), among=drawn).together
     scenarios = {str(one.row.get("scenario") or SINGLE_STREAM) for one in points}
     alone = scenarios.pop() if len(scenarios) == 1 else SINGLE_STREAM
-    if alone == SINGLE_STREAM or alone in together.split(" · "):
-        return together
-    return f"{together} · {alone}" if together else alone
+    return " · ".join(part for part in (together, alone) if part and part != SINGLE_STREAM)
 
 
 def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparison) -> list[str]:

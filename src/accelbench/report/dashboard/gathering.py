@@ -179,7 +179,7 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     runs = [run for (run,) in chosen]
     spoilt = _spoilt(con, there, runs)
-    return con.sql(_cells(there, runs, spoilt, _latency(con, there)))
+    return con.sql(_cells(there, runs, spoilt, _latency(con, there, runs)))
 
 
 def _choose_runs(con: DuckDBPyConnection, there: set[str]) -> None:
@@ -228,12 +228,15 @@ def _spoilt(con: DuckDBPyConnection, there: set[str], runs: Sequence[str | None]
     return "result_id IN (SELECT result_id FROM spoiled)"
 
 
-def _latency(con: DuckDBPyConnection, there: set[str]) -> dict[str, str]:
+def _latency(
+    con: DuckDBPyConnection, there: set[str], runs: Sequence[str | None]
+) -> dict[str, str]:
     """The figure of a step that all launches of a cell have, in SQL: the mean, else the median.
 
     Most stores know a mean of all that answered, and need not look at medians as well.
     """
-    rows = _rows((*_LIGHT, "status", "verification", "latency_mean_ms"), there)
+    needed = (*_LIGHT, "status", "verification", "latency_mean_ms")
+    rows = _rows(needed, there, _of_runs(runs))
     no_mean = (
         f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND coalesce(latency_mean_ms, 0) <= 0 LIMIT 1"  # noqa: S608
     )

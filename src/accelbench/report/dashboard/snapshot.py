@@ -16,7 +16,7 @@ from accelbench.analysis.machines import Machine, machine_of
 from accelbench.analysis.standing import SOFTWARE
 from accelbench.core.identity import canonical
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
-from accelbench.query.histories import NOISE, RERUN_OF
+from accelbench.query.histories import is_of_a_check
 from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.gathering import gathered
 from accelbench.report.dashboard.priced import add_costs
@@ -97,7 +97,7 @@ def taken(database: Database, at: str, prices: Prices | None = None) -> Snapshot
         ids = {one: one.id for one in set(machines.values())}
         # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
         labels = [str(label or "") for label in runs.column("label").to_pylist()]
-        of_checks = [label == NOISE or label.startswith(RERUN_OF) for label in labels]
+        of_checks = list(map(is_of_a_check, labels))
         of_runs = [list(machines), [ids[one] for one in machines.values()], ran_with, of_checks]
         con.execute(_RAN, of_runs)
         ran = con.sql("FROM ran").to_arrow_table()

@@ -14,6 +14,7 @@ from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
+from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
 from accelbench.core.words import Status
 from accelbench.report.charts import CHARTS
@@ -257,14 +258,10 @@ def _once(rows: Sequence[Row], *said: str) -> list[tuple[Row, str]]:
     for row in rows:
         cell = (row.get("case_id"), row.get("device_fingerprint"), row.get("runtime"))
         key = (*cell, *(str(row.get(name)) for name in said))
-        if key not in told or _error(row) > _error(told[key]):
+        if key not in told or (error_of(row) or 0.0) > (error_of(told[key]) or 0.0):
             told[key] = row
     kept = list(told.values())
     return list(zip(kept, _names([Point([row], "") for row in kept]), strict=True))
-
-
-def _error(row: Row) -> float:
-    return float(row.get("verification_error") or 0.0)
 
 
 def _refusals(known: Known) -> Iterable[Section]:
