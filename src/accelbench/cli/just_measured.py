@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.filters import catalogued
 from accelbench.core.figures import Statistic, name_of, step_of
-from accelbench.core.worth import WHY_UNUSABLE, answered, usable_launches
+from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches, usable, usable_launches
 from accelbench.measure.launches import typical
 from accelbench.select.names import plain_name
 from accelbench.select.units import rounded
@@ -40,7 +40,7 @@ def step(row: Row) -> tuple[float, Statistic] | None:
 
 def why_no_time(row: Row) -> str:
     """Why nothing is judged by the time of a result; "" where it may be."""
-    if not usable_launches([row]):
+    if not usable(row):
         return _NO_USE
     return "" if step(row) else "the time of its step is not known"
 
@@ -83,7 +83,7 @@ def _told(
     way: tuple[Any, ...], launches: Sequence[Row], figures: Sequence[Words]
 ) -> dict[str, Any]:
     good = [row for row in launches if answered(row)]
-    steps = [known for row in usable_launches(good) or good if (known := step(row))]
+    steps = [known for row in counting_launches(good) if (known := step(row))]
     alike = [ms for ms, one in steps if one is steps[0][1]]
     runs = {row["run_id"] for row in launches}
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size")
