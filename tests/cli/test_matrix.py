@@ -24,6 +24,7 @@ from accelbench.cli.display.matrix import show
 from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent
+from accelbench.core.words import HARDWARE
 from accelbench.report.matrix import About, document
 from accelbench.report.matrix_html import html
 from accelbench.report.matrix_markdown import markdown
@@ -205,15 +206,16 @@ def test_machines_are_never_mixed(tmp_path: Path, shell: Command) -> None:
 def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(
     tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from accelbench.hardware import detect, environment
+    from accelbench.query import matrices
 
-    monkeypatch.setattr(environment, "environment", lambda: LAB)
-    monkeypatch.setattr(detect, "detect", lambda name: [Absent(name, f"no {name} driver", "x")])
+    absent = {name: [Absent(name, f"no {name} driver", "x")] for name in HARDWARE}
+    monkeypatch.setattr(matrices, "environment", lambda: LAB)
+    monkeypatch.setattr(matrices, "Detected", lambda: absent)
     found = shell.json("--db", measured(tmp_path / "s.duckdb", GRID))
     assert cells(found)["rocm"]["reason"] == "not here: no rocm driver"
     assert "it said hardware_absent" in cells(found)["cuda"]["reason"]
     assert cells(found, "resnet-tiny")["cuda"]["reason"] == "not here: no cuda driver"
-    monkeypatch.setattr(environment, "environment", lambda: ATTIC)
+    monkeypatch.setattr(matrices, "environment", lambda: ATTIC)
     assert cells(shell.json("--db", tmp_path / "s.duckdb"))["rocm"]["reason_token"] == (
         "never_measured"
     )

@@ -23,7 +23,6 @@ from accelbench.hardware.names import platforms_named
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
-    from accelbench.analysis.machines import Machine
     from accelbench.report.matrix import About
     from accelbench.store.database import Database
 
@@ -149,8 +148,7 @@ def _made(
     only: Sequence[str],
 ) -> tuple[Matrix, About]:
     """The matrix of the machine asked for."""
-    from accelbench.analysis.matrix import matrix as rated
-    from accelbench.analysis.matrix import platforms
+    from accelbench.query.matrices import LocalPlatforms, matrix_on
     from accelbench.report.matrix import About
 
     refuse_unknown(database, {"hardware": only})
@@ -162,12 +160,8 @@ def _made(
     given = [*values, *ours]
     found = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
-    wanted = only or platforms(str(row["hardware"]) for row in rows)
-    # A platform where nothing went through may be absent: models never tried there say so too.
-    there = {row["hardware"] for row in rows if row["status"] == "ok"}
-    missing = [name for name in wanted if name not in there]
     (precision,) = filters.get("precision", (None,))
-    made = rated(rows, _absences(machine, missing), only, best_precision=precision is None)
+    made = matrix_on(rows, machine, LocalPlatforms(), only, best_precision=precision is None)
     return made, About(utc_now(), machine, precision, filters["mode"][0], others)
 
 
@@ -175,22 +169,6 @@ def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[
     """Software tells runs of ours apart; of imports each result has its own, which nothing asks."""
     ours = f"SELECT 1 FROM benchmark_results WHERE {where} AND provenance = 'measured' LIMIT 1"  # noqa: S608
     return [*_COLUMNS, "conditions"] if database.query(ours, values)[1] else _COLUMNS
-
-
-def _absences(machine: Machine, missing: Sequence[str]) -> dict[str, str]:
-    """Why platforms without results are not here; another machine cannot be asked."""
-    from accelbench.analysis.machines import machine_of
-    from accelbench.core.protocols import Absent
-    from accelbench.hardware.detect import detect, known
-    from accelbench.hardware.environment import environment
-
-    if not missing or machine_of("", environment()) != machine:
-        return {}
-    registered = known()
-    found = {name: detect(name) for name in missing if name in registered}
-    return {
-        name: one.reason for name, ones in found.items() for one in ones if isinstance(one, Absent)
-    }
 
 
 def _spelled(made: Matrix, about: About, form: str, explain: bool) -> str:

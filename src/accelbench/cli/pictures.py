@@ -16,6 +16,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.query.histories import histories_on
+from accelbench.query.matrices import LocalPlatforms
 from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def subject_in(
             found,
             _samples(database, found),
             _series(database, of_it, [*values, *ours]),
-            matrix_of(rows),
+            matrix_of(rows, here, LocalPlatforms()),
             roofs_of(database, rows),
             str(here),
             rows,
@@ -122,9 +123,9 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     names = {run: str(one) for run, one in machines.items()}
     here = ", ".join(sorted(set(names.values())))
     known = histories(priced)
-    return Subject(
-        points(priced, names), samples, (), matrix_of(priced), (), here, priced, prices, known
-    )
+    of_one = next(iter(machines.values())) if len(set(machines.values())) == 1 else None
+    rated = matrix_of(priced, of_one, LocalPlatforms())
+    return Subject(points(priced, names), samples, (), rated, (), here, priced, prices, known)
 
 
 def _samples_in(one: Record) -> list[float]:

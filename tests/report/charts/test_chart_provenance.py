@@ -8,6 +8,7 @@ import pytest
 from made_up_charts import result, results, subject_for, values
 
 from accelbench.analysis.points import points
+from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, picture
 from accelbench.report.charts.gathered import matrix_of
@@ -144,7 +145,7 @@ def test_what_is_unusable_is_marked_where_it_is_drawn(name: str, many: int) -> N
 
 def test_what_is_compatible_and_not_rated_is_not_called_unavailable() -> None:
     rows = [result(quality="unusable"), result(hardware="cuda", quality="unusable")]
-    subject = Subject(points(rows), matrix=matrix_of(rows))
+    subject = Subject(points(rows), matrix=matrix_of(rows, None, LocalPlatforms()))
     ratings = {one["hardware"]: one["rating"] for one in drawn("compatibility", subject).records}
     assert (ratings["cpu"], ratings["rocm"]) == ("not rated", "–")
 

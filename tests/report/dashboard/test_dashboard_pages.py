@@ -11,7 +11,10 @@ from dashboard_world import MACHINE, OTHER, result, store, visitor
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from accelbench.analysis.machines import machine_of
 from accelbench.cli.main import app
+from accelbench.core.protocols import Absent
+from accelbench.query import matrices
 from accelbench.report.charts import CHARTS
 from accelbench.store.database import Database
 
@@ -362,3 +365,23 @@ def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path: Path) -
     assert "1 model on office" in text(visitor(database).get("/matrix").text)
     done = CliRunner().invoke(app, ["matrix", "--db", str(database.path)])
     assert "on office" in done.output, done.output
+
+
+def test_a_platform_that_is_not_here_is_not_said_to_be_unmeasured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `accelbench matrix` says it, in the page and in the chart; of another machine neither."""
+    absent = {"cuda": [Absent("cuda", "no NVIDIA driver is loaded", "x")]}
+    monkeypatch.setattr(matrices, "Detected", lambda: absent)
+    monkeypatch.setattr(matrices, "environment", lambda: MACHINE)
+    database = Database(tmp_path / "two.duckdb")
+    store(database, "lab", result())
+    store(database, "office", result(), machine=OTHER)
+    site = visitor(database)
+    here, there = (machine_of("", one).id for one in (MACHINE, OTHER))
+    page = text(site.get(f"/matrix?machine={here}").text)
+    assert "not here: no NVIDIA driver is loaded" in page
+    assert "--hardware cuda" not in page
+    chart = site.get(f"/chart/compatibility.html?machine={here}").text
+    assert "not here: no NVIDIA driver is loaded" in chart
+    assert "not here" not in text(site.get(f"/matrix?machine={there}").text)

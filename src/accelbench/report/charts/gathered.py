@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.matrix import matrix
 from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.query.matrices import LocalPlatforms, matrix_on
 from accelbench.report.charts.chart import Roof
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
+    from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
 
 Row = Mapping[str, Any]
@@ -22,14 +23,20 @@ GROUP BY 1, 2
 """
 
 
-def matrix_of(rows: Iterable[Row]) -> Matrix | None:
-    """Of inference, each platform in the best precision that ran, as `matrix` shows it unasked."""
+def matrix_of(rows: Iterable[Row], machine: Machine | None, local: LocalPlatforms) -> Matrix | None:
+    """Of inference, each platform in the best precision that ran, as `matrix` shows it unasked.
+
+    Args:
+        rows: results of any kind; those of inference that were measured or imported count.
+        machine: whose they are; None where they are of several.
+        local: the platforms of the machine that asks.
+    """
     inference = [
         row
         for row in rows
         if row.get("mode") == "inference" and row.get("provenance") in ("measured", "imported")
     ]
-    return matrix(inference, best_precision=True) if inference else None
+    return matrix_on(inference, machine, local, best_precision=True) if inference else None
 
 
 def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:

@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from accelbench.analysis.cells import Cell as Rated
-from accelbench.analysis.matrix import RULE, matrix
+from accelbench.analysis.matrix import RULE
 from accelbench.core.errors import UsageError
 from accelbench.query.histories import histories_of
+from accelbench.query.matrices import matrix_on
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
@@ -159,7 +160,9 @@ class Pages:
         chosen = cells.of_matrix(snapshot, asked, _MOST_OF_MATRIX)
         ids = [key for one in chosen for key in one["results"]]
         rows = details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX])
-        made = matrix(rows, best_precision=not asked.chosen.get("precision"))
+        machine = snapshot.machines.get(next(iter(asked.chosen.get("machine", ())), ""))
+        best = not asked.chosen.get("precision")
+        made = matrix_on(rows, machine, self.site.local, best_precision=best)
         return self._page(
             request,
             "matrix.html",

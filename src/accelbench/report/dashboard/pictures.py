@@ -13,6 +13,7 @@ from accelbench.analysis.history import Series
 from accelbench.analysis.points import points
 from accelbench.core.errors import UsageError
 from accelbench.exchange.prices import Prices
+from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Subject, picture
 from accelbench.report.charts.compatibility import COMPATIBILITY
@@ -40,8 +41,10 @@ T = TypeVar("T")
 class Pictures:
     """What was drawn of a store, by snapshot and address."""
 
-    def __init__(self, database: Database, prices: Prices | None = None) -> None:
-        self._database, self._prices = database, prices
+    def __init__(
+        self, database: Database, local: LocalPlatforms, prices: Prices | None = None
+    ) -> None:
+        self._database, self._local, self._prices = database, local, prices
         self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._lock = threading.Lock()
         #: One picture at a time: each takes a processor whole.
@@ -77,7 +80,8 @@ class Pictures:
         if chart is ROOFLINE:
             return replace(common, roofs=roofs_of(self._database, rows))
         if chart is COMPATIBILITY and len({one["machine"] for one in chosen}) == 1:
-            return replace(common, matrix=matrix_of(rows))
+            machine = snapshot.machines.get(str(chosen[0]["machine"]))
+            return replace(common, matrix=matrix_of(rows, machine, self._local))
         return common
 
     def _common(

@@ -16,6 +16,7 @@ from accelbench.core.visible import visible
 from accelbench.core.words import HARDWARE
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
+from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import ORDERS, Asked, asked
 from accelbench.report.dashboard.keeper import Keeper
@@ -53,7 +54,8 @@ class Site:
         self.database = database
         self.keeper = keeper
         self.journals = Journals(database.journals)
-        self.pictures = Pictures(database, keeper.prices)
+        self.local = LocalPlatforms()
+        self.pictures = Pictures(database, self.local, keeper.prices)
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
             autoescape=True,

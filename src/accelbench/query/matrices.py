@@ -1,0 +1,69 @@
+"""The matrix of a machine's results, with why platforms are not here where this is that machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from accelbench.analysis.cells import Matrix
+from accelbench.analysis.machines import Machine, machine_of
+from accelbench.analysis.matrix import matrix, platforms
+from accelbench.core.protocols import Absent
+from accelbench.hardware.detect import Detected
+from accelbench.hardware.environment import environment
+
+
+class LocalPlatforms:
+    """The platforms of the machine that asks, each looked at once.
+
+    OpenVINO's devices take half a second, and a dashboard asks for every page.
+    """
+
+    def __init__(self) -> None:
+        self._detected = Detected()
+
+    def absences(self, machine: Machine | None, missing: Iterable[str]) -> Mapping[str, str]:
+        """Platform → why it is not here; of another machine nothing is known.
+
+        Args:
+            machine: whose results are shown.
+            missing: platforms of which it has none.
+        """
+        names = [name for name in missing if name in self._detected]
+        if not names or machine != self._machine:
+            return {}
+        return {
+            name: one.reason
+            for name in names
+            for one in self._detected[name]
+            if isinstance(one, Absent)
+        }
+
+    @cached_property
+    def _machine(self) -> Machine:
+        return machine_of("", environment())
+
+
+def matrix_on(
+    rows: Sequence[Mapping[str, Any]],
+    machine: Machine | None,
+    local: LocalPlatforms,
+    only: Sequence[str] = (),
+    *,
+    best_precision: bool,
+) -> Matrix:
+    """The matrix of the results of one machine.
+
+    Args:
+        rows: its results, of one mode.
+        machine: which one; None where they are of several, or nobody knows.
+        local: the platforms of the machine that asks.
+        only: the platforms to show, as in `matrix`.
+        best_precision: each platform in the best precision that ran, as in `matrix`.
+    """
+    # A platform where nothing went through may be absent: models never tried there say so too.
+    there = {row.get("hardware") for row in rows if row.get("status") == "ok"}
+    wanted = only or platforms(str(row.get("hardware")) for row in rows)
+    absences = local.absences(machine, [name for name in wanted if name not in there])
+    return matrix(rows, absences, only, best_precision=best_precision)
