@@ -12,7 +12,9 @@ from recommend_world import CARD, DB, answer
 from shells import Command
 from stored_rows import store
 
+from accelbench.cli.display.words import figure
 from accelbench.core.protocols import Absent, Device
+from accelbench.measure.launches import interval_of
 from accelbench.select.known import Knowledge
 
 SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
@@ -256,3 +258,31 @@ def test_a_compiled_figure_is_said_to_be(tmp_path: Path, recommend: Command) -> 
     (found,) = recommend.json("bert-tiny", "--hardware", "cpu")["recommendations"]
     assert found["all_scores"]["cpu"]["compiled"] is True
     assert "compiled" in recommend("bert-tiny", "--hardware", "cpu", "--explain")[1]
+
+
+def test_a_figure_stands_beside_its_interval(
+    tmp_path: Path, recommend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.27 ms of three launches looked sure; an estimate's bounds were in --explain alone."""
+    launches = [{"launch": n, "latency_mean_ms": ms} for n, ms in enumerate((4.0, 8.0, 16.0), 1)]
+    far = {**CARD, "batch_size": 8, "latency_p50_ms": 16.0, "latency_mean_ms": 16.0}
+    store(tmp_path / DB, *launches, far)
+    words = ("bert-tiny", "--hardware", "cpu,cuda")
+    scores = answer(recommend, *words)["all_scores"]
+    interval = scores["cpu"]["predictions"]["latency_interval"]
+    low, high = interval_of([4.0, 8.0, 16.0]) or (0.0, 0.0)
+    assert interval == {"of": "launches", "low": pytest.approx(low), "high": pytest.approx(high)}
+    assert "latency_interval" not in scores["cuda"]["predictions"]
+    monkeypatch.setenv("COLUMNS", "140")
+    _, out, _ = recommend(*words)
+    assert f"{figure(low)} … {figure(high)}" in out
+    assert "2.00 … 16.0" in out
+
+
+def test_a_figure_alone_shows_no_interval(tmp_path: Path, recommend: Command) -> None:
+    """It is judged as if it might be 3 % off, which nobody measured."""
+    store(tmp_path / DB, {"latency_mean_ms": 4.0})
+    known = answer(recommend, "bert-tiny", "--hardware", "cpu")["all_scores"]["cpu"]["predictions"]
+    assert known["latency_interval"] is None
+    assert known["latency_low"] < known["latency"] < known["latency_high"]
+    assert "within" not in recommend("bert-tiny", "--hardware", "cpu")[1]

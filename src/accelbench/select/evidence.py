@@ -112,6 +112,17 @@ class Cell(Attempt):
         times = self.latency / (self.row.get("latency_p50_ms") or self.latency)
         return min(low * times, self.latency), max(high * times, self.latency)
 
+    def interval_told(self) -> dict[str, Any] | None:
+        """The interval that was measured, and of what; None of a figure that has none."""
+        if self.interval is None:
+            return None
+        low, high = self.interval
+        return {
+            "of": "launches" if len(self.latencies) > 1 else "samples",
+            "low": low,
+            "high": high,
+        }
+
     @cached_property
     def model(self) -> str:
         return str(self.row["model"])

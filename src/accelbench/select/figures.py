@@ -113,6 +113,7 @@ class Figure:
             if (error := error_of(row)) is not None:
                 found["verification_error"] = error
             found["launches"] = len(self.cell.latencies)
+            found["latency_interval"] = self.cell.interval_told()
         return found
 
 

@@ -86,10 +86,13 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         for one in answers
     ]
     time = time_head(map(_best, answers))
-    heads = ("model", "batch", "take", time, rate_head(units), "counts", "error", "by", "else")
+    heads = (
+        *("model", "batch", "take", time, "within", rate_head(units), "counts", "error", "by"),
+        "else",
+    )
     if len(batches) == 1:
         console.print(text(f"At batch {batches.pop()}"), style="bold")
-    console.print(table(heads, rows, right=(1, 3, 4, 6)))
+    console.print(table(heads, rows, right=(1, 3, 4, 5, 7), below={4: 3}))
     if any(one["no_clear_winner_between"] for one in answers):
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
     if any(_is_alone(one) for one in answers):
@@ -153,8 +156,8 @@ def show_ranking(
         )
         for place, one in enumerate(shown, 1)
     ]
-    heads = ("", "model", "on", time, rate_head(units), "counts", "by")
-    console.print(table(heads, rows, right=(0, 3, 4)))
+    heads = ("", "model", "on", time, "within", rate_head(units), "counts", "by")
+    console.print(table(heads, rows, right=(0, 3, 4, 5), below={4: 3}))
     if len(shown) < len(ranked):
         console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
     if explain:
@@ -206,12 +209,12 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
     ]
     priced = a_million(sign)
     heads = (
-        *("hardware", "engine", time, rate_head(units), "counts", "MB", "error"),
+        *("hardware", "engine", time, "within", rate_head(units), "counts", "MB", "error"),
         *(priced, "by", "score"),
     )
     kinds = [_kind(one) for one in scores.values()]
     ends = [n for n, (one, after) in enumerate(pairwise(kinds)) if one != after]
-    return table(heads, rows, right=(2, 3, 5, 6, 7, 9), ends=ends)
+    return table(heads, rows, right=(2, 3, 4, 6, 7, 8, 10), ends=ends, below={3: 2})
 
 
 def _kind(one: Answer) -> str:
@@ -269,7 +272,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     if _is_alone(answer):
         yield "No other has a figure: nothing shows that it is the best of them."
     if any("≈" in "".join(figures(one)) for one in scores.values()):
-        yield "≈ estimated, not measured: --explain says from what, and how far it may be off."
+        yield "≈ estimated, not measured, with the bounds beside it: --explain says from what."
     missing = answer["missing"]
     if missing:
         names = ", ".join(one["hardware"] for one in missing)

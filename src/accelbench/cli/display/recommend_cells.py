@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.analysis.cost_words import money
 from accelbench.cli.display.words import figure
 from accelbench.core.figures import Statistic, name_of
+from accelbench.core.worth import interval_text
 
 Answer = Mapping[str, Any]
 
@@ -47,15 +48,31 @@ def way(one: Answer) -> str:
     return " ".join(str(part) for part in parts if part)
 
 
-def figures(one: Answer, several: bool = False) -> tuple[str, str]:
-    """Latency and throughput; an estimate is marked as such, and what is ruled has none."""
+def figures(one: Answer, several: bool = False) -> tuple[str, str, str]:
+    """Latency, where it lies, and throughput; an estimate is marked, and what is ruled has none."""
     known = one.get("predictions") or {}
-    about = "" if is_measured(one) or known.get("basis") == "measured" else "≈"
+    about = "" if _is_of_a_measurement(one) else "≈"
     time, rate = (
         f"{about}{figure(known[name])}" if known.get(name) is not None else ""
         for name in ("latency", "throughput")
     )
-    return f"{time} {statistic_said(one)}" if several and time else time, rate
+    return f"{time} {statistic_said(one)}" if several and time else time, within(one), rate
+
+
+def within(one: Answer) -> str:
+    """Where its time lies: the interval of what was measured, the bounds of an estimate.
+
+    A figure alone has none: that it is judged as if it might be 3 % off was not measured.
+    """
+    known = one.get("predictions") or {}
+    if known.get("latency") is None:
+        return ""
+    if _is_of_a_measurement(one):
+        measured = known.get("latency_interval") or {}
+        low, high = measured.get("low"), measured.get("high")
+    else:
+        low, high = known.get("latency_low"), known.get("latency_high")
+    return interval_text(low, known["latency"], high, figure)
 
 
 def units_of(several: Iterable[Answer]) -> set[str]:
@@ -114,3 +131,8 @@ def in_a_word(one: Answer) -> str:
 def is_measured(one: Answer) -> bool:
     """Whether it is a figure of the very question."""
     return bool(one.get("basis") == "measured")
+
+
+def _is_of_a_measurement(one: Answer) -> bool:
+    """Of an answer's candidate, or of what a ranking says of a model."""
+    return is_measured(one) or (one.get("predictions") or {}).get("basis") == "measured"
