@@ -180,7 +180,11 @@ def drawn(columns: int) -> list[str]:
                 watch.progress(Progress(phase))
             watch.progress(Progress("steady state", 1920, 123456789.0, 1.184e8, 1.285e8))
             watch.case_finished(ROW)
-            text += os.read(master, 1 << 16)
+            end = f"\n[{number}]\n"
+            stream.write(end)
+            stream.flush()
+            while not text.endswith(end.encode()):  # the terminal hands it over as it likes
+                text += os.read(master, 1 << 16)
     frames = re.split(r"\r\x1b\[2K", text.decode())
     return [frame.partition("\n")[0] for frame in frames if "━" in frame or "╌" in frame]
 

@@ -5,7 +5,7 @@ What is not known does not fit: a limit that nobody can show to be kept is not k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -184,8 +184,16 @@ def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[s
         yield f"Not measured: {', '.join(found.unmeasured)}."
     # What was measured and fits would only be confirmed.
     open_ones = to_verify[1:] if found.fits and found.fits[0].measured else to_verify
-    for why in dict.fromkeys(one["unmeasurable"] for one in open_ones if one["command"] is None):
-        yield f"No command measures it: {why}."
+    yield from _unmeasurable([one for one in open_ones if one["command"] is None])
+
+
+def _unmeasurable(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Per reason the places that no command of this machine measures."""
+    places: dict[str, list[str]] = {}
+    for one in cases:
+        places.setdefault(one["unmeasurable"], []).append(one["hardware"])
+    for why, where in places.items():
+        yield f"No command measures {', '.join(dict.fromkeys(where))}: {why}."
 
 
 def _question(found: Search) -> str:

@@ -177,3 +177,10 @@ def test_axes_of_nothing_and_of_one_figure_have_a_length() -> None:
         found = axis("ms", values)
         assert found.low < found.high
         assert axis("ms", values, log=True).low > 0
+
+
+def test_a_long_name_is_cut_where_a_word_begins() -> None:
+    long = "runtimes of some long submission with Snapdragon {} and what stands beside it at length"
+    several = [point(hardware="cuda", device_name=long.format(n)) for n in ("8Gen2", "8Gen3")]
+    for name in told(several, longest=40).apart:
+        assert name.startswith(("…8Gen", "…Snapdragon 8Gen"))

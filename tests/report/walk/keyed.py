@@ -63,6 +63,7 @@ _APART = frozenset(
         *("tables", "results_by_status", "results_by_provenance", "runs_by_status", "options"),
         *("factors", "criteria", "weights", "answers", "evidence", "conditions", "environment"),
         *("extra", "sizes", "thresholds", "config", "rule", "limits"),
+        "latency_interval",  # its ends are of the figure beside it, which is held itself
     )
 )
 _VALUES = frozenset(

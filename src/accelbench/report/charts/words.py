@@ -53,8 +53,10 @@ _WORDY = frozenset(("Accuracy", "Notes"))
 _DEVICE = "device"
 #: Versions that one name says.
 _MOST_NAMED = 3
-#: Of what several names begin with alike so much is kept where they are cut.
+#: Of what several names begin with alike so much is kept where they are cut, and up to so much
+#: more until a word begins: "…3 SP2" is of no name that anybody knows.
 _KEPT = 2
+_OF_A_WORD = 14
 
 #: Of a device's name what its platform's colour and its number say already.
 _NOISE = re.compile(
@@ -171,6 +173,8 @@ def _from_where_they_differ(name: str, alike: Iterable[str]) -> str:
     # Whatever the first and the last begin with, all between them do.
     pairs = zip(min(several), max(several), strict=False)
     begin = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) - _KEPT
+    word = name.rfind(" ", max(0, begin - _OF_A_WORD), max(0, begin)) + 1
+    begin = word or begin
     return f"…{name[begin:]}" if begin > 1 else name
 
 
