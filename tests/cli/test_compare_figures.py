@@ -42,7 +42,7 @@ def headed(out: str) -> list[str]:
         ({}, "hardware by mean ms items/s MB times as fast"),
         ({"latency_mean_ms": None, "throughput": None}, "hardware by p50 ms MB times as fast"),
         ({"throughput_unit": "images/s"}, "hardware by mean ms images/s MB times as fast"),
-        ({"throughput_unit": "sequences/s"}, "hardware by mean ms items/s MB times as fast"),
+        ({"throughput_unit": "sequences/s"}, "hardware by mean ms /s MB times as fast"),
         (NOTHING | {"throughput": 120.0}, "hardware by items/s times as fast"),
         (NOTHING | {"latency_p90_ms": 9.0}, "hardware by p90 ms times as fast"),
     ],
@@ -53,6 +53,7 @@ def test_the_heading_says_which_figure_it_is(
     store(tmp_path / DB, figures, GPU | figures)
     code, out, _ = shell()
     assert (code, headed(out)) == (0, headings.split())
+    assert ("sequences" in out) == ("/s" in headings.split())
 
 
 def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path: Path, shell: Command) -> None:

@@ -323,3 +323,40 @@ def test_samples_of_several_steps_are_drawn_as_milliseconds_of_one(
         assert code == 0, err
         page = (folder / "latency-distribution.html").read_text(encoding="utf-8")
         assert '"ms":2.0' in page.replace(" ", "")
+
+
+def relaunched(folder: Path) -> Path:
+    """Five launches of a model at two batches, and a lone newer one that says less."""
+    path = folder / "again.duckdb"
+    several = [
+        {"case_id": f"c{batch}", "batch_size": batch, "launch": n, "latency_p50_ms": 82.0 * batch}
+        for batch in (1, 8)
+        for n in range(5)
+    ]
+    store(path, *several, run="five")
+    lone = {"case_id": "c1", "launch": 0, "latency_p50_ms": 454.0, "quality": "noise_limited"}
+    store(path, lone | {"started_at": "2026-03-04T00:00:00.000000Z"}, run="lone")
+    return path
+
+
+def test_a_chart_says_that_newer_launches_are_not_among_those_it_draws(
+    plot: Command, command: Callable[..., Command], tmp_path: Path
+) -> None:
+    path = relaunched(tmp_path)
+    code, *_ = plot("--chart", "latency-by-batch", "--format", "svg", "--db", path)
+    drawn = (tmp_path / "visualizations" / "latency-by-batch.svg").read_text()
+    assert (code, "1 newer launch set aside" in drawn, "10 launches" in drawn) == (0, True, True)
+    assert command("report")("--db", path)[0] == 0
+    said = "1 newer launch set aside, of the same software, that say less"
+    assert said in (tmp_path / "report.html").read_text()
+
+
+def test_of_a_run_alone_a_chart_is_drawn(plot: Command, tmp_path: Path) -> None:
+    path = relaunched(tmp_path)
+    asked = ("--chart", "latency-by-batch", "--format", "svg", "--db", path)
+    assert plot("--run", "lone", *asked)[0] == 2  # one batch is no line
+    assert plot("--run", "five", *asked)[0] == 0
+    drawn = (tmp_path / "visualizations" / "latency-by-batch.svg").read_text()
+    assert "set aside" not in drawn
+    code, _, err = plot("--run", "sixth", *asked)
+    assert (code, "There is no run, label or branch" in err, "sixth" in err) == (2, True, True)

@@ -17,7 +17,8 @@ from typing import Any
 
 from accelbench.analysis.standing import evidence, installed
 from accelbench.core.exactness import MOST_ERROR, is_quantised
-from accelbench.core.figures import counted, rate_of
+from accelbench.core.figures import rate_of
+from accelbench.core.rates import kind_of_unit
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Provenance
 from accelbench.core.worth import answered, usable, usable_launches
@@ -129,7 +130,7 @@ def question(row: Row, *, any_precision: bool = False) -> Question:
     """What was asked of the model, whatever ran it."""
     threads = (row.get("options") or {}).get("threads")
     left_out = "precision" if any_precision else ""
-    unit = counted(str(row.get("throughput_unit") or ""))  # tokens are no sequences
+    unit = kind_of_unit(str(row.get("throughput_unit") or ""))  # tokens are no sequences
     return (*(None if name == left_out else row.get(name) for name in QUESTION), threads, unit)
 
 

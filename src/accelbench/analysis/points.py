@@ -15,7 +15,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.questions import Axis, Key, Row, flat, physical, plain, values
 from accelbench.analysis.ratios import interval_within
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
-from accelbench.analysis.standing import Software, Standing, software, standing
+from accelbench.analysis.standing import NEWER, Software, Standing, software, standing
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     Statistic,
@@ -95,6 +95,11 @@ class Point:
     def usable(self) -> bool:
         """Whether anything may be chosen or judged by its times."""
         return bool(usable_launches(self.rows))
+
+    @property
+    def newer(self) -> int:
+        """Newer launches that were set aside: of the same software, and they say less."""
+        return (self.aside.newer if self.aside else 0) + int(self.row.get(NEWER) or 0)
 
     @property
     def samples(self) -> int | None:

@@ -28,6 +28,8 @@ from accelbench.measure.launches import FEWEST_LAUNCHES
 Row = Mapping[str, Any]
 #: An import's run is everything that came with it, perhaps of years.
 _IMPORT = "import-"
+#: In a row that was read without those that do not stand: how many of them are newer.
+NEWER = "newer_launches_set_aside"
 #: Of conditions, what a run was asked, what the machine lent it, and what was measured: a commit is
 #: what a history is of.
 _NO_SOFTWARE = ("rules.", "effective_", "variables.", "commit")
@@ -118,22 +120,48 @@ def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
         where: the rows that count; its parameters are needed once more.
         there: columns that the store has: one that an older version made lacks the newest.
     """
-    key = f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
+    return f"""({_key(cell)}, {_RUN_SQL}) IN (
+        SELECT cell, arg_max(run, rank) FROM ({_ranked(cell, where, there)})
+        GROUP BY cell)"""  # noqa: S608 — our words
+
+
+def newer_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
+    """A query for the launches that are newer than those that stand and say less, a row a cell.
+
+    Args:
+        cell: the columns of a cell; the query's first column holds them as `cell_of` does.
+        where: the rows that count; its parameters are needed once.
+        there: columns that the store has.
+    """
+    return f"""SELECT cell, sum(answered)::BIGINT FROM (
+            SELECT *, arg_max(moment, rank) OVER (PARTITION BY cell) AS stands
+            FROM ({_ranked(cell, where, there)}))
+        WHERE moment > stands AND answered > 0 GROUP BY cell"""  # noqa: S608 — our words
+
+
+def cell_of(row: Row, cell: Sequence[str]) -> str:
+    """The cell of a row, as `newer_sql` writes it."""
+    return chr(31).join("" if row.get(name) is None else str(row[name]) for name in cell)
+
+
+def _key(cell: Sequence[str]) -> str:
+    return f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
+
+
+def _ranked(cell: Sequence[str], where: str, there: Container[str]) -> str:
+    """The runs of each cell with how much each says, in SQL."""
     known = all(name in there for name in OF_WORTH)
     answered = ANSWERED_SQL if "verification" in there else "status = 'ok'"
     worth = worth_sql(answered) if known else "(true, 0, true)"
-    return f"""({key}, {_RUN_SQL}) IN (
-        SELECT cell, arg_max(run, rank) FROM (
-            SELECT cell, run, row(
-                answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
-                {same_software_sql("cell")}, worth, moment, run) AS rank
-            FROM (
-                SELECT {key} AS cell, {_RUN_SQL} AS run,
-                    any_value(conditions) AS conditions,
-                    coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
-                    count(*) FILTER ({answered}) AS answered, {worth} AS worth
-                FROM benchmark_results WHERE {where} GROUP BY 1, 2)
-        ) GROUP BY cell)"""  # noqa: S608 — our words
+    return f"""SELECT cell, run, moment, answered, row(
+            answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
+            {same_software_sql("cell")}, worth, moment, run) AS rank
+        FROM (
+            SELECT {_key(cell)} AS cell, {_RUN_SQL} AS run,
+                any_value(conditions) AS conditions,
+                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
+                count(*) FILTER ({answered}) AS answered, {worth} AS worth
+            FROM benchmark_results WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
 
 
 #: `by_run` in SQL: of what names no run, and of an import, a day is a run.

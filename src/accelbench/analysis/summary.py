@@ -14,6 +14,7 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
+from accelbench.core.rates import unit_of
 from accelbench.core.words import SINGLE_STREAM, Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, usable
 from accelbench.measure.launches import aa_noise, typical
@@ -166,8 +167,7 @@ def _figure(point: Point) -> str:
     assert known is not None
     statistic, times = known
     if statistic is Statistic.RATE or all(item_ms(row, statistic) is None for row in point.rows):
-        unit = point.row.get("throughput_unit") or "items/s"
-        return f"{digits(1e3 / typical(times))} {unit}"
+        return f"{digits(1e3 / typical(times))} {unit_of(point.row)}"
     steps = [ms * items(row) for row in point.rows if (ms := item_ms(row, statistic)) is not None]
     name = "" if statistic in MEANS else f" ({statistic})"
     return f"{digits(typical(steps))} ms a step{name}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.analysis.run_noise import histories
-from accelbench.analysis.standing import standing_sql
+from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
 from accelbench.cli.filters import catalogued
 from accelbench.cli.stored import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
@@ -66,6 +66,7 @@ def subject_in(
         stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
         rows = rows_of(database, columns, stands, 2 * [*values, *ours])
         rows = with_costs(rows, prices, dict.fromkeys(ours, here))
+        rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
         found = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
             found,
@@ -78,6 +79,19 @@ def subject_in(
             prices,
             histories_on(database, rows, here),
         )
+
+
+def _with_newer(
+    database: Database, rows: Sequence[Row], query: str, values: Sequence[Any]
+) -> list[Row]:
+    """Rows that know how many newer launches of their cell say less, and are not among them."""
+    newer = dict(database.query(query, values)[1])
+    if not newer:
+        return [*rows]
+    return [
+        row | {NEWER: newer[cell]} if (cell := cell_of(row, _CELL)) in newer else row
+        for row in rows
+    ]
 
 
 def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Subject:

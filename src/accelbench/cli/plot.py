@@ -14,7 +14,7 @@ import typer
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.documents import print_document
 from accelbench.cli.dropped import not_measured
-from accelbench.cli.filters import filters_of
+from accelbench.cli.filters import Filters, filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.core.errors import UsageError
 from accelbench.core.near import meant
@@ -59,6 +59,7 @@ def plot(
         None, "--input-dir", help="Of the result files in this folder and below."
     ),
     model_id: list[str] = typer.Option([], "--model-id", "--model", hidden=True),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
     hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
     framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
     precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
@@ -89,7 +90,7 @@ def plot(
     if (json_path or input_dir) and (db or db_path):
         raise UsageError("Charts are of files or of a database.", "Leave out one of them.")
     files = [*json_path, *files_in(input_dir)]
-    subject = _subject(files, filters, machine, prices_at(prices), db or db_path)
+    subject = _subject(files, words(run), filters, machine, prices_at(prices), db or db_path)
     for sentence in nothing_priced(subject.rows, subject.prices):
         complain(sentence)
     dropped = not_measured(filters, subject.rows)
@@ -201,17 +202,20 @@ def _drawn(picture: Picture, form: str) -> bytes:
 
 def _subject(
     files: Sequence[Path],
-    filters: Mapping[str, Sequence[object]],
+    runs: Sequence[str],
+    filters: Filters,
     machine: str | None,
     prices: Prices | None,
     db: Path | None,
 ) -> Subject:
     from accelbench.cli.pictures import subject_in, subject_of
+    from accelbench.cli.run_names import only_ids, only_runs
     from accelbench.cli.stored import filled_if_any
 
     if files:
-        return subject_of(files, filters, prices)
-    return subject_in(filled_if_any(db, filters), filters, machine, prices)
+        return subject_of(files, filters | only_ids(runs), prices)
+    database = filled_if_any(db, filters)
+    return subject_in(database, filters | only_runs(database, runs), machine, prices)
 
 
 def files_in(folder: Path | None) -> list[Path]:

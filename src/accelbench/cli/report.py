@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import typer
 
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.dropped import not_measured
-from accelbench.cli.filters import Filters, filters_of
+from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -62,7 +61,7 @@ def report(
     from accelbench.cli.lists import words
     from accelbench.cli.plot import files_in
     from accelbench.cli.reported import known_in, known_of
-    from accelbench.cli.run_names import runs_meant
+    from accelbench.cli.run_names import only_ids, only_runs
     from accelbench.cli.stored import filled
     from accelbench.exchange.writing import refuse_taken
     from accelbench.report.whole.parts import report as made
@@ -76,22 +75,16 @@ def report(
     files = [*json_path, *files_in(input_dir)]
     given = prices_at(prices)
     if files:
-        known: Known = known_of(files, filters | _run_ids(words(run)), given)
+        known: Known = known_of(files, filters | only_ids(words(run)), given)
     else:
         database = filled(db or db_path)
-        with database.asking():
-            ids = [one for word in words(run) for one in runs_meant(database, word)]
-        known = known_in(database, filters | _run_ids(ids), machine, given)
+        known = known_in(database, filters | only_runs(database, words(run)), machine, given)
     for sentence in nothing_priced(known.subject.rows, given):
         complain(sentence)
     written = write(path, made(known, title), form)
     print_lines(map(str, written))
     for sentence in not_measured(filters, known.subject.rows):
         print_line(sentence, sys.stderr)
-
-
-def _run_ids(ids: Sequence[str]) -> Filters:
-    return {"run_id": tuple(dict.fromkeys(ids))} if ids else {}
 
 
 def write(path: Path, report: Report, form: str) -> list[Path]:

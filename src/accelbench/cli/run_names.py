@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from accelbench.cli.filters import misplaced
+from accelbench.cli.filters import Filters, misplaced
 from accelbench.cli.stored import marks
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes, visible
@@ -69,6 +69,21 @@ def runs_meant(database: Database, word: str, what: str = "run, label or branch"
             f"{in_quotes(word)} begins the ids of {len(begun)} runs.", f"There are: {said}."
         )
     return [word] if word in begun else begun
+
+
+def only_runs(database: Database, words: Sequence[str]) -> Filters:
+    """The filter of results to the runs that words mean; of no word none.
+
+    Raises:
+        UsageError: as `runs_meant` does.
+    """
+    with database.asking():
+        return only_ids([one for word in words for one in runs_meant(database, word)])
+
+
+def only_ids(ids: Sequence[str]) -> Filters:
+    """The filter of results to runs by their ids, as files say them."""
+    return {"run_id": tuple(dict.fromkeys(ids))} if ids else {}
 
 
 def labels_in(database: Database, runs: Iterable[str]) -> dict[str, str]:

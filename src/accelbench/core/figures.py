@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from accelbench.core.columns import step_ms
+from accelbench.core.rates import kind_of_unit
 from accelbench.core.worth import rough_column
 
 Row = Mapping[str, Any]
@@ -177,13 +178,7 @@ def _counts_alike(rows: Sequence[Row]) -> bool:
 
 def _other_units(rows: Iterable[Row]) -> bool:
     """Whether rates are said of different things; what says nothing may be of any."""
-    return len({counted(row["throughput_unit"]) for row in rows if row.get("throughput_unit")}) > 1
-
-
-def counted(unit: str) -> str:
-    """What tells units apart whose rates cannot be held together.
-
-    An item of the batch by any other name is the same item; a token or a second of sound is not.
-    """
-    low = unit.lower()
-    return low if low.startswith(("token", "audio")) else ""
+    return (
+        len({kind_of_unit(row["throughput_unit"]) for row in rows if row.get("throughput_unit")})
+        > 1
+    )

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.figures import Statistic, latency, statistic_of, step_of
+from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import markdown
 from accelbench.core.words import Quality, Status
 from accelbench.core.worth import usable
 from accelbench.exchange.titles import title
-
-_HEADINGS = ("what", "mean ms", "items/s", "peak MB", "launch", "status", "from")
-_RIGHT = frozenset({"mean ms", "items/s", "peak MB", "launch"})
-
 
 #: From here on a figure's digits are all before the point.
 _LONG = 1e4
@@ -22,12 +19,15 @@ _LONG = 1e4
 
 def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
     """Write a line a result, and say how many; a table of all columns would help nobody."""
-    lines = table(_HEADINGS, map(_cells, rows), _RIGHT)
+    unit = unit_of_all(rows)
+    headings = ("what", "mean ms", unit, "peak MB", "launch", "status", "from")
+    right = frozenset(headings[1:5])
+    lines = table(headings, (_cells(row, unit) for row in rows), right)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return len(rows)
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     status = str(row.get("status") or "unknown")
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
@@ -37,7 +37,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [
         title(row),
         _time(row),
-        _figure(row.get("throughput")),
+        f"{_figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
         _figure(row.get("memory_peak_mb")),
         "" if row.get("launch") is None else str(row["launch"]),
         status,

@@ -14,6 +14,7 @@ from accelbench.analysis.sides import PER_MILLION
 from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import MISSING, figure, other_machines
 from accelbench.core.figures import MEANS, Statistic
+from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.words import Provenance
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
@@ -34,7 +35,7 @@ _ONE_FIGURE = (
 )
 #: Between two columns, and at both edges together; and what a name gets however little room it has.
 _BETWEEN, _NARROWEST = 3, 8
-#: Longer units take the room that devices need.
+#: Longer units would take the room that devices need.
 _LONGEST_UNIT = 9
 _NAMES, _PAIRS, _LONG = 8, 3, 30
 #: What tells most of how far two figures are alike.
@@ -82,9 +83,11 @@ def _table(
     from rich.table import Table
     from rich.text import Text
 
+    from accelbench.cli.display.console import in_lines
+
     every = (
         (_time_heading(lines), _times(lines)),
-        (_rate_heading(lines), [figure(one.side.throughput) for one in lines]),
+        (_in_lines(unit := _rate_unit(lines)), [_rate(one, unit) for one in lines]),
         ("MB", [figure(one.side.memory_mb) for one in lines]),
         (f"{sign}/M", [money(one.side.cost) for one in lines]),
         (f"{sign}/step", [money(one.side.step_cost) for one in lines]),
@@ -96,12 +99,12 @@ def _table(
     if "runtime" in axis.along:
         columns.append([str(one.side.row.get("runtime") or "") for one in lines])
         heads.append("by")
-    taken = sum(_BETWEEN + max(map(len, (name, *cells))) for name, cells in figures)
+    taken = sum(_BETWEEN + max(map(len, (*name.split("\n"), *cells))) for name, cells in figures)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, wide in zip(heads, _widths(columns, width - taken), strict=True):
         table.add_column(name, overflow="fold", max_width=wide)
     for name, cells in figures:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(in_lines(*name.split("\n")), justify="right", no_wrap=True)
         columns.append(cells)
     for row in zip(*columns, strict=True):
         table.add_row(*map(Text, row))
@@ -139,11 +142,19 @@ def _times(lines: Lines) -> list[str]:
     ]
 
 
-def _rate_heading(lines: Lines) -> str:
+def _in_lines(unit: str) -> str:
+    """A heading of a rate; a long unit in two lines, since devices need the room."""
+    return unit if len(unit) <= _LONGEST_UNIT else unit.replace("/s", "\n/s")
+
+
+def _rate_unit(lines: Lines) -> str:
     """What is counted, where all count the same."""
-    units = {str(one.side.row.get("throughput_unit") or "") for one in lines}
-    unit = units.pop() if len(units) == 1 else ""
-    return unit if 0 < len(unit) <= _LONGEST_UNIT else "items/s"
+    return unit_of_all(one.side.row for one in lines)
+
+
+def _rate(one: Compared, heading: str) -> str:
+    """A throughput, with its unit where the heading says another."""
+    return f"{figure(one.side.throughput)} {unit_beside(one.side.row, heading)}".rstrip()
 
 
 def _place(one: Compared, axis: Axis, labels: Mapping[str, str]) -> str:

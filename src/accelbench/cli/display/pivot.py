@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from accelbench.analysis.pivot import Line, Pivot
+from accelbench.analysis.sides import Side
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
+from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.words import SINGLE_STREAM
 
 _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
@@ -71,8 +73,11 @@ def _rates(lines: Iterable[Line]) -> str:
     sides = [side for line in lines for side in line.cells.values()]
     if any(side.throughput is None for side in sides):
         return ""
-    units = {str(side.row.get("throughput_unit") or "items/s") for side in sides}
-    return units.pop() if len(units) == 1 else ""
+    return unit_of_all(side.row for side in sides) if _alike(sides) else ""
+
+
+def _alike(sides: Sequence[Side]) -> bool:
+    return len({unit_of(side.row) for side in sides}) == 1
 
 
 def _cell(line: Line, batch: int, rates: bool) -> str:

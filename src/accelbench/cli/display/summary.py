@@ -8,6 +8,7 @@ from typing import IO, Any
 from accelbench.cli.display.words import figure, marks, shapes, spread, where
 from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
+from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.run.simulating import measured_of
 
 #: What the table has no room for.
@@ -53,7 +54,8 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("model", overflow="fold")
     table.add_column("where", overflow="fold")
-    for heading in ("batch", "size", "p50 ms", "", "items/s", "MB"):
+    unit = unit_of_all(rows)
+    for heading in ("batch", "size", "p50 ms", "", unit, "MB"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("quality", overflow="fold")
     several = _several_launches(rows)
@@ -71,7 +73,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
             shapes(row),
             figure(step_ms(row)) if timed else "–",
             spread(row) if timed else "",
-            figure(row.get("throughput")) if timed else "–",
+            f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip() if timed else "–",
             figure(row.get("memory_peak_mb")) if timed else "–",
             _worth(row),
             *([str(row.get("launch"))] if several else []),

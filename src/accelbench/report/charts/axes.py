@@ -6,10 +6,12 @@ a logarithmic axis has a line at 1, 2, 5 or at each decade instead of at every d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Any
+
+from accelbench.core.rates import ITEMS, unit_of_all
 
 Spec = dict[str, Any]
 
@@ -59,6 +61,11 @@ class Axis:
                 self, high=_round(self.low * (self.high / self.low) ** (1 / (1 - share)))
             )
         return replace(self, high=_round(self.low + (self.high - self.low) / (1 - share)))
+
+
+def in_their_unit(scale: Axis, rows: Iterable[Mapping[str, Any]]) -> Axis:
+    """An axis of rates with the unit that all of these have: tokens/s, images/s."""
+    return replace(scale, title=scale.title.replace(ITEMS, unit_of_all(rows)))
 
 
 def far(values: Iterable[float | None]) -> bool:

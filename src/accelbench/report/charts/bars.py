@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from accelbench.analysis.points import Point, Span, alike_of_each
 from accelbench.analysis.questions import Axis
-from accelbench.core.figures import counted
+from accelbench.core.rates import ITEMS
 from accelbench.core.words import SINGLE_STREAM, Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
@@ -65,7 +65,7 @@ class Comparison:
 
     @property
     def more_is_better(self) -> bool:
-        return self.title.endswith("items/s")
+        return self.title.endswith(ITEMS)
 
     @property
     def of_memory(self) -> bool:
@@ -157,18 +157,21 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
     shown = [_kept(several, asked) for several in found[:MOST_PANELS]]
     drawn = [point for one in shown for point in one.points]
     records = [_bars(one.points, asked, drawn) for one in shown]
-    axis_title = _in_their_unit(asked.title, drawn)
-    scales = _scales(axis_title, records)
+    scales = _scales(asked.title, records)
+    named = [
+        axes.in_their_unit(scale, (point.row for point in one.points))
+        for scale, one in zip(scales, shown, strict=True)
+    ]
     titles = [safe(one.points[0].row.get("model"), 36) for one in shown]
     panels = [
         Panel(
             title,
             [_of_all(one.points, asked, drawn)],
             bars,
-            _layers(bars, scale, axis_title),
+            _layers(bars, scale, scale.title),
             {"step": 21},
         )
-        for title, one, bars, scale in zip(titles, shown, records, scales, strict=True)
+        for title, one, bars, scale in zip(titles, shown, records, named, strict=True)
     ]
     notes = [
         *axes.own_axes(scales),
@@ -180,13 +183,6 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
     ]
     everything = [bar for bars in records for bar in bars]
     return Drawn(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
-
-
-def _in_their_unit(title: str, drawn: Sequence[Point]) -> str:
-    """The title of an axis of rates: tokens are no items of a batch, and are said."""
-    units = {str(one.row.get("throughput_unit") or "") for one in drawn}
-    alone = units.pop() if len(units) == 1 else ""
-    return title.replace("items/s", alone) if alone and counted(alone) else title
 
 
 def _of_all(points: Sequence[Point], asked: Comparison, drawn: Sequence[Point]) -> str:

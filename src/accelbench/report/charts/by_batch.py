@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from accelbench.analysis.points import Point, Span
 from accelbench.analysis.questions import Key
-from accelbench.report.charts.axes import Axis, Spec, own_axes, shared
+from accelbench.report.charts.axes import Axis, Spec, in_their_unit, own_axes, shared
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.lines import (
     MARGIN,
@@ -61,7 +61,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> Drawn | None:
     ]
     drawn = [point for one in shown for line in one for point in line.points]
     everything = [one for several in records for one in several]
-    return Drawn(_body(shown, records, axes, title), drawn, notes, everything)
+    return Drawn(_body(shown, records, axes), drawn, notes, everything)
 
 
 def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: str) -> list[str]:
@@ -93,7 +93,6 @@ def _body(
     shown: Sequence[Sequence[Line]],
     records: Sequence[Sequence[Record]],
     axes: Sequence[Axis],
-    title: str,
 ) -> Spec:
     everything = [one for several in records for one in several]
     batches = sorted({one["batch"] for one in everything})
@@ -113,18 +112,20 @@ def _body(
     names = [safe(one[0].points[0].row.get("model"), 36) for one in shown]
     drawn = [p for one in shown for line in one for p in line.points]
     abouts = [told([p for line in one for p in line.points], among=drawn).together for one in shown]
+    named = [
+        in_their_unit(axis, (point.row for line in lines for point in line.points))
+        for axis, lines in zip(axes, shown, strict=True)
+    ]
     panels = [
-        Panel(name, [about], several, _layers(several, x, axis, way, title))
+        Panel(name, [about], several, _layers(several, x, axis, way))
         for name, about, several, axis in zip(
-            names, abouts, map(side_by_side, records), axes, strict=True
+            names, abouts, map(side_by_side, records), named, strict=True
         )
     ]
     return arranged(panels, kind_legend(everything))
 
 
-def _layers(
-    records: Sequence[Record], x: Spec, scale: Axis, way: dict[str, Spec], title: str
-) -> list[Spec]:
+def _layers(records: Sequence[Record], x: Spec, scale: Axis, way: dict[str, Spec]) -> list[Spec]:
     y = scale.of("value")
     place = {"x": x, "y": y}
     band: Spec = {
@@ -144,7 +145,7 @@ def _layers(
     banded = any(one["kind"] == "predicted" and one["low"] for one in records)
     solid = [one for one in records if one["kind"] != "predicted"]
     coloured = {**place, "color": COLOUR}
-    marks = dots({**place, "tooltip": tooltip(title, records)}, 60)
+    marks = dots({**place, "tooltip": tooltip(scale.title, records)}, 60)
     return [*([band] if banded else []), line, *whiskers(solid, "y", coloured, scale), marks]
 
 

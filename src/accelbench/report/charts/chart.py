@@ -5,7 +5,7 @@ A specification is Vega-Lite as plain values. Nothing here draws; `draw` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,11 +146,18 @@ def _about(drawn: Drawn, machine: str) -> list[str]:
     medians = sum(one.latency_by is Statistic.MEDIAN for one in points)
     if 0 < medians < len(points):
         told.append(f"{counted(medians, 'median')} where no mean is known")
+    told += newer_set_aside(points)
     foreign = {one.kind for one in points} - {"measured"}
     marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
     if useless := sum("quality" in one for one in drawn.records):
         marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {WHY_UNUSABLE}")
     return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
+
+
+def newer_set_aside(points: Iterable[Point]) -> list[str]:
+    """That newer launches are not among those that figures are of, where there are any."""
+    newer = sum(one.newer for one in points)
+    return [f"{counted(newer, 'newer launch', 'newer launches')} set aside"] if newer else []
 
 
 _CALCULATED = ("predicted", "simulated")

@@ -8,7 +8,7 @@ from math import log
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Key, values
 from accelbench.core.provenance import COMPARABLE
-from accelbench.report.charts.axes import Axis, Spec, own_axes, shared
+from accelbench.report.charts.axes import Axis, Spec, in_their_unit, own_axes, shared
 from accelbench.report.charts.chart import Chart, Drawn, Subject
 from accelbench.report.charts.look import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.marks import (
@@ -65,9 +65,13 @@ def _drawn(subject: Subject) -> Drawn | None:
     there = {_work(found[0]) for found in shown}
     titles = [safe(found[0].row.get("model"), 36) for found in shown]
     drawn = [one for found in shown for one in found]
+    named = [
+        in_their_unit(scale, (point.row for point in found))
+        for scale, found in zip(up, shown, strict=True)
+    ]
     panels = [
         Panel(title, _named(found, records, drawn), records, _layers(records, x, y))
-        for title, found, records, x, y in zip(titles, shown, groups, across, up, strict=True)
+        for title, found, records, x, y in zip(titles, shown, groups, across, named, strict=True)
     ]
     notes = [
         "On the line, numbered: what no other one measured beats in both.",
@@ -125,7 +129,7 @@ def _layers(records: Sequence[Record], across: Axis, up: Axis) -> list[Spec]:
         "mark": {"type": "line", "interpolate": "step-after", "color": INK, "strokeWidth": 1.2},
         "encoding": place,
     }
-    told_of = [*tooltip(_THROUGHPUT, records), {"field": "ms", "title": _LATENCY}]
+    told_of = [*tooltip(up.title, records), {"field": "ms", "title": _LATENCY}]
     marks = dots({**place, "tooltip": told_of}, 60)
     marks["encoding"]["opacity"] = {"condition": {"test": _CLEAR, "value": 1}, "value": 0.35}
     return [line, marks, *_numbers(records, place, across, up)]

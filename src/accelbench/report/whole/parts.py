@@ -16,9 +16,10 @@ from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
+from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.words import Status
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
 from accelbench.report.charts.words import Told, told
 from accelbench.report.matrix import mark
 from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
@@ -76,21 +77,16 @@ _NAME = 400
 
 def _results(known: Known) -> Section:
     points = sorted(known.subject.points, key=_place)
+    unit = unit_of_all(one.row for one in points)
     headers = (
-        *(
-            "cell",
-            "figures",
-            "mean latency, ms",
-            "95 % interval",
-            "items/s",
-            "peak MB",
-            "first step, ms",
-        ),
-        *("launches", "samples", "quality"),
+        *("cell", "figures", "mean latency, ms", "95 % interval", unit, "peak MB"),
+        *("first step, ms", "launches", "samples", "quality"),
     )
     names = told(points, always=("model",), longest=_NAME) if points else Told((), "")
-    rows = [_cell(one, name) for one, name in zip(points, names.apart, strict=True)]
+    rows = [_cell(one, name, unit) for one, name in zip(points, names.apart, strict=True)]
     caption = "Every cell: the geometric mean of its launches"
+    aside = newer_set_aside(points)
+    caption += f"; {aside[0]}, of the same software, that say less" if aside else ""
     caption += f". All: {names.together}" if names.together else ""
     table = Table(headers, rows, frozenset({2, 3, 4, 5, 6, 7, 8}), caption)
     return Section("Results", [table if rows else Text(["There are no figures."])])
@@ -107,7 +103,7 @@ def _names(points: Sequence[Point]) -> Sequence[str]:
     return told(points, always=("model",), longest=_NAME).apart if points else []
 
 
-def _cell(point: Point, name: str) -> list[str]:
+def _cell(point: Point, name: str, unit: str) -> list[str]:
     latency, timed = point.latency, point.timed
     first = point.metric("first_inference_ms")
     return [
@@ -115,7 +111,7 @@ def _cell(point: Point, name: str) -> list[str]:
         point.kind,
         _time(point) if timed else "n/a",
         _interval(latency, len(point.rows)) if timed else "",
-        figure(point.throughput) if timed else "n/a",
+        f"{figure(point.throughput)} {unit_beside(point.row, unit)}".rstrip() if timed else "n/a",
         figure(point.memory),
         figure(first) if timed else "n/a",
         str(len(point.rows)),
