@@ -51,15 +51,39 @@ def test_where_medians_point_to_the_other_side_it_says_so() -> None:
 
 def test_of_single_launches_the_interval_is_of_their_samples_and_says_so() -> None:
     ends = {"latency_ci_low_ms": 7.0, "latency_ci_high_ms": 8.5}
-    found = ratio([row(**ends)], [row(**ends)], Histories())
+    medians = {**ends, "latency_mean_ms": None, "throughput": None}
+    found = ratio([row(**medians)], [row(**medians)], Histories())
     assert found is not None
     assert (found.value, found.of) == (1.0, SAMPLES)
     reach = math.hypot(math.log(8.0 / 7.0), math.log(8.5 / 8.0))
     assert (math.log(found.low or 0), math.log(found.high or 0)) == pytest.approx((-reach, reach))
 
 
+def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians() -> None:
+    narrow = {"latency_ci_low_ms": 7.99, "latency_ci_high_ms": 8.01}  # half of the steps are alike
+    spread = {**narrow, "latency_std_ms": 8.0, "effective_sample_count": 19.0}  # others are not
+    found = ratio([row(**spread)], [row(**spread)], Histories())
+    assert found is not None
+    assert found.of == SAMPLES
+    reach = math.sqrt(2.0) * 2.1009 * 8.0 / (row()["latency_mean_ms"] * math.sqrt(19.0))
+    assert math.log(found.high or 0.0) == pytest.approx(reach, rel=1e-3)
+    unknown = ratio([row(**narrow)], [row(**narrow)], Histories())
+    assert unknown is not None
+    assert (unknown.low, unknown.high) == (None, None)
+
+
+def test_launches_that_are_alike_to_the_last_digit_say_nothing_of_how_far_they_differ() -> None:
+    sides = [
+        [row(launch=n, latency_mean_ms=ms, throughput=1e3 / ms) for n in (0, 1)]
+        for ms in (9.0, 10.0)
+    ]
+    found = ratio(*sides, Histories())
+    assert found is not None
+    assert (found.low, found.high) == (None, None)
+
+
 def test_runs_differ_and_that_is_in_the_interval() -> None:
-    ends = {"latency_ci_low_ms": 7.9, "latency_ci_high_ms": 8.1}
+    ends = {"latency_std_ms": 0.2, "effective_sample_count": 30.0}
     same = ratio([row(**ends)], [row(**ends)], Histories())
     other = ratio([row(**ends)], [row(**ends, run_id="r2")], Histories())
     assert same is not None

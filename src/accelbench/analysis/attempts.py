@@ -16,8 +16,9 @@ from itertools import takewhile
 from typing import Any
 
 from accelbench.analysis.standing import evidence, installed
+from accelbench.analysis.within import interval_within
 from accelbench.core.exactness import MOST_ERROR, is_quantised
-from accelbench.core.figures import rate_of
+from accelbench.core.figures import Statistic, rate_of
 from accelbench.core.rates import kind_of_unit
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Provenance
@@ -300,8 +301,8 @@ def _reach_of(row: Row) -> float:
         return 0.0
     if count < FEWEST and (row.get("effective_sample_count") or 0.0) < KNOWN:
         return math.log(FEW_DIFFER)
-    low, high = row.get("latency_ci_low_ms"), row.get("latency_ci_high_ms")
-    return math.log(high / low) / 2.0 if low and high else 0.0
+    known = interval_within(row, Statistic.RATE)
+    return math.log(known[1] / known[0]) / 2.0 if known and known[0] > 0.0 else 0.0
 
 
 def _why(rows: Sequence[Row]) -> str:

@@ -13,13 +13,12 @@ from typing import Any
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.questions import Axis, Key, Row, flat, physical, plain, values
-from accelbench.analysis.ratios import interval_within
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import NEWER, Software, Standing, software, standing
+from accelbench.analysis.within import interval_within
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     Statistic,
-    latency,
     statistic_of,
     step_of,
     tail_of,
@@ -111,17 +110,16 @@ class Point:
     def latency(self) -> Span | None:
         """Milliseconds of a step: the mean, of which ratios are; the median where no mean is known.
 
-        The interval within a single launch is of its median; around the mean it is as wide.
+        Of a single launch the interval is of its samples.
         """
         statistic = self.latency_by
         if statistic is None:
             return None
         found = _span(self.rows, lambda row: step_of(row, statistic))
-        known = interval_within(self.row)
-        if found is None or found.low is not None or known is None:
+        known = interval_within(self.row, statistic) if len(self.rows) == 1 else None
+        if found is None or known is None:
             return found
-        times = found.value / (latency(self.row) or found.value)
-        return Span(found.value, known[0] * times, known[1] * times)
+        return Span(found.value, *known)
 
     @cached_property
     def latency_by(self) -> Statistic | None:

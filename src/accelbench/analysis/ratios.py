@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.run_noise import Histories, between_rows
-from accelbench.core.columns import step_ms
-from accelbench.core.figures import MEANS, Row, Statistic, Times, item_ms, times_by
+from accelbench.analysis.within import interval_within
+from accelbench.core.figures import MEANS, Row, Statistic, Times, item_ms, step_of, times_by
 from accelbench.measure.apart import unpaired_interval
-from accelbench.measure.launches import HUGE, Noise, interval_of, typical
+from accelbench.measure.launches import HUGE, Noise, differ, interval_of, typical
 from accelbench.measure.student import t_quantile
 
 #: From the low to the high end of an interval: beyond this nothing is told of a ratio.
@@ -75,7 +75,7 @@ def ratio(these: Sequence[Row], those: Sequence[Row], known: Histories) -> Ratio
     statistic, ours, base = common
     value = typical(base) / typical(ours)
     runs = between_rows(those[0], these[0], known)
-    low, high, of = _interval(value, (these, ours), (those, base), runs)
+    low, high, of = _interval(value, (these, ours), (those, base), (statistic, runs))
     return Ratio(
         value,
         statistic,
@@ -119,12 +119,13 @@ def _interval(
     value: float,
     this: tuple[Sequence[Row], Times],
     that: tuple[Sequence[Row], Times],
-    runs: Noise | None,
+    by: tuple[Statistic, Noise | None],
 ) -> tuple[float | None, float | None, str]:
+    statistic, runs = by
     found = unpaired_interval(this[1], that[1], runs=runs)
-    if found is not None:
+    if found is not None and differ(this[1], that[1]):
         return found.low, found.high, LAUNCHES
-    ours, theirs = _within(*this), _within(*that)
+    ours, theirs = _within(*this, statistic), _within(*that, statistic)
     if ours is None or theirs is None:
         return None, None, ""
     apart = 0.0 if runs is None else t_quantile(0.975, runs.freedom) * math.sqrt(2.0) * runs.value
@@ -133,24 +134,18 @@ def _interval(
     return value * math.exp(-down), value * math.exp(up), SAMPLES
 
 
-def _within(rows: Sequence[Row], times: Times) -> tuple[float, float] | None:
+def _within(rows: Sequence[Row], times: Times, statistic: Statistic) -> tuple[float, float] | None:
     """How far down and up a side may lie, as logarithms: of launches, or within the only one."""
     if len(times) > 1:
         known = interval_of(times)
         middle = typical(times)
     else:
-        known = interval_within(rows[0])
-        middle = step_ms(rows[0]) or 0.0
+        known = interval_within(rows[0], statistic)
+        middle = step_of(rows[0], Statistic.MEAN if statistic in MEANS else statistic) or 0.0
     if known is None or not middle or known[0] <= 0.0:
         return None
     low, high = known
     return max(math.log(middle / low), 0.0), max(math.log(high / middle), 0.0)
-
-
-def interval_within(row: Row) -> tuple[float, float] | None:
-    """The interval of a launch's samples around its step; None where nobody says one."""
-    low, high = (row.get(f"latency_ci_{end}_ms") for end in ("low", "high"))
-    return None if low is None or high is None else (float(low), float(high))
 
 
 def _medians(these: Sequence[Row], those: Sequence[Row], value: float) -> float | None:

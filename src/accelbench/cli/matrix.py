@@ -34,7 +34,7 @@ _COLUMNS = tuple(dict.fromkeys((
     "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
     "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
     "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms", "latency_mean_ms",
-    "throughput_unit", "latency_p50_ms",
+    "throughput_unit", "latency_p50_ms", "latency_std_ms",
 )))  # fmt: skip
 _EMPTY = dict.fromkeys(_COLUMNS)
 #: Results of one machine that a matrix is made of.

@@ -50,7 +50,7 @@ OF_A_STEP = (
 TIMES = (
     *OF_A_STEP,
     *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "sample_count"),
-    "effective_sample_count",
+    *("effective_sample_count", "latency_std_ms"),
 )
 
 

@@ -114,10 +114,21 @@ def pooled(parts: Sequence[Noise]) -> Noise | None:
     return Noise(math.sqrt(total / freedom), freedom)
 
 
+def differ(*sides: Sequence[float]) -> bool:
+    """Whether the launches of each side differ: only then they say by how much.
+
+    Such as are alike to the last digit are rounded, or one figure that stands several times.
+    """
+    return all(max(figures) > min(figures) for figures in sides)
+
+
 def interval_of(medians: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
-    """Where the middle of launches lies, by Student's t on their logarithms; None below two."""
+    """Where the middle of launches lies, by Student's t on their logarithms; None below two.
+
+    None too where launches do not differ at all.
+    """
     logs = logs_of(medians)
-    if len(logs) < 2:
+    if len(logs) < 2 or not differ(medians):
         return None
     center, n = fmean(logs), independent_launches(logs)
     reach = min(t_quantile((1.0 + level) / 2.0, n - 1) * spread(logs) / math.sqrt(n), HUGE)

@@ -15,7 +15,7 @@ from statistics import quantiles
 
 from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.measure.apart import unpaired_interval
-from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.measure.launches import LEAST_EFFECT, differ
 from accelbench.select.figures import FEWEST_FITTED, Figure
 from accelbench.select.scoring import Contender, Encode, scored
 
@@ -82,7 +82,8 @@ def _least_ratio(mine: Figure, first: Figure, known: Histories) -> float:
 def _by_what_is_known(mine: Figure, first: Figure, ratio: float, known: Histories) -> float:
     if mine.measured and first.measured:
         runs = between_rows(first.cell.row, mine.cell.row, known)
-        interval = unpaired_interval(first.cell.latencies, mine.cell.latencies, runs=runs)
+        sides = first.cell.latencies, mine.cell.latencies
+        interval = unpaired_interval(*sides, runs=runs) if differ(*sides) else None
         return interval.low if interval else ratio / _together(_down(mine), _up(first))
     shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
     if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from

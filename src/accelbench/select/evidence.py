@@ -13,6 +13,7 @@ from typing import Any
 
 from accelbench.analysis.costs import devices_in
 from accelbench.analysis.questions import SHAPES
+from accelbench.analysis.within import interval_within
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import MEANS, TAILS, Statistic
 from accelbench.measure.launches import interval_of, typical
@@ -105,12 +106,8 @@ class Cell(Attempt):
         if len(self.latencies) > 1:
             known = interval_of(self.latencies)
             return None if known is None else (known[0], known[1])
-        low, high = (self.row.get(f"latency_ci_{end}_ms") for end in ("low", "high"))
-        if not self.timed or low is None or high is None or low <= 0:
-            return None
-        # It is of the median; around the mean it is as wide.
-        times = self.latency / (self.row.get("latency_p50_ms") or self.latency)
-        return min(low * times, self.latency), max(high * times, self.latency)
+        known = interval_within(self.row, self.statistic) if self.timed else None
+        return None if known is None or known[0] <= 0.0 else known
 
     def interval_told(self) -> dict[str, Any] | None:
         """The interval that was measured, and of what; None of a figure that has none."""

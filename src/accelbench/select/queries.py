@@ -14,6 +14,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import same_software_sql, worth_sql
+from accelbench.analysis.within import COLUMNS as OF_AN_INTERVAL
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     MEANS,
@@ -39,8 +40,7 @@ _FIGURES = {metric.name: metric.sql for metric in METRICS}
 #: What is the middle of a cell's launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
-    *("convergence", "parameters", "latency_ci_low_ms", "latency_ci_high_ms"),
-    "latency_p50_ms",
+    *("convergence", "parameters", *OF_AN_INTERVAL),
 )
 _SAID = (
     *ASKED,
