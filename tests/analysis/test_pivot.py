@@ -133,3 +133,17 @@ def test_what_is_slower_for_sure_may_not_be_as_fast_however_wide_its_interval() 
     quick = [row(launch=n, latency_p50_ms=1.0 + 0.3 * n) for n in range(3)]
     marks = {line.row["runtime"]: (line.best, line.near) for line in table([*quick, *slow]).lines}
     assert marks == {"pytorch": ({1}, set()), "jax": (set(), set())}
+
+
+def test_a_token_of_one_engine_is_not_held_against_an_image_of_another() -> None:
+    tokens = row(
+        runtime="onnxruntime",
+        latency_mean_ms=9.0,
+        latency_p50_ms=9.0,
+        throughput=5000.0,
+        throughput_unit="tokens/s",
+    )
+    images = row(latency_mean_ms=10.1, throughput=99.0, throughput_unit="images/s")
+    found = table([images, tokens])
+    times = {line.row["runtime"]: line.item_ms[1] for line in found.lines}
+    assert times == {"pytorch": pytest.approx(10.1), "onnxruntime": pytest.approx(9.0)}

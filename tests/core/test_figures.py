@@ -77,7 +77,7 @@ def test_an_item_is_a_token_where_both_count_tokens() -> None:
     assert times_by([short], [long]) == (Statistic.MEAN, (1.0,))
     images = row(throughput=100.0, throughput_unit="images/s")
     assert times_by([short], [images]) == (Statistic.MEAN, (10.0,))
-    samples = row(throughput=50.0, throughput_unit="samples/s")
+    samples = row(latency_mean_ms=20.0, throughput=50.0, throughput_unit="samples/s")
     assert times_by([samples], [images]) == (Statistic.MEAN, (20.0,))
 
 
@@ -92,3 +92,21 @@ def test_a_rate_is_not_held_against_the_time_of_a_batch_that_nobody_knows() -> N
     rate, mean = row(**RATE, batch_size=None), row(batch_size=None)
     assert times_by([rate], [mean]) is None
     assert times_by([rate], [row(batch_size=8)]) is not None
+
+
+def test_a_ratio_is_of_the_means_that_are_shown_where_rates_say_otherwise() -> None:
+    row = {
+        "batch_size": 1,
+        "latency_mean_ms": 10.0,
+        "throughput": 60.0,
+        "throughput_unit": "images/s",
+    }
+    assert times_by([row]) == (Statistic.MEAN, (10.0,))
+    tokens = {**row, "throughput_unit": "tokens/s", "throughput": 500.0}
+    assert times_by([tokens]) == (Statistic.MEAN, (2.0,))
+
+
+@pytest.mark.parametrize("name", ["latency_mean_ms", "latency_p50_ms"])
+def test_a_step_of_an_unknown_batch_says_nothing_of_an_item(name: str) -> None:
+    assert times_by([{name: 10.0}], [{name: 40.0}]) is None
+    assert times_by([{name: 10.0, "batch_size": 1}], [{name: 40.0, "batch_size": 2}]) is not None

@@ -14,8 +14,9 @@ from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, of_standing
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import Row, statistic_of
+from accelbench.core.figures import Row, statistic_of, times_by
 from accelbench.core.worth import answered
+from accelbench.measure.launches import typical
 
 #: What a line is of: how it ran.
 _LINE = ("runtime", "hardware", "precision", "compiled", "threads", "options")
@@ -34,6 +35,7 @@ class Line:
     best: frozenset[int] = frozenset()  # batches at which no other line is faster
     near: frozenset[int] = frozenset()  # at which it cannot be told whether it is the best
     differs: Mapping[int, Sequence[str]] = field(default_factory=dict)  # from the first batch
+    item_ms: Mapping[int, float] = field(default_factory=dict)  # by a figure that all lines have
 
     @property
     def error(self) -> float | None:
@@ -55,7 +57,7 @@ class Line:
     @property
     def fastest(self) -> float:
         """Items a second at its best batch."""
-        return max((1.0 / side.time_ms for side in self.cells.values()), default=0.0)
+        return max((1.0 / taken for taken in self.item_ms.values()), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
         batches.setdefault(int(row.get("batch_size") or 0), []).append(row)
     found = []
     for lines in tables.values():
-        made = [_line(batches) for batches in lines.values()]
+        made = _timed([_line(batches) for batches in lines.values()])
         every = sorted({batch for line in made for batch in line.cells})
         if len(made) * len(every) > 1:
             found.append(Pivot(made[0].row, every, _sorted(_marked(made, every, known), sort)))
@@ -103,6 +105,25 @@ def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
         if (unlike_first := way.unlike(first))
     }
     return Line(next(iter(cells.values())).row, cells, differs=differs)
+
+
+def _timed(lines: Sequence[Line]) -> list[Line]:
+    """Lines with what an item takes in each cell, by the one figure that all cells have.
+
+    A token of one engine and an image of another are no items of one column.
+    """
+    every = [row for line in lines for side in line.cells.values() for row in side.rows]
+    return [
+        replace(
+            line,
+            item_ms={
+                batch: side.time_ms if known is None else typical(known[1])
+                for batch, side in line.cells.items()
+                for known in [times_by(side.rows, every)]
+            },
+        )
+        for line in lines
+    ]
 
 
 def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> list[Line]:

@@ -134,8 +134,9 @@ Times = tuple[float, ...]
 def times_by(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic, Times] | None:
     """The figure that all results have, and what an item took by it in each of the first.
 
-    Where all say a rate of the same things, of tokens or of images, an item is one of those: of a
-    request with twice the tokens nobody expects the same time. Else it is one of the batch.
+    Where all say a rate of tokens, an item is one of those: of a request with twice the tokens
+    nobody expects the same time. Else it is one of the batch, and of a batch that is not known no
+    step says what an item took.
 
     Args:
         rows: launches of one side.
@@ -144,15 +145,19 @@ def times_by(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic
     every = [*rows, *others]
     if not every:
         return None
+    batches = not others or all(row.get("batch_size") for row in every)
+    means = batches and _all(every, Statistic.MEAN)
+    # Others' rates and means may differ, by pauses between steps: a ratio is of what is shown.
+    if means and not _counted_apart(every):
+        return Statistic.MEAN, _times(rows, Statistic.MEAN)
     if _counts_alike(every):
-        named = Statistic.MEAN if _all(every, Statistic.MEAN) else Statistic.RATE
-        return named, _times(rows, Statistic.RATE)
-    if _all(every, Statistic.MEAN):
+        return Statistic.MEAN if means else Statistic.RATE, _times(rows, Statistic.RATE)
+    if means:
         return Statistic.MEAN, _times(rows, Statistic.MEAN)
     if all(_mean(row) is not None for row in every) and not _other_units(every):
         return Statistic.RATE, tuple(float(_mean(row) or 0.0) for row in rows)
     found = next((one for one in Statistic if one not in MEANS and _all(every, one)), None)
-    return None if found is None else (found, _times(rows, found))
+    return None if found is None or not batches else (found, _times(rows, found))
 
 
 def _times(rows: Iterable[Row], statistic: Statistic) -> Times:
@@ -174,6 +179,11 @@ def _mean(row: Row) -> float | None:
 
 def _counts_alike(rows: Sequence[Row]) -> bool:
     return _all(rows, Statistic.RATE) and not _other_units(rows)
+
+
+def _counted_apart(rows: Iterable[Row]) -> bool:
+    """Whether any rate is of other things than items of the batch."""
+    return any(kind_of_unit(str(row.get("throughput_unit") or "")) for row in rows)
 
 
 def _other_units(rows: Iterable[Row]) -> bool:

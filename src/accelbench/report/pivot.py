@@ -36,7 +36,7 @@ def _line(line: Line) -> dict[str, Any]:
             {
                 "batch_size": batch,
                 "figure": str(side.statistic),
-                "item_ms": side.time_ms if side.step is not None else None,
+                "item_ms": line.item_ms[batch] if side.step is not None else None,
                 "throughput": side.throughput,
                 "throughput_unit": side.row.get("throughput_unit"),
                 "launches": len(side.times),

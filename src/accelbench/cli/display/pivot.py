@@ -84,7 +84,7 @@ def _cell(line: Line, batch: int, rates: bool) -> str:
     side = line.cells.get(batch)
     if side is None:
         return MISSING
-    value = figure(side.throughput if rates else side.time_ms)
+    value = figure(side.throughput if rates else line.item_ms[batch])
     mark = _USELESS if not side.usable else _BEST if batch in line.best else ""
     mark = mark or (_NEAR if batch in line.near else "")
     return f"{value}{mark}{_OTHERWISE if batch in line.differs else ''}"
