@@ -97,8 +97,10 @@ def test_where_int8_alone_would_fit_it_says_what_keeps_it_out(tmp_path: Path) ->
     [
         *((name, True) for name in ("int8", "INT8", "w8a16", "w8a8_mixed_int16", "uint8", "fp8")),
         *((name, True) for name in ("int8(w8/a8, some a16/w4)", "fp4", "nf4", "float8_e4m3")),
-        *((name, False) for name in ("fp32", "fp16", "bf16", "amp-fp16", "float", "fp64", "")),
-        *((name, False) for name in ("default(fp16/fp32)", "UNSET", "tf32", "float16")),
+        *((name, True) for name in ("w4", "4bit", "bnb-4bit", "gptq", "awq", "i8", "s8", "fp6")),
+        *((name, True) for name in ("ternary", "gguf", "hqq", "UNSET", "")),
+        *((name, False) for name in ("fp32", "fp16", "bf16", "amp-fp16", "float", "fp64")),
+        *((name, False) for name in ("default(fp16/fp32)", "tf32", "float16", "bfloat16", "half")),
     ],
 )
 def test_what_is_quantised_is_told_by_its_name(name: str, quantised: bool) -> None:

@@ -15,16 +15,32 @@ from typing import Any
 MOST_ERROR = 0.1
 #: int8, w8a16, "int8(w8/a8)", uint8, fp8, nf4, e4m3: what has fewer digits than a half float, or
 #: integers in its place.
-_QUANTISED = re.compile(r"int\d|w\d+a\d+|(?:fp|float|nf)[48](?!\d)|e[45]m[23]|\bq\d", re.IGNORECASE)
+_QUANTISED = re.compile(
+    r"int\d|w\d+a\d+|\bw\d\b|(?:fp|float|nf)[468](?!\d)|\d-?bit|e[45]m[23]|\bq\d", re.IGNORECASE
+)
+#: Floats of 16 bits and more, by whoever's name: amp-fp16, bfloat16, "default(fp16/fp32)", float.
+_FLOAT = re.compile(
+    r"(?<![a-z])(?:(?:fp|float|bfloat|bf|tf|f)(?:16|19|32|64)|float|half|single|double)(?![a-z\d])",
+    re.IGNORECASE,
+)
 #: How a reason ends that verifying may remove.
 UNVERIFIED = "its error was not verified"
 #: Of a result that outputs are held against: by definition it does not differ from itself.
 _REFERENCE = "reference"
 
 
+def says_quantised(name: str) -> bool:
+    """Whether a name is one of a quantised precision, and not of one that nobody knows."""
+    return bool(_QUANTISED.search(name))
+
+
 def is_quantised(precision: str | None) -> bool:
-    """Whether a precision, by whoever's name, has weights that are no floats of 16 bits or more."""
-    return bool(_QUANTISED.search(precision or ""))
+    """Whether a precision, by whoever's name, has weights that are no floats of 16 bits or more.
+
+    A name that says neither (awq, gguf, ternary) may be of any digits, and no name says nothing.
+    """
+    said = precision or ""
+    return says_quantised(said) or not _FLOAT.search(said)
 
 
 def error_of(row: Mapping[str, Any]) -> float | None:
@@ -47,4 +63,6 @@ def why_inexact(row: Mapping[str, Any]) -> str:
     """In words, why it does not."""
     error = error_of(row)
     known = UNVERIFIED if error is None else f"its error is {error:.2g}"
+    if not row.get("precision"):
+        return "its precision is not recorded"
     return f"unasked, {row.get('precision')} may be off by at most {MOST_ERROR:g}, and {known}"

@@ -9,7 +9,7 @@ from typing import Any
 from accelbench.catalog.find import find
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.core.exactness import is_quantised
+from accelbench.core.exactness import says_quantised
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
@@ -209,7 +209,7 @@ def precision_named(word: str | None, mode: str = Mode.INFERENCE.value) -> str |
     try:
         found = parse_precision(said)
     except UsageError:
-        if not is_quantised(said):
+        if not says_quantised(said):
             raise
         return said.lower()  # as others have stored theirs: w8a16
     return found.removeprefix("amp-") if mode == Mode.TRAINING else found
