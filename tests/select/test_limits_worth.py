@@ -74,7 +74,7 @@ def test_one_forward_pass_of_what_writes_is_asked_for_as_such(tmp_path: Path) ->
         ({"runtime": "tensorrt"}, "the engine tensorrt is not here"),
         ({"scenario": "server"}, "its requests came as server"),
         ({"world_size": 4}, "it is of 4 processes"),
-        ({"precision": "fp20-magic"}, "fp20-magic"),
+        ({"precision": "fp16-magic"}, "fp16-magic"),
     ],
 )
 def test_where_nothing_can_be_measured_it_says_why(

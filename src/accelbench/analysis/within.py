@@ -47,8 +47,15 @@ def _stored(row: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _of_a_mean(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    """By Student's t on as many samples as are independent, as a factor: no time is below zero."""
+    """By Student's t on as many samples as are independent, as a factor: no time is below zero.
+
+    What says no deviation was not measured here, or is a prediction: an interval that it says is of
+    the figure that it says, where that lies in it.
+    """
     mean, deviation = step_of(row, Statistic.MEAN), row.get("latency_std_ms")
+    if mean and deviation is None:
+        stored = _stored(row)
+        return stored if stored and stored[0] <= mean <= stored[1] else None
     independent = row.get("effective_sample_count") or 0.0
     if not mean or deviation is None or independent < FEWEST_SAMPLES:
         return None
