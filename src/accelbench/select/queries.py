@@ -13,7 +13,7 @@ from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
-from accelbench.analysis.standing import same_software_sql, worth_sql
+from accelbench.analysis.standing import same_software_sql, software_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     MEANS,
@@ -65,9 +65,7 @@ _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
-        CASE WHEN provenance = 'imported' THEN json_merge_patch(coalesce(conditions, '{{}}'),
-            '{{"source": null, "said": {{"file": null, "job_id": null}}, "kin": null}}')::VARCHAR
-            ELSE '' END AS versions,
+        CASE WHEN provenance = 'imported' THEN {software} ELSE '' END AS versions,
         conditions->>'kin' AS kin,
         coalesce(run_id, '') || CASE
             WHEN coalesce(run_id, '') = '' OR starts_with(run_id, 'import-')
@@ -181,6 +179,7 @@ def cells_sql(there: Container[str], where: str) -> str:
         columns=_columns(there),
         latency=f"coalesce({_step_sql(there)}, {TAIL_SQL})",
         statistic=_statistic_sql(there),
+        software=software_sql("conditions"),
         same_software=same_software_sql("series, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
