@@ -120,7 +120,7 @@ def choose(
         asked.family,
         asked.batch,
         asked.mode,
-        asked.precision,
+        asked.precisions,
         own.sizes,
         importance.get("batch_size_importance", "medium"),
         importance.get("model_size_importance", "medium"),
@@ -242,7 +242,7 @@ def _peers(
         question.mode,
         candidate.platform,
         candidate.device,
-        question.precision,
+        question.precisions,
         own[0].row.get("scenario") if own else None,
     )
     every = [c for c in evidence.peers(place, known) if c.model != question.model]
@@ -274,7 +274,7 @@ def _contender(
         config["hardware_preferences"].get(candidate.platform, {}),
         _cost(found, ground.prices),
         runs=bool(own.others),
-        failed=own.failed_at(asked.batch, asked.precision),
+        failed=own.failed_at(asked.batch, asked.precisions),
     )
 
 

@@ -218,7 +218,7 @@ class Place:
 
     Attributes:
         device: its name; "" stands for any of the platform.
-        precision: None stands for any that may be chosen unasked.
+        precisions: by their stored names; nothing stands for any that may be chosen unasked.
         scenario: how requests came; None stands for any.
     """
 
@@ -226,7 +226,7 @@ class Place:
     mode: str
     hardware: str
     device: str = ""
-    precision: str | None = None
+    precisions: Sequence[str] = ()
     scenario: str | None = None
 
     def counts(self, cell: Cell) -> bool:
@@ -238,7 +238,7 @@ class Place:
             and cell.timed
             and cell.statistic not in TAILS
             and (not self.device or is_on(cell, self.device))
-            and (cell.exact if self.precision is None else cell.precision == self.precision)
+            and (cell.precision in self.precisions if self.precisions else cell.exact)
             and cell.devices in (None, 1)
             and self.scenario in (None, row.get("scenario"))
         )

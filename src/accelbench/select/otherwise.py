@@ -102,9 +102,9 @@ def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) ->
 def _why(cell: Cell, context: Mapping[str, Any]) -> str:
     scenario = cell.row.get("scenario")
     said = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
-    if context.get("precision") not in (None, cell.precision):
+    if context.get("precisions") and cell.precision not in context["precisions"]:
         said.append(f"in {cell.precision}")
-    rest = {n: value for n, value in context.items() if n not in ("scenario", "precision")}
+    rest = {n: value for n, value in context.items() if n not in ("scenario", "precisions")}
     if apart := differs(cell, rest):
         said.append(apart)
     if not cell.latencies:

@@ -30,7 +30,8 @@ class Own:
         inexact: its figures that do not count, being quantised without a known error and unasked.
         sizes: of the figures, else those that were asked for.
         context: sizes and circumstances of the figures.
-        precision: that was asked for; what was measured in others is told as that.
+        precisions: that were asked for, by their stored names; what was measured in others is told
+            as that.
     """
 
     cells: Sequence[Cell] = ()
@@ -39,7 +40,7 @@ class Own:
     sizes: Mapping[str, int] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     inexact: Sequence[Cell] = ()
-    precision: str | None = None
+    precisions: Sequence[str] = ()
 
     def of(self, candidate: Candidate) -> Own:
         """The same of one candidate."""
@@ -50,7 +51,7 @@ class Own:
             self.sizes,
             self.context,
             [cell for cell in self.inexact if candidate.has(cell)],
-            self.precision,
+            self.precisions,
         )
 
     @property
@@ -63,13 +64,13 @@ class Own:
         there = self.of(candidate)
         if there.cells:
             return []
-        context = {**self.sizes, **self.context, "precision": self.precision}
+        context = {**self.sizes, **self.context, "precisions": self.precisions}
         return list(otherwise(candidate.name, there.others, context))
 
-    def failed_at(self, batch: int, precision: str | None) -> str:
+    def failed_at(self, batch: int, precisions: Sequence[str]) -> str:
         """What failed there, where nothing is left to choose; in words."""
         free, against = in_the_way(batch, self.cells, self.failures)
-        if free or not is_barred(against, precision):
+        if free or not is_barred(against, precisions):
             return ""
         newest = max(against, key=lambda one: str(one.row.get("moment") or ""))
         return newest.told()
@@ -92,16 +93,9 @@ def own_of(
         any_batch: its batch is none of the question.
         inexact: quantised figures count as well, as a limit of the error is asked about apart.
     """
-    known = [
-        cell
-        for cell in cells
-        if cell.mode == asked.mode and asked.precision in (None, cell.precision)
-    ]
-    apart = [
-        cell
-        for cell in cells
-        if cell.mode == asked.mode and asked.precision not in (None, cell.precision)
-    ]
+    of_mode = [cell for cell in cells if cell.mode == asked.mode]
+    known = [cell for cell in of_mode if asked.takes(cell.precision)]
+    apart = [cell for cell in of_mode if not asked.takes(cell.precision)]
     unasked = asked.precision is None and not inexact
     left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
     # What works in int8 has worked, whether or not it counts.
@@ -121,7 +115,7 @@ def own_of(
         sizes,
         found.context,
         left_out,
-        asked.precision,
+        asked.precisions,
     )
 
 
@@ -143,7 +137,7 @@ def of_one_figure(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
 
 def _fits(one: Failure, asked: Asked) -> bool:
     row = one.row
-    return row.get("mode") == asked.mode and asked.precision in (None, row.get("precision"))
+    return row.get("mode") == asked.mode and asked.takes(row.get("precision"))
 
 
 def _is_of(one: Failure, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:

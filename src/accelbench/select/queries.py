@@ -157,6 +157,8 @@ DEVICES = f"""
 SELECT DISTINCT hardware, device_name FROM benchmark_results
 WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
 """  # noqa: S608 — our words
+#: Every spelling of a precision.
+PRECISIONS = "SELECT DISTINCT precision FROM benchmark_results WHERE precision IS NOT NULL"
 #: What every run recorded of its machine.
 RUNS = "SELECT run_id, environment::VARCHAR FROM benchmark_runs"
 #: The kind of unit that a device is, where a platform has several: the CPU, a GPU or an NPU.

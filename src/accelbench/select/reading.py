@@ -223,6 +223,15 @@ class Store:
         found: dict[str, str] = self._once("named", made)
         return found
 
+    def precisions(self) -> frozenset[str]:
+        """Every precision that a result has, as it is spelt there."""
+
+        def read() -> frozenset[str]:
+            return frozenset(str(name) for (name,) in self._query(queries.PRECISIONS)[1])
+
+        found: frozenset[str] = self._once("precisions", read)
+        return found
+
     def devices(self) -> dict[str, list[str]]:
         """Of each platform, the devices with a result that counts."""
         found: dict[str, list[str]] = self._once("devices", self._devices)

@@ -57,6 +57,9 @@ class Nothing:
     def named(self) -> dict[str, str]:
         return {}
 
+    def precisions(self) -> frozenset[str]:
+        return frozenset()
+
     def devices(self) -> dict[str, list[str]]:
         return {}
 
