@@ -45,6 +45,7 @@ def told(
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
         "measured_otherwise": [one.told() for one in chosen.otherwise],
+        "set_aside": list(chosen.aside),
         "browsers_left_out": list(chosen.unasked),
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,

@@ -28,6 +28,7 @@ from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
 from accelbench.select.steps import is_near
 from accelbench.select.task import TASKS
+from accelbench.select.unusable import set_aside
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
@@ -39,6 +40,8 @@ class Evidence(Protocol):
     """Where cells are from: a store, or anything that answers like one."""
 
     def cells(self, models: Sequence[str]) -> list[Cell]: ...
+
+    def unusable(self, models: Sequence[str]) -> list[Cell]: ...
 
     def failures(self, models: Sequence[str]) -> list[Failure]: ...
 
@@ -86,6 +89,7 @@ class Chosen:
     otherwise: Sequence[Otherwise] = ()  # what was measured, and does not answer
     inexact: Mapping[str, Cell] = field(default_factory=dict)  # by name: quantised, unasked
     unasked: Sequence[str] = ()  # platforms with figures that count only when named
+    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
 
     @property
     def ranked(self) -> Sequence[Contender]:
@@ -112,7 +116,10 @@ def choose(
     known: Known | None = None,
 ) -> Chosen:
     """The candidates in order for a question."""
-    own = own_of(asked, evidence.cells(asked.names), evidence.failures(asked.names))
+    names = asked.names
+    own = own_of(
+        asked, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
+    )
     about = known or known_of(asked, (*own.cells, *own.inexact))
     importance = ground.config["model_families"].get(asked.family, {})
     question = Question(
@@ -150,6 +157,7 @@ def choose(
         [said for one in candidates for said in own.otherwise(one)],
         _inexact(asked, candidates, own),
         sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
+        set_aside(candidates, own.unusable),
     )
 
 

@@ -31,6 +31,7 @@ from accelbench.select.own import Own
 from accelbench.select.room import counted_memory
 from accelbench.select.search import searches, to_search
 from accelbench.select.units import rounded
+from accelbench.select.unusable import sentences_of, set_aside
 from accelbench.select.worth import (
     BATCHES,
     first_batch,
@@ -53,6 +54,7 @@ class Search:
     rate: Rate
     otherwise: Sequence[Otherwise] = ()
     elsewhere: bool = False  # it was measured, though not on what is asked about
+    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
 
     @cached_property
     def fits(self) -> list[Option]:
@@ -110,7 +112,10 @@ def under(
         return _one_of_each(found, rate)
 
     aside = [said for one in candidates for said in own.otherwise(one)]
-    found = Search(asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells))
+    found = Search(
+        asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
+        set_aside(candidates, own.unusable),
+    )  # fmt: skip
     perhaps = list(found.options)
     if not found.fits and not named:
         # Of what was measured nothing fits, and nobody said at which batches to look further.
@@ -143,6 +148,7 @@ def under(
         ),
         "unfillable": unfilled,
         "measured_otherwise": [one.told() for one in found.otherwise],
+        "set_aside": list(found.aside),
         "explanation": " ".join(_explained(found, to_verify)),
     }
 
@@ -165,6 +171,7 @@ def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[s
     """Sentences."""
     what = f" under {found.limits}" if found.limits.told else ""
     yield from sentences(found.otherwise, FEW)
+    yield from sentences_of(found.aside, FEW, found.limits.memory_mb)
     if not found.options:
         none = (
             "Nothing that was measured is" if found.otherwise else "Nothing that counts is measured"

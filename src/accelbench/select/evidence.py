@@ -68,12 +68,19 @@ class Cell(Attempt):
         rates: items a second, one a launch that says it.
         order: its number among all that was read, the same every time: of equals it decides.
         statistic: of a launch's steps, which figure its latency is.
+        usable: whether anything may be chosen by its times.
     """
 
     latencies: tuple[float, ...]
     rates: tuple[float, ...] = ()
     order: int = 0
     statistic: Statistic = Statistic.MEAN
+    usable: bool = True
+
+    @property
+    def launches(self) -> int:
+        """How many its figures are of."""
+        return max(len(self.latencies), len(self.rates))
 
     @cached_property
     def latency(self) -> float:

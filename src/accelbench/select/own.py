@@ -12,7 +12,7 @@ from accelbench.core.figures import TAILS, Statistic, name_of
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import meant, own_shapes
-from accelbench.select.evidence import CIRCUMSTANCES, Cell
+from accelbench.select.evidence import CIRCUMSTANCES, Attempt, Cell
 from accelbench.select.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.figures import is_barred
 from accelbench.select.otherwise import Otherwise, otherwise
@@ -32,6 +32,7 @@ class Own:
         context: sizes and circumstances of the figures.
         precisions: that were asked for, by their stored names; what was measured in others is told
             as that.
+        unusable: measured as it is asked, and with times that nothing is chosen by.
     """
 
     cells: Sequence[Cell] = ()
@@ -41,6 +42,7 @@ class Own:
     context: Mapping[str, Any] = field(default_factory=dict)
     inexact: Sequence[Cell] = ()
     precisions: Sequence[str] = ()
+    unusable: Sequence[Cell] = ()
 
     def of(self, candidate: Candidate) -> Own:
         """The same of one candidate."""
@@ -52,6 +54,7 @@ class Own:
             self.context,
             [cell for cell in self.inexact if candidate.has(cell)],
             self.precisions,
+            [cell for cell in self.unusable if candidate.has(cell)],
         )
 
     @property
@@ -83,6 +86,7 @@ def own_of(
     *,
     any_batch: bool = False,
     inexact: bool = False,
+    unusable: Sequence[Cell] = (),
 ) -> Own:
     """Of all that is stored of a model, what answers what is asked, perhaps at another batch.
 
@@ -92,6 +96,7 @@ def own_of(
         failures: what failed when it was last tried.
         any_batch: its batch is none of the question.
         inexact: quantised figures count as well, as a limit of the error is asked about apart.
+        unusable: what was measured of it, and has no time to choose by.
     """
     of_mode = [cell for cell in cells if cell.mode == asked.mode]
     known = [cell for cell in of_mode if asked.takes(cell.precision)]
@@ -116,6 +121,7 @@ def own_of(
         found.context,
         left_out,
         asked.precisions,
+        [one for one in unusable if _fits(one, asked) and _is_of(one, wanted, found.context)],
     )
 
 
@@ -135,13 +141,13 @@ def of_one_figure(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
     return kept, [cell for cell in cells if name_of(cell.statistic) != most]
 
 
-def _fits(one: Failure, asked: Asked) -> bool:
+def _fits(one: Attempt, asked: Asked) -> bool:
     row = one.row
     return row.get("mode") == asked.mode and asked.takes(row.get("precision"))
 
 
-def _is_of(one: Failure, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
-    """Whether a failure was asked what is asked, as far as either is known."""
+def _is_of(one: Attempt, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
+    """Whether something was asked what is asked, as far as either is known."""
     row = one.row
     alike = (row.get(name) in (None, value) for name, value in sizes.items())
     same = (

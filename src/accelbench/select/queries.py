@@ -60,7 +60,8 @@ _REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQ
 #: Of an import, which may be of years in one run, and of what names no run, a day is a run. Of
 #: those that answered the one that says most stands (`analysis.standing`): what has failed since is
 #: told by the failures. Of a run of which half of the launches are of no use nothing counts, as the
-#: first part of its worth says: what is left would be chosen by how it came out.
+#: first part of its worth says: what is left would be chosen by how it came out. It is read all the
+#: same, as something that was measured and set aside.
 _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
@@ -83,12 +84,13 @@ WITH answered AS (
     ) GROUP BY series, versions
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, max(run_id) AS run_id, max(started_at) AS moment,
+    any_value(kin) AS kin, bool_and(counts) AS counts, max(run_id) AS run_id,
+    max(started_at) AS moment,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(statistic ORDER BY started_at, launch, result_id) AS statistics,
     list(rate ORDER BY started_at, launch, result_id) AS rates
 FROM answered JOIN newest USING (series, versions, run)
-WHERE counts AND {usable} AND (latency > 0 OR rate > 0)
+WHERE (NOT counts OR {usable}) AND (latency > 0 OR rate > 0)
 GROUP BY series, versions
 ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
     series
@@ -236,7 +238,7 @@ def cell(number: int, row: dict[str, Any]) -> Cell:
     rates = tuple(filter(None, row.pop("rates")))
     latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
     row["moment"] = spell_time(row["moment"]) if row["moment"] else None
-    return Cell(row, latencies, rates, number, statistic)
+    return Cell(row, latencies, rates, number, statistic, row.pop("counts"))
 
 
 def _of_one_statistic(

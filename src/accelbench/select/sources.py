@@ -36,6 +36,9 @@ class Nothing:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return []
 
+    def unusable(self, models: Sequence[str]) -> list[Cell]:
+        return []
+
     def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
 

@@ -15,6 +15,7 @@ from accelbench.select.measuring import Remedy, remedy
 from accelbench.select.otherwise import sentences
 from accelbench.select.task import TASKS
 from accelbench.select.units import rounded
+from accelbench.select.unusable import sentences_of as set_aside
 
 if TYPE_CHECKING:
     from accelbench.select.choosing import Chosen
@@ -86,6 +87,7 @@ def _sentences(
         if not one.compatible:
             yield f"{one.name} is out: {one.why_not}."
     yield from sentences(chosen.otherwise)
+    yield from set_aside(chosen.aside)
     if mixed := mixed_figures(told_figures(chosen)):
         yield mixed
     for name, cell in chosen.inexact.items():

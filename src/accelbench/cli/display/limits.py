@@ -83,7 +83,7 @@ def _searched(one: Mapping[str, Any]) -> str:
 def _odd(batch: Mapping[str, Any]) -> str:
     """Why a batch is not known to fit, or fits and is not in the answer."""
     why = str(batch["why"])
-    return why if batch["fits"] is None else f"it fits and is not in the answer, {why}"
+    return why if batch["fits"] is None else f"it fits, and its time is not in the answer: {why}"
 
 
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:

@@ -34,6 +34,7 @@ from accelbench.cli.just_measured import sentence
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.otherwise import FEW, sentences_of
+from accelbench.select.unusable import sentences_of as set_aside
 from accelbench.select.words import browsers_left_out, mixed_figures
 
 Answer = Mapping[str, Any]
@@ -264,6 +265,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     if answer["browsers_left_out"]:
         yield browsers_left_out(answer["browsers_left_out"])
     yield from sentences_of(answer["measured_otherwise"], FEW)
+    yield from set_aside(answer["set_aside"], FEW)
     if mixed := mixed_figures(
         {n: said for n, one in scores.items() if (said := statistic_said(one))}
     ):
