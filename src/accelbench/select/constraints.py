@@ -26,7 +26,7 @@ from accelbench.select.front import (
 )
 from accelbench.select.limits import PRECISION, UNFILLED, Limits, batches_named, kept, limits_named
 from accelbench.select.options import Option, options
-from accelbench.select.otherwise import FEW, Otherwise, sentences
+from accelbench.select.otherwise import FEW, Otherwise, reaching, sentences, without_figure
 from accelbench.select.own import Own
 from accelbench.select.room import counted_memory
 from accelbench.select.search import searches, to_search
@@ -173,25 +173,36 @@ def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[s
     yield from sentences(found.otherwise, FEW)
     yield from sentences_of(found.aside, FEW, found.limits.memory_mb)
     if not found.options:
-        none = (
-            "Nothing that was measured is" if found.otherwise else "Nothing that counts is measured"
-        )
-        yield f"{none} of {_question(found)}, so nothing is known to fit{what}."
+        yield f"{_none(found)}, so nothing is known to fit{what}."
         yield from _too_large(found)
     elif found.fits:
         yield _best(found, what)
         yield f"{len(found.fits)} of {len(found.options)} ways fit."
     else:
         yield f"Nothing fits{what}: {_missed(found)}."
+    if found.limits.min_throughput is not None:
+        yield from reaching(found.otherwise, found.limits.min_throughput)
     yield from _held_together(found)
     for name, why in UNFILLED.items():
         if name in found.limits.told:
             yield f"{name} cannot be shown to be kept by measuring: {why}."
     if found.options and found.unmeasured:
-        yield f"Not measured: {', '.join(found.unmeasured)}."
+        known = {one.hardware for one in found.otherwise}
+        known |= {one["hardware"] for one in found.aside}
+        yield from without_figure(found.unmeasured, known)
     # What was measured and fits would only be confirmed.
     open_ones = to_verify[1:] if found.fits and found.fits[0].measured else to_verify
     yield from _unmeasurable([one for one in open_ones if one["command"] is None])
+
+
+def _none(found: Search) -> str:
+    """That nothing answers: none of what there is, or there is nothing that counts."""
+    if found.otherwise:
+        return (
+            f"None of it is the time of a step of {_question(found)}, with one request after the"
+            " other on one device"
+        )
+    return f"Nothing that counts is measured of {_question(found)}"
 
 
 def _unmeasurable(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from accelbench.core.words import SINGLE_STREAM
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.measuring import Remedy, remedy
-from accelbench.select.otherwise import sentences
+from accelbench.select.otherwise import sentences, without_figure
 from accelbench.select.task import TASKS
 from accelbench.select.units import rounded
 from accelbench.select.unusable import sentences_of as set_aside
@@ -108,7 +108,10 @@ def _sentences(
         able = [fills for one, fills in here if fills.command and one.present is not False]
         able += [fills for fills in remedies if fills.command]
         said = next(iter([*able, *remedies]), "")
-        yield f"Not measured: {', '.join(one.name for one in missing)}. {said}".strip()
+        known = {*(one.hardware for one in chosen.otherwise), *chosen.inexact}
+        known |= {one["hardware"] for one in chosen.aside}
+        names = without_figure([one.name for one in missing], known)
+        yield f"{' '.join(names)} {said}".strip()
 
 
 def told_figures(chosen: Chosen) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -16,6 +16,8 @@ from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled
+from accelbench.select.otherwise import FEW, sentences_of
+from accelbench.select.unusable import sentences_of as set_aside
 
 Option = Mapping[str, Any]
 
@@ -36,6 +38,8 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
         console.print(_table(rows, front, sign))
         console.print(text(_star(found)))
     console.print(text(found["explanation"]))
+    for line in _further(found) if explain else ():
+        console.print(text(f"  {line}"))
     for note in found.get("cost_notes", ()):
         console.print(text(note))
     for one in found.get("searched", ()):
@@ -49,6 +53,12 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     if "searched" not in found and (said := _to_measure(unmeasured)):
         console.print(text(said))
     console.print()
+
+
+def _further(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the explanation only counts of what was measured and does not answer."""
+    yield from sentences_of(found["measured_otherwise"][FEW:])
+    yield from set_aside(found["set_aside"][FEW:], memory_mb=found["limits"].get("memory_mb"))
 
 
 def _heading(found: Mapping[str, Any]) -> str:
