@@ -29,6 +29,7 @@ from accelbench.select.scoring import Contender, Encode, Scored, scored
 from accelbench.select.steps import is_near
 from accelbench.select.task import TASKS
 from accelbench.select.unusable import set_aside
+from accelbench.select.ways import told_apart_by
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
@@ -282,6 +283,7 @@ def _contender(
         config["hardware_preferences"].get(candidate.platform, {}),
         _cost(found, ground.prices),
         runs=bool(own.others),
+        apart=() if found is None else told_apart_by(found.cell, own.cells),
         failed=own.failed_at(asked.batch, asked.precisions),
     )
 

@@ -32,6 +32,7 @@ from accelbench.select.room import counted_memory
 from accelbench.select.search import searches, to_search
 from accelbench.select.units import rounded
 from accelbench.select.unusable import sentences_of, set_aside
+from accelbench.select.ways import way_said
 from accelbench.select.worth import (
     BATCHES,
     first_batch,
@@ -243,7 +244,7 @@ def _best(found: Search, what: str) -> str:
         step += f" (at worst {rounded(one.latency.high)})"
     memory = f", {rounded(one.memory.middle)} MB ({one.memory_basis})" if one.memory else ""
     settings = ", ".join(f"{name}={value}" for name, value in sorted(one.settings.items()))
-    where = " · ".join(part for part in (one.device, one.runtime, one.precision, settings) if part)
+    where = " · ".join(part for part in (*way_said(one.row), settings) if part)
     return (
         f"{one.hardware} at batch {one.batch_size} in {one.precision}{what}: {one.basis},"
         f" {rate}{step}{memory} ({where})."

@@ -81,7 +81,8 @@ class Option:
     def name(self) -> tuple[Any, ...]:
         """Versions of an engine have one name: an answer has each once."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
-        way = (self.hardware, self.device or "", self.runtime, self.precision, settings)
+        ran = (str(self.row.get("compiled")), str(self.row.get("threads")), settings)
+        way = (self.hardware, self.device or "", self.runtime, self.precision, *ran)
         return (*way, self.batch_size)
 
     @property
@@ -101,7 +102,10 @@ class Option:
             "device": self.device,
             "runtime": self.runtime,
             "precision": self.precision,
+            "compiled": self.row.get("compiled"),
+            "threads": self.row.get("threads"),
             "options": self.settings,
+            "engine_version": self.row.get("engine_version"),
             "batch_size": self.batch_size,
             "basis": self.basis,
             "latency_ms": self.latency.middle,

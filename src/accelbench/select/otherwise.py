@@ -57,6 +57,7 @@ class Otherwise:
             "devices": one.devices,
             "runtime": row.get("runtime"),
             "precision": row.get("precision"),
+            "engine_version": row.get("engine_version"),
             "latency": one.latency if one.latencies else None,
             "figure": str(one.statistic) if one.latencies else None,
             "throughput": rate,

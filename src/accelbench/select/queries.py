@@ -33,6 +33,7 @@ from accelbench.select.ceilings import FEWEST_MODELS
 from accelbench.select.evidence import CIRCUMSTANCES, Cell, Tried
 from accelbench.select.failures import Failure
 from accelbench.select.units import counted_sql
+from accelbench.select.ways import engine_sql
 from accelbench.store.fit import spell_time
 
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
@@ -85,7 +86,7 @@ WITH answered AS (
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
     any_value(kin) AS kin, bool_and(counts) AS counts, max(run_id) AS run_id,
-    max(started_at) AS moment,
+    max(started_at) AS moment, {engine} AS engine_version,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(statistic ORDER BY started_at, launch, result_id) AS statistics,
     list(rate ORDER BY started_at, launch, result_id) AS rates
@@ -184,6 +185,7 @@ def cells_sql(there: Container[str], where: str) -> str:
         latency=f"coalesce({_step_sql(there)}, {TAIL_SQL})",
         statistic=_statistic_sql(there),
         software=software_sql("conditions"),
+        engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
         same_software=same_software_sql("series, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],

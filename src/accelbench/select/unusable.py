@@ -48,6 +48,7 @@ def _told(name: str, cell: Cell) -> dict[str, Any]:
         "device": row.get("device_name"),
         "runtime": row.get("runtime"),
         "precision": row.get("precision"),
+        "engine_version": row.get("engine_version"),
         "batch_size": batch,
         "launches": cell.launches,
         "memory_mb": row.get("memory_peak_mb"),

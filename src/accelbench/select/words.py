@@ -16,6 +16,7 @@ from accelbench.select.otherwise import sentences, without_figure
 from accelbench.select.task import TASKS
 from accelbench.select.units import rounded
 from accelbench.select.unusable import sentences_of as set_aside
+from accelbench.select.ways import way_said
 
 if TYPE_CHECKING:
     from accelbench.select.choosing import Chosen
@@ -162,8 +163,7 @@ def _figure_said(one: Contender, sign: str) -> str:
         here = "" if one.present is not False else ", not on this machine"
         return f"By rule alone, rated {one.rating}{here}: {why}."
     row = found.cell.row
-    where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
-    where += ", compiled" if row.get("compiled") else ""
+    where = ", ".join(way_said(row))
     figures = f"{name_of(found.statistic)} {rounded(found.latency)} ms a step"
     figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
     if found.measured:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,16 +10,19 @@ from rich.table import Table
 
 from accelbench.cli.display.columns import table, text
 from accelbench.cli.display.console import console as made_for
-from accelbench.cli.display.recommend_cells import MIXED, time_head, where
-from accelbench.cli.display.words import figure, marks
+from accelbench.cli.display.recommend_cells import MIXED, time_head, way, where
+from accelbench.cli.display.words import figure
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled
 from accelbench.select.otherwise import FEW, sentences_of
 from accelbench.select.unusable import sentences_of as set_aside
+from accelbench.select.ways import differing
 
 Option = Mapping[str, Any]
+#: Of an engine at a place, in a precision, the settings that tell its ways apart.
+_Ways = Mapping[tuple[Any, ...], Container[str]]
 
 #: Options that do not fit, and that are named; all of them are in the JSON document.
 _NAMED = 6
@@ -31,11 +34,12 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     console = console or made_for()
     console.print(text(_heading(found)), style="bold")
     best, front = found["best"], found["pareto"]
+    ways = _told_apart([*found["fits"], *found["does_not_fit"]])
     shown = found["fits"] if explain else front
     if best:
         rows = [best, *(one for one in shown if one != best)]
         sign = sign_of(found.get("currency", USUAL_CURRENCY))
-        console.print(_table(rows, front, sign))
+        console.print(_table(rows, front, sign, ways))
         console.print(text(_star(found)))
     console.print(text(found["explanation"]))
     for line in _further(found) if explain else ():
@@ -46,7 +50,9 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
         console.print(text(f"  {_searched(one)}"))
     misfits = found["does_not_fit"]
     for one in misfits if explain else misfits[:_NAMED]:
-        console.print(text(f"  {_way(one)}, batch {one['batch_size']}: {'; '.join(one['why'])}"))
+        console.print(
+            text(f"  {_way(one, ways)}, batch {one['batch_size']}: {'; '.join(one['why'])}")
+        )
     if len(misfits) > _NAMED and not explain:
         console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
     unmeasured = [one for one in found["to_verify"] if not _is_known(one, found)]
@@ -116,13 +122,13 @@ def _star(found: Mapping[str, Any]) -> str:
     return f"* nothing that fits beats it in {', '.join(most)} and {last}."
 
 
-def _table(rows: Sequence[Option], front: Sequence[Option], sign: str) -> Table:
+def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Ways) -> Table:
     """The columns of which anything is known."""
     rate, rates = _rates(rows)
     time = time_head(rows)
     named = (
         ("hardware", "", [where(one["hardware"], one) for one in rows]),
-        ("engine", "", [_engine(one) for one in rows]),
+        ("engine", "", [_engine(one, ways) for one in rows]),
         ("batch", "right", [str(one["batch_size"]) for one in rows]),
         (time, "right", [_time(one, time) for one in rows]),
         (rate, "right", rates),
@@ -168,12 +174,25 @@ def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
     return "rate", [f"{rate} {unit}" for rate, unit in zip(rates, units, strict=True)]
 
 
-def _engine(one: Option) -> str:
-    return f"{one['runtime']} {one['precision']}{marks(one)}"
+def _told_apart(every: Sequence[Option]) -> _Ways:
+    """Of each engine at a place, in a precision, the settings that its options differ in."""
+    several: dict[tuple[Any, ...], list[Option]] = {}
+    for one in every:
+        several.setdefault(_named(one), []).append(one)
+    return {name: {"options", *differing(rows)} for name, rows in several.items()}
 
 
-def _way(one: Option) -> str:
-    return f"{where(one['hardware'], one)} {_engine(one)}"
+def _named(one: Option) -> tuple[Any, ...]:
+    return tuple(one[name] for name in ("hardware", "device", "runtime", "precision"))
+
+
+def _engine(one: Option, ways: _Ways) -> str:
+    """Its own options always stand beside it: they are a part of what is to be taken."""
+    return way(one, ways[_named(one)])
+
+
+def _way(one: Option, ways: _Ways) -> str:
+    return f"{where(one['hardware'], one)} {_engine(one, ways)}"
 
 
 def _is_known(case: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
