@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recommend_world import DB, answer
+from recommend_world import ASKED, DB, answer
 from shells import Command
 from stored_rows import store
 
@@ -271,3 +271,37 @@ def test_what_is_to_be_measured_goes_where_it_is_looked_for(
     words = ("bert-tiny", "--memory-mb", "500", "--hardware", "cpu", "--db", "other.duckdb")
     _, out, _ = recommend(*words)
     assert "--db other.duckdb" in " ".join(out.partition("To measure")[2].split())
+
+
+def test_what_is_only_counted_is_told_in_full_by_explain(
+    tmp_path: Path, recommend: Command
+) -> None:
+    rates = ({"scenario": f"served_{name}", "latency_p50_ms": None} for name in "abcdef")
+    bare = {"latency_mean_ms": None, "batch_size": None, "throughput": 9.0}
+    store(tmp_path / DB, *({**ASKED, **rate, **bare} for rate in rates))
+    words = ("bert-tiny", "--min-throughput", 5, "--hardware", "cpu")
+    _, short, _ = recommend(*words)
+    assert "2 more such: --explain." in " ".join(short.split())
+    assert "served_f" not in short
+    _, whole, _ = recommend(*words, "--explain")
+    assert all(f"served_{name}" in whole for name in "abcdef")
+
+
+def test_a_way_is_shown_by_what_tells_it_from_others(
+    tmp_path: Path, recommend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    torch = {**ASKED, "hardware": "cuda", "device_name": "A card", "latency_p50_ms": 1.0}
+    rows = [
+        {**torch, "compiled": True},
+        {**torch, "compiled": False, "latency_p50_ms": 2.0},
+        {**ASKED, "runtime": "ncnn", "threads": 16},
+        {**ASKED, "runtime": "ncnn", "threads": 1, "latency_p50_ms": 30.0},
+    ]
+    store(tmp_path / DB, *({**row, "series_key": str(n)} for n, row in enumerate(rows)))
+    words = ("bert-tiny", "--hardware", "cpu,cuda")
+    for limits in ((), ("--max-latency-ms", 20)):
+        _, out, _ = recommend(*words, *limits)
+        assert "pytorch compiled fp32" in out
+    assert "ncnn fp32 16 threads" in recommend(*words)[1]
+    assert "ncnn fp32 1 thread, batch 1: mean latency" in " ".join(out.split())

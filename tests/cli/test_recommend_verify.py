@@ -189,7 +189,7 @@ def test_a_batch_that_fits_without_a_usable_time_is_said_not_to_be_in_the_answer
     assert found["searched"][0]["largest_batch"] == 32
     out = " ".join(recommend(*words)[1].split())
     assert "batch 32 is the largest that fits" in out
-    assert "batch 32: it fits and is not in the answer, its times are not usable" in out
+    assert "batch 32: it fits, and its time is not in the answer: its times are not usable" in out
     assert "Nothing is measured" not in out
 
 

@@ -60,6 +60,32 @@ def test_measured_rows_of_other_scenarios_are_said_and_their_platforms_come_firs
     under = chosen.best_under({"max_latency_ms": 9}, model_name="mixtral-8x7b")
     assert said in under["explanation"]
     assert len(under["measured_otherwise"]) == 3
+    assert "Nothing that was measured" not in under["explanation"]
+    assert (
+        "None of it is the time of a step of mixtral-8x7b, with one request after the other on one"
+        " device, so nothing is known to fit under max_latency_ms 9." in under["explanation"]
+    )
+    # No line says of one platform that it was measured and that it was not.
+    gaps = answer["explanation"].splitlines()[-1]
+    assert gaps.startswith("Without a measured figure of what is asked: cuda, rocm. Not measured: ")
+    assert "cuda" not in gaps.partition("Not measured: ")[2].partition(".")[0]
+
+
+def test_rates_of_other_scenarios_that_reach_a_limit_are_named(tmp_path: Path) -> None:
+    card = {"hardware": "cuda", "device_name": "8x A card", "world_size": 8}
+    chosen = selector(
+        tmp_path, served("offline", 800.0, **card), served("server", 50.0, hardware="rocm")
+    )
+
+    def said(least: float) -> str:
+        found = chosen.best_under({"min_throughput": least}, model_name="mixtral-8x7b")
+        assert found["best"] is None
+        return str(found["explanation"])
+
+    reached = "these reach 90 a second: cuda 100 tokens/s on each device (scenario offline). What"
+    assert reached in said(90)
+    most = "None of these rates reaches 500 a second: the most is cuda 100 tokens/s on each device"
+    assert most in said(500)
 
 
 def test_what_answers_needs_no_more(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from accelbench.select.config import defaults
 from accelbench.select.evidence import Cell, Known, Place
 from accelbench.select.failures import Failure
 from accelbench.select.matrices import Matrices
+from accelbench.select.scoring import _rounded
 from accelbench.select.sizes import Size
 
 PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
@@ -35,6 +36,9 @@ class Given:
 
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return [cell for cell in self.found if cell.model in models]
+
+    def unusable(self, models: Sequence[str]) -> list[Cell]:
+        return []
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
@@ -150,7 +154,7 @@ def test_every_candidate_is_told_once_and_scores_descend_within_a_tier(found: li
     assert figured == sorted(figured, reverse=True)
     for tier in (True, False):
         scores = [
-            said["all_scores"][name]["score"]
+            _rounded(said["all_scores"][name]["score"])
             for name, has in zip(order, figured, strict=True)
             if has is tier
         ]

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from choosing_world import in_journal, result
 
+from accelbench.analysis.points import points
 from accelbench.analysis.standing import standing
 from accelbench.core.columns import STEP_MS
 from accelbench.core.worth import (
@@ -132,3 +133,54 @@ def test_what_a_row_is_worth_is_said_alike_in_python_and_in_sql() -> None:
             f"SELECT {ANSWERED_SQL}, {USABLE_SQL}, {SETTLED_SQL} FROM t ORDER BY number"
         ).fetchall()
     assert found == [(answered(row), usable(row), settled(row)) for row in rows]
+
+
+def _of_an_import(step: float, moment: str | None, **said: Any) -> dict[str, Any]:
+    """A row of a table: what its source says of each row beside the figures is told with it."""
+    about = {"engine": "torch 2.1", "source": {"name": "theirs"}, "said": {"ms": step, **said}}
+    return result(
+        provenance="imported",
+        series_key="s",
+        latency_p50_ms=None,
+        latency_mean_ms=step,
+        throughput=None,
+        started_at=moment,
+        verification=None,
+        conditions=about,
+    )
+
+
+def test_rows_of_an_import_are_launches_of_one_way_whatever_their_source_says_beside(
+    tmp_path: Path,
+) -> None:
+    files = [_of_an_import(step, None, file=f"{step}.csv") for step in (7.55, 9.04, 9.27, 9.93)]
+    database = Database(tmp_path / "import.duckdb")
+    database.ensure()
+    in_journal(database, *files, run="import-1")
+    database.fill()
+    (cell,) = Store(database).cells(["bert-tiny"])
+    (point,) = points(database.results("true", ()))
+    assert sorted(cell.latencies) == [7.55, 9.04, 9.27, 9.93]
+    assert cell.latency == pytest.approx(8.90, abs=0.01)
+    assert point.latency is not None
+    assert cell.latency == pytest.approx(point.latency.value)
+
+
+def test_of_an_import_of_years_the_newest_day_counts_and_other_engines_stay_apart(
+    tmp_path: Path,
+) -> None:
+    days = [
+        _of_an_import(step, f"2024-0{month}-01 00:00:00", release=f"v0.{month}")
+        for month, step in enumerate((0.394, 0.651, 0.576), 1)
+    ]
+    other = _of_an_import(0.9, "2024-01-01 00:00:00")
+    other["conditions"] = {**other["conditions"], "engine": "torch 2.4"}
+    database = Database(tmp_path / "import.duckdb")
+    database.ensure()
+    in_journal(database, *days, other, run="import-1")
+    database.fill()
+    cells = Store(database).cells(["bert-tiny"])
+    assert sorted(cell.latencies for cell in cells) == [(0.576,), (0.9,)]
+    assert len({cell.way for cell in cells}) == 2
+    shown = sorted(one.latency.value for one in points(database.results("true", ())) if one.latency)
+    assert shown == pytest.approx([0.576, 0.9])

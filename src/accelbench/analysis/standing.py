@@ -7,11 +7,12 @@ launch is no reason to forget five. Other software is another question: there th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.analysis.questions import flat
+from accelbench.analysis.questions import PASSED_OVER, flat
 from accelbench.core.identity import canonical
 from accelbench.core.worth import (
     ANSWERED_SQL,
@@ -33,6 +34,7 @@ NEWER = "newer_launches_set_aside"
 #: Of conditions, what a run was asked, what the machine lent it, and what was measured: a commit is
 #: what a history is of.
 _NO_SOFTWARE = ("rules.", "effective_", "variables.", "commit")
+_WHOLE_NO_SOFTWARE = ("rules", "variables", "commit")
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,16 @@ def software(row: Row) -> Software:
         _KNOWN.clear()
     _KNOWN[id(conditions)] = (conditions, told)
     return told
+
+
+def software_sql(conditions: str) -> str:
+    """A text in SQL that is the same where `software` is, but for conditions by `effective_` names.
+
+    Args:
+        conditions: the column of JSON.
+    """
+    nothing = dict.fromkeys(sorted({*PASSED_OVER, *_WHOLE_NO_SOFTWARE}))
+    return f"json_merge_patch(coalesce({conditions}, '{{}}'), '{json.dumps(nothing)}')::VARCHAR"
 
 
 def run_of(row: Row) -> tuple[Any, str]:

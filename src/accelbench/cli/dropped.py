@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accelbench.cli.filters import catalogued
+from accelbench.cli.filters import by_word
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.worth import answered
 
@@ -34,7 +34,7 @@ def not_shown(
     """
     said = []
     for column, name in _NAMES.items():
-        for value, names in _spellings(column, filters.get(column, ())).items():
+        for value, names in by_word(column, filters.get(column, ())).items():
             if any(row.get(column) in names for row in shown):
                 continue
             found = [row for row in rows if row.get(column) in names]
@@ -44,14 +44,6 @@ def not_shown(
             if why:
                 said.append(f"Not shown: {name} {value}: {why}.")
     return said
-
-
-def _spellings(column: str, values: Sequence[Any]) -> dict[Any, set[Any]]:
-    """Each value as it was typed, with what was looked for: a model by the catalogue's name too."""
-    found: dict[Any, list[Any]] = {}
-    for value in values:
-        found.setdefault(catalogued(str(value)) if column == "model" else value, []).append(value)
-    return {several[-1]: set(several) for several in found.values()}
 
 
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:

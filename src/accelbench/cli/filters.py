@@ -7,6 +7,7 @@ from typing import Any
 
 from accelbench.cli.lists import words
 from accelbench.core.errors import UsageError
+from accelbench.core.precision import meaning, spellings
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Mode
 
@@ -32,7 +33,9 @@ def filters_of(
         "runtime": tuple(
             dict.fromkeys(one for name in words(list(runtimes)) for one in _runtimes(name.lower()))
         ),
-        "precision": tuple(_precision(name) for name in words(list(precisions))),
+        "precision": tuple(
+            dict.fromkeys(spelt for name in words(list(precisions)) for spelt in spellings(name))
+        ),
         "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
         "mode": tuple(_mode(word) for word in words(list(modes))),
     }
@@ -42,6 +45,15 @@ def filters_of(
 def catalogued(name: str) -> str:
     """The name results are stored under; a custom model's name stays as it is."""
     return _of_catalogue(name) or name
+
+
+def by_word(column: str, values: Sequence[Any]) -> dict[Any, list[Any]]:
+    """The words of a column as they were typed, each with every spelling that counts for it."""
+    found: dict[Any, list[Any]] = {}
+    for value in values:
+        same = {"model": catalogued, "precision": meaning}.get(column)
+        found.setdefault(value if same is None else same(str(value)), []).append(value)
+    return {spelt[-1]: spelt for spelt in found.values()}
 
 
 def in_catalogue(name: str) -> bool:
@@ -77,16 +89,6 @@ def _runtimes(word: str) -> tuple[str, ...]:
         return (*runtimes_named([word]), word)
     except UsageError:
         return (word,)
-
-
-def _precision(word: str) -> str:
-    """A precision of ours, or the word that somebody else has for one of theirs."""
-    from accelbench.core.precision import parse_precision
-
-    try:
-        return parse_precision(word)
-    except UsageError:
-        return word
 
 
 def _mode(word: str) -> str:

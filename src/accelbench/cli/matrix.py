@@ -11,7 +11,7 @@ import typer
 
 from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.delivered import deliver
-from accelbench.cli.filters import Filters, filters_of
+from accelbench.cli.filters import Filters, by_word, filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import refuse_unknown
 from accelbench.cli.stored import filled_if_any, of_machine, rows_of, runs_to_judge, where_of
@@ -134,7 +134,7 @@ def _filters(
     if len(of_mode) > 1:
         raise UsageError("A matrix is of one mode.", "Use --mode inference or --mode training.")
     found = filters_of(models, precisions=[precision] if precision else (), modes=of_mode)
-    if len(found.get("precision", ())) > 1:
+    if len(by_word("precision", found.get("precision", ()))) > 1:
         raise UsageError("A matrix is of one precision.", "Name one with --precision.")
     if families:
         found["family"] = tuple(name.replace("-", "_").lower() for name in families)
@@ -143,7 +143,7 @@ def _filters(
 
 def _made(
     database: Database,
-    filters: Mapping[str, Sequence[str]],
+    filters: Filters,
     asked: str | None,
     only: Sequence[str],
 ) -> tuple[Matrix, About]:
@@ -160,9 +160,17 @@ def _made(
     given = [*values, *ours]
     found = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
-    (precision,) = filters.get("precision", (None,))
-    made = matrix_on(rows, machine, LocalPlatforms(), only, best_precision=precision is None)
+    made = matrix_on(
+        rows, machine, LocalPlatforms(), only, best_precision="precision" not in filters
+    )
+    precision = _spelt_there(rows, filters) if "precision" in filters else None
     return made, About(utc_now(), machine, precision, filters["mode"][0], others)
+
+
+def _spelt_there(rows: Sequence[Mapping[str, Any]], filters: Filters) -> str:
+    """A precision as the results spell it; as it was typed where there are none."""
+    there = sorted({str(row["precision"]) for row in rows})
+    return " and ".join(there) or next(iter(by_word("precision", filters["precision"])))
 
 
 def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[str]:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.filters import catalogued, in_catalogue, misplaced
+from accelbench.cli.filters import by_word, catalogued, in_catalogue, misplaced
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.near import LIKE, near
 from accelbench.core.provenance import COMPARABLE_SQL
@@ -111,11 +111,11 @@ def refuse_unknown(database: Database, asked: Asked, *, found: bool = False) -> 
         UsageError: neither this program nor any result knows a word.
     """
     for column, said in _UNKNOWN.items():
-        values = asked.get(column, ())
-        if found and len(values) == 1:
+        typed = by_word(column, asked.get(column, ()))
+        if found and len(typed) == 1:
             continue
-        for word in values:
-            if not _is_known(column, word) and not _is_stored(database, column, word):
+        for word, names in typed.items():
+            if not any(_is_known(column, n) or _is_stored(database, column, n) for n in names):
                 raise UsageError(said.format(in_quotes(word)), _hint(database, column, word))
 
 

@@ -42,6 +42,25 @@ def parse_precision(text: str) -> str:
     return name
 
 
+def meaning(text: str) -> str:
+    """What is the same of all spellings of one precision: our name, else its letters."""
+    word = text.strip().lower()
+    return _ALIASES.get(word, word)
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """Every spelling of a precision that stored results may have, the word as it was typed last.
+
+    Imports keep their source's word, which may be one that people type for one of ours: float is
+    theirs as it stands, and fp32 here.
+    """
+    word = text.strip()
+    ours = _ALIASES.get(word.lower())
+    names = (word,) if ours is None else (ours, word)
+    cases = [spelt for name in names for spelt in (name, name.lower(), name.upper())]
+    return (*dict.fromkeys(spelt for spelt in cases if spelt != word), word)
+
+
 def long_name(precision: str) -> str:
     """The spelling of document 004's `dtype` and of file names."""
     return _LONG[precision]

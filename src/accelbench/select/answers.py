@@ -9,6 +9,7 @@ from accelbench.core.exactness import error_of, why_inexact
 from accelbench.select.choosing import Chosen
 from accelbench.select.evidence import Cell
 from accelbench.select.measuring import Beside, Remedy, remedy
+from accelbench.select.options import settings_of
 from accelbench.select.pricing import Costs, sign
 from accelbench.select.scoring import Contender
 from accelbench.select.words import cost_notes, data_date, explained, unmeasured
@@ -45,6 +46,7 @@ def told(
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
         "measured_otherwise": [one.told() for one in chosen.otherwise],
+        "set_aside": list(chosen.aside),
         "browsers_left_out": list(chosen.unasked),
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,
@@ -87,6 +89,10 @@ def _score_told(one: Contender, rank: int) -> dict[str, Any]:
         "runtime": row.get("runtime"),
         "precision": row.get("precision"),
         "compiled": row.get("compiled"),
+        "threads": row.get("threads"),
+        "options": settings_of(row),
+        "engine_version": row.get("engine_version"),
+        "told_apart_by": list(one.apart),
         **({} if one.present is None else {"present": one.present}),
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id") if one.figure.measured else None,
@@ -104,6 +110,7 @@ def _left_out_told(name: str, cell: Cell) -> dict[str, Any]:
         "device": row.get("device_name"),
         "runtime": row.get("runtime"),
         "precision": cell.precision,
+        "engine_version": row.get("engine_version"),
         "batch_size": cell.batch,
         "latency": cell.latency,
         "figure": str(cell.statistic),

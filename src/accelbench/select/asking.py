@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.exactness import says_quantised
 from accelbench.core.model import ModelSpec
-from accelbench.core.precision import PRECISIONS, parse_precision
+from accelbench.core.precision import PRECISIONS, parse_precision, spellings
 from accelbench.core.visible import in_quotes
 from accelbench.core.words import Family, Mode
 from accelbench.select import checked
@@ -38,6 +38,8 @@ class Asked:
 
     Attributes:
         stored: the names that the database has it under.
+        precision: ours where we have a name for it; None stands for any.
+        precisions: what results of it are stored under; nothing stands for any.
         shapes: sizes that were named, by the store's columns.
         distributed: how many devices work on it, and what memory each has.
     """
@@ -50,6 +52,7 @@ class Asked:
     spec: ModelSpec | None = None
     stored: tuple[str, ...] = ()
     precision: str | None = None
+    precisions: tuple[str, ...] = ()
     task: str | None = None
     shapes: Mapping[str, int] = field(default_factory=dict)
     distributed: Mapping[str, Any] | None = None
@@ -60,6 +63,10 @@ class Asked:
         said = (self.spec.id if self.spec else "", self.model, *self.stored)
         # Of any model of a family there is no name, and no result has none.
         return tuple(dict.fromkeys(name for name in said if name)) or ("",)
+
+    def takes(self, stored: str | None) -> bool:
+        """Whether a result in a precision, as it is stored, is of what is asked."""
+        return not self.precisions or stored in self.precisions
 
     def told(self) -> dict[str, Any]:
         """As the answer repeats it."""
@@ -106,7 +113,11 @@ class Put:
         return tuple(dict.fromkeys((*([spec.id] if spec else []), self.model)))
 
     def understood(
-        self, names: tuple[str, ...], stored: Mapping[str, Any], size: Callable[..., Size]
+        self,
+        names: tuple[str, ...],
+        stored: Mapping[str, Any],
+        size: Callable[..., Size],
+        stored_precisions: Container[str] = (),
     ) -> Asked:
         """The same with every word looked up.
 
@@ -114,6 +125,7 @@ class Put:
             names: under which the database has the model.
             stored: what it says of the model.
             size: how large a model is, by name, the catalogue's model, and number of weights.
+            stored_precisions: that any result has.
 
         Raises:
             UsageError: a word is none of those that are known.
@@ -144,7 +156,8 @@ class Put:
             size=size(self.model, spec, weights or stored.get("parameters")),
             spec=spec,
             stored=names,
-            precision=precision_named(self.precision, mode),
+            precision=precision_named(self.precision, mode, stored_precisions),
+            precisions=spellings_named(self.precision, mode),
             task=task,
             shapes=shapes_named(self.shapes),
             distributed=checked.distributed(self.distributed),
@@ -195,8 +208,18 @@ def mode_named(word: str | None) -> str:
     return text
 
 
-def precision_named(word: str | None, mode: str = Mode.INFERENCE.value) -> str | None:
-    """A precision as it is stored; None stands for any.
+def spellings_named(word: str | None, mode: str) -> tuple[str, ...]:
+    """What results of a precision are stored under; nothing stands for any."""
+    if word is None:
+        return ()
+    training = mode == Mode.TRAINING
+    return tuple(name.removeprefix("amp-") if training else name for name in spellings(word))
+
+
+def precision_named(
+    word: str | None, mode: str = Mode.INFERENCE.value, stored: Container[str] = ()
+) -> str | None:
+    """A precision by our name, else as others have stored theirs; None stands for any.
 
     Training in half precision is autocast anyway, and stored without saying so.
 
@@ -209,9 +232,10 @@ def precision_named(word: str | None, mode: str = Mode.INFERENCE.value) -> str |
     try:
         found = parse_precision(said)
     except UsageError:
-        if not says_quantised(said):
+        theirs = next((name for name in spellings(said) if name in stored), None)
+        if theirs is None and not says_quantised(said):
             raise
-        return said.lower()  # as others have stored theirs: w8a16
+        return theirs or said.lower()  # w8a16
     return found.removeprefix("amp-") if mode == Mode.TRAINING else found
 
 

@@ -28,6 +28,8 @@ from accelbench.select.rules import About, ruled
 from accelbench.select.scoring import Contender, Encode, Scored, scored
 from accelbench.select.steps import is_near
 from accelbench.select.task import TASKS
+from accelbench.select.unusable import set_aside
+from accelbench.select.ways import told_apart_by
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
@@ -39,6 +41,8 @@ class Evidence(Protocol):
     """Where cells are from: a store, or anything that answers like one."""
 
     def cells(self, models: Sequence[str]) -> list[Cell]: ...
+
+    def unusable(self, models: Sequence[str]) -> list[Cell]: ...
 
     def failures(self, models: Sequence[str]) -> list[Failure]: ...
 
@@ -86,6 +90,7 @@ class Chosen:
     otherwise: Sequence[Otherwise] = ()  # what was measured, and does not answer
     inexact: Mapping[str, Cell] = field(default_factory=dict)  # by name: quantised, unasked
     unasked: Sequence[str] = ()  # platforms with figures that count only when named
+    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
 
     @property
     def ranked(self) -> Sequence[Contender]:
@@ -112,7 +117,10 @@ def choose(
     known: Known | None = None,
 ) -> Chosen:
     """The candidates in order for a question."""
-    own = own_of(asked, evidence.cells(asked.names), evidence.failures(asked.names))
+    names = asked.names
+    own = own_of(
+        asked, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
+    )
     about = known or known_of(asked, (*own.cells, *own.inexact))
     importance = ground.config["model_families"].get(asked.family, {})
     question = Question(
@@ -120,7 +128,7 @@ def choose(
         asked.family,
         asked.batch,
         asked.mode,
-        asked.precision,
+        asked.precisions,
         own.sizes,
         importance.get("batch_size_importance", "medium"),
         importance.get("model_size_importance", "medium"),
@@ -150,6 +158,7 @@ def choose(
         [said for one in candidates for said in own.otherwise(one)],
         _inexact(asked, candidates, own),
         sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
+        set_aside(candidates, own.unusable),
     )
 
 
@@ -242,7 +251,7 @@ def _peers(
         question.mode,
         candidate.platform,
         candidate.device,
-        question.precision,
+        question.precisions,
         own[0].row.get("scenario") if own else None,
     )
     every = [c for c in evidence.peers(place, known) if c.model != question.model]
@@ -274,7 +283,8 @@ def _contender(
         config["hardware_preferences"].get(candidate.platform, {}),
         _cost(found, ground.prices),
         runs=bool(own.others),
-        failed=own.failed_at(asked.batch, asked.precision),
+        apart=() if found is None else told_apart_by(found.cell, own.cells),
+        failed=own.failed_at(asked.batch, asked.precisions),
     )
 
 

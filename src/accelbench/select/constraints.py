@@ -26,11 +26,13 @@ from accelbench.select.front import (
 )
 from accelbench.select.limits import PRECISION, UNFILLED, Limits, batches_named, kept, limits_named
 from accelbench.select.options import Option, options
-from accelbench.select.otherwise import FEW, Otherwise, sentences
+from accelbench.select.otherwise import FEW, Otherwise, reaching, sentences, without_figure
 from accelbench.select.own import Own
 from accelbench.select.room import counted_memory
 from accelbench.select.search import searches, to_search
 from accelbench.select.units import rounded
+from accelbench.select.unusable import sentences_of, set_aside
+from accelbench.select.ways import way_said
 from accelbench.select.worth import (
     BATCHES,
     first_batch,
@@ -53,6 +55,7 @@ class Search:
     rate: Rate
     otherwise: Sequence[Otherwise] = ()
     elsewhere: bool = False  # it was measured, though not on what is asked about
+    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
 
     @cached_property
     def fits(self) -> list[Option]:
@@ -110,7 +113,10 @@ def under(
         return _one_of_each(found, rate)
 
     aside = [said for one in candidates for said in own.otherwise(one)]
-    found = Search(asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells))
+    found = Search(
+        asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
+        set_aside(candidates, own.unusable),
+    )  # fmt: skip
     perhaps = list(found.options)
     if not found.fits and not named:
         # Of what was measured nothing fits, and nobody said at which batches to look further.
@@ -143,6 +149,7 @@ def under(
         ),
         "unfillable": unfilled,
         "measured_otherwise": [one.told() for one in found.otherwise],
+        "set_aside": list(found.aside),
         "explanation": " ".join(_explained(found, to_verify)),
     }
 
@@ -165,26 +172,38 @@ def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[s
     """Sentences."""
     what = f" under {found.limits}" if found.limits.told else ""
     yield from sentences(found.otherwise, FEW)
+    yield from sentences_of(found.aside, FEW, found.limits.memory_mb)
     if not found.options:
-        none = (
-            "Nothing that was measured is" if found.otherwise else "Nothing that counts is measured"
-        )
-        yield f"{none} of {_question(found)}, so nothing is known to fit{what}."
+        yield f"{_none(found)}, so nothing is known to fit{what}."
         yield from _too_large(found)
     elif found.fits:
         yield _best(found, what)
         yield f"{len(found.fits)} of {len(found.options)} ways fit."
     else:
         yield f"Nothing fits{what}: {_missed(found)}."
+    if found.limits.min_throughput is not None:
+        yield from reaching(found.otherwise, found.limits.min_throughput)
     yield from _held_together(found)
     for name, why in UNFILLED.items():
         if name in found.limits.told:
             yield f"{name} cannot be shown to be kept by measuring: {why}."
     if found.options and found.unmeasured:
-        yield f"Not measured: {', '.join(found.unmeasured)}."
+        known = {one.hardware for one in found.otherwise}
+        known |= {one["hardware"] for one in found.aside}
+        yield from without_figure(found.unmeasured, known)
     # What was measured and fits would only be confirmed.
     open_ones = to_verify[1:] if found.fits and found.fits[0].measured else to_verify
     yield from _unmeasurable([one for one in open_ones if one["command"] is None])
+
+
+def _none(found: Search) -> str:
+    """That nothing answers: none of what there is, or there is nothing that counts."""
+    if found.otherwise:
+        return (
+            f"None of it is the time of a step of {_question(found)}, with one request after the"
+            " other on one device"
+        )
+    return f"Nothing that counts is measured of {_question(found)}"
 
 
 def _unmeasurable(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -225,7 +244,7 @@ def _best(found: Search, what: str) -> str:
         step += f" (at worst {rounded(one.latency.high)})"
     memory = f", {rounded(one.memory.middle)} MB ({one.memory_basis})" if one.memory else ""
     settings = ", ".join(f"{name}={value}" for name, value in sorted(one.settings.items()))
-    where = " · ".join(part for part in (one.device, one.runtime, one.precision, settings) if part)
+    where = " · ".join(part for part in (*way_said(one.row), settings) if part)
     return (
         f"{one.hardware} at batch {one.batch_size} in {one.precision}{what}: {one.basis},"
         f" {rate}{step}{memory} ({where})."

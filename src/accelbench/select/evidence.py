@@ -69,12 +69,19 @@ class Cell(Attempt):
         rates: items a second, one a launch that says it.
         order: its number among all that was read, the same every time: of equals it decides.
         statistic: of a launch's steps, which figure its latency is.
+        usable: whether anything may be chosen by its times.
     """
 
     latencies: tuple[float, ...]
     rates: tuple[float, ...] = ()
     order: int = 0
     statistic: Statistic = Statistic.MEAN
+    usable: bool = True
+
+    @property
+    def launches(self) -> int:
+        """How many its figures are of."""
+        return max(len(self.latencies), len(self.rates))
 
     @cached_property
     def latency(self) -> float:
@@ -215,7 +222,7 @@ class Place:
 
     Attributes:
         device: its name; "" stands for any of the platform.
-        precision: None stands for any that may be chosen unasked.
+        precisions: by their stored names; nothing stands for any that may be chosen unasked.
         scenario: how requests came; None stands for any.
     """
 
@@ -223,7 +230,7 @@ class Place:
     mode: str
     hardware: str
     device: str = ""
-    precision: str | None = None
+    precisions: Sequence[str] = ()
     scenario: str | None = None
 
     def counts(self, cell: Cell) -> bool:
@@ -235,7 +242,7 @@ class Place:
             and cell.timed
             and cell.statistic not in TAILS
             and (not self.device or is_on(cell, self.device))
-            and (cell.exact if self.precision is None else cell.precision == self.precision)
+            and (cell.precision in self.precisions if self.precisions else cell.exact)
             and cell.devices in (None, 1)
             and self.scenario in (None, row.get("scenario"))
         )

@@ -47,7 +47,7 @@ class Question:
     family: str
     batch: int
     mode: str
-    precision: str | None = None
+    precisions: Sequence[str] = ()
     shapes: Mapping[str, int] = field(default_factory=dict)
     batch_importance: str = "medium"
     size_importance: str = "medium"
@@ -140,17 +140,18 @@ def figure(
     # Where it was tried and failed, other models say nothing of it.
     return from_batches(question, free) or (
         None
-        if is_barred(against, question.precision)
+        if is_barred(against, question.precisions)
         else roofline(question, peers, known) or neighbour(question, peers, known)
     )
 
 
-def is_barred(against: Sequence[Failure], precision: str | None) -> bool:
+def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
     """Whether failures speak of the platform as such: of the precision asked, else the usual one.
 
     That int8 did not go through says nothing of fp32.
     """
-    return any(one.row.get("precision") in (None, precision or USUAL_PRECISION) for one in against)
+    known = (None, *(precisions or (USUAL_PRECISION,)))
+    return any(one.row.get("precision") in known for one in against)
 
 
 def _measured(cell: Cell) -> Figure:

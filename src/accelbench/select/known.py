@@ -70,7 +70,8 @@ class Knowledge:
         models = self.store.models()
         stored = stored_names(put.names, models, self.store.named())
         said = models[stored[0]] if stored else {}
-        return put.understood(stored, said, size)
+        precisions = self.store.precisions() if put.precision is not None else ()
+        return put.understood(stored, said, size, precisions)
 
     def candidates(
         self, config: Mapping[str, Any], asked: Sequence[str] | None, deployment: str | None = None

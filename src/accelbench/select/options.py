@@ -81,7 +81,8 @@ class Option:
     def name(self) -> tuple[Any, ...]:
         """Versions of an engine have one name: an answer has each once."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
-        way = (self.hardware, self.device or "", self.runtime, self.precision, settings)
+        ran = (str(self.row.get("compiled")), str(self.row.get("threads")), settings)
+        way = (self.hardware, self.device or "", self.runtime, self.precision, *ran)
         return (*way, self.batch_size)
 
     @property
@@ -101,7 +102,10 @@ class Option:
             "device": self.device,
             "runtime": self.runtime,
             "precision": self.precision,
+            "compiled": self.row.get("compiled"),
+            "threads": self.row.get("threads"),
             "options": self.settings,
+            "engine_version": self.row.get("engine_version"),
             "batch_size": self.batch_size,
             "basis": self.basis,
             "latency_ms": self.latency.middle,
@@ -148,12 +152,15 @@ def options(
         ways: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
         for cell in there.cells:
             ways[cell.way].append(cell)
-        for _, cells in sorted(ways.items()):
+        aside: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+        for cell in (one for one in there.unusable if one.row.get("batch_size") is not None):
+            aside[cell.way].append(cell)
+        for way, cells in sorted(ways.items()):
             for batch in sorted({*batches, *(cell.batch for cell in cells)}):
                 question = Question(asked.names[0], asked.family, batch, asked.mode)
                 found = figure(question, cells, (), _NOTHING, there.failures)
                 if found is not None:
-                    yield _option(asked, candidate.name, batch, found, cells, prices)
+                    yield _option(asked, candidate.name, batch, found, cells, prices, aside[way])
 
 
 def _option(
@@ -163,9 +170,10 @@ def _option(
     found: Figure,
     way: Sequence[Cell],
     prices: Prices | None,
+    unusable: Sequence[Cell],
 ) -> Option:
     row = found.cell.row
-    memory, basis = _memory(asked, batch, found, way)
+    memory, basis = _memory(asked, batch, found, [*way, *unusable])
     latency, rate = Span.exact(found.latency), Span.exact(found.throughput)
     if not found.measured:
         latency = Span(found.latency, found.low, found.high)
@@ -203,6 +211,9 @@ def _memory(
     def count(batch: int) -> float | None:
         return counted_memory(asked, batch, cell.precision, sizes, settings)
 
+    if any(one.batch == batch and one.row.get("memory_peak_mb") for one in way):
+        # Of what was measured with times of no use, and is estimated for that.
+        return by_batches(batch, way, count), MEASURED
     known = by_batches(batch, way, count) or Span.exact(count(batch))
     return known, None if known is None else ESTIMATED
 

@@ -7,7 +7,7 @@ all the same, and how far it came is told as what it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -57,6 +57,7 @@ class Otherwise:
             "devices": one.devices,
             "runtime": row.get("runtime"),
             "precision": row.get("precision"),
+            "engine_version": row.get("engine_version"),
             "latency": one.latency if one.latencies else None,
             "figure": str(one.statistic) if one.latencies else None,
             "throughput": rate,
@@ -99,12 +100,49 @@ def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) ->
         yield f"{len(found) - most} more such: --explain."
 
 
+def reaching(found: Sequence[Otherwise], least: float) -> Iterator[str]:
+    """Which rates of a device reach a limit, though no time of a step shows that it is kept."""
+    rates = [(one.told()["throughput_per_device"], one) for one in found]
+    known = sorted(
+        ((rate, one) for rate, one in rates if rate is not None),
+        key=lambda pair: (-pair[0], str(pair[1])),
+    )
+    enough = [_rate_said(rate, one) for rate, one in known if rate >= least]
+    if enough:
+        more = f" and {len(enough) - FEW} more" if len(enough) > FEW else ""
+        yield (
+            f"As rates alone, these reach {least:g} a second: {'; '.join(enough[:FEW])}{more}. What"
+            " one request after the other comes to they do not show."
+        )
+    elif known:
+        most = _rate_said(*known[0])
+        yield f"None of these rates reaches {least:g} a second: the most is {most}."
+
+
+def _rate_said(rate: float, one: Otherwise) -> str:
+    row, several = one.best.row, (one.best.devices or 1) > 1
+    scenario = row.get("scenario")
+    said = f" (scenario {scenario})" if scenario not in (None, SINGLE_STREAM) else ""
+    each = " on each device" if several else ""
+    return f"{one.hardware} {rounded(rate)} {unit_of(row)}/s{each}{said}"
+
+
+def without_figure(names: Sequence[str], known: Container[str]) -> Iterator[str]:
+    """What has no measured figure of a question: for want of one that counts, or of any."""
+    there = [name for name in names if name in known]
+    never = [name for name in names if name not in known]
+    if there:
+        yield f"Without a measured figure of what is asked: {', '.join(there)}."
+    if never:
+        yield f"Not measured: {', '.join(never)}."
+
+
 def _why(cell: Cell, context: Mapping[str, Any]) -> str:
     scenario = cell.row.get("scenario")
     said = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
-    if context.get("precision") not in (None, cell.precision):
+    if context.get("precisions") and cell.precision not in context["precisions"]:
         said.append(f"in {cell.precision}")
-    rest = {n: value for n, value in context.items() if n not in ("scenario", "precision")}
+    rest = {n: value for n, value in context.items() if n not in ("scenario", "precisions")}
     if apart := differs(cell, rest):
         said.append(apart)
     if not cell.latencies:

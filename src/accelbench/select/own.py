@@ -12,7 +12,7 @@ from accelbench.core.figures import TAILS, Statistic, name_of
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.contexts import meant, own_shapes
-from accelbench.select.evidence import CIRCUMSTANCES, Cell
+from accelbench.select.evidence import CIRCUMSTANCES, Attempt, Cell
 from accelbench.select.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.figures import is_barred
 from accelbench.select.otherwise import Otherwise, otherwise
@@ -30,7 +30,9 @@ class Own:
         inexact: its figures that do not count, being quantised without a known error and unasked.
         sizes: of the figures, else those that were asked for.
         context: sizes and circumstances of the figures.
-        precision: that was asked for; what was measured in others is told as that.
+        precisions: that were asked for, by their stored names; what was measured in others is told
+            as that.
+        unusable: measured as it is asked, and with times that nothing is chosen by.
     """
 
     cells: Sequence[Cell] = ()
@@ -39,7 +41,8 @@ class Own:
     sizes: Mapping[str, int] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     inexact: Sequence[Cell] = ()
-    precision: str | None = None
+    precisions: Sequence[str] = ()
+    unusable: Sequence[Cell] = ()
 
     def of(self, candidate: Candidate) -> Own:
         """The same of one candidate."""
@@ -50,7 +53,8 @@ class Own:
             self.sizes,
             self.context,
             [cell for cell in self.inexact if candidate.has(cell)],
-            self.precision,
+            self.precisions,
+            [cell for cell in self.unusable if candidate.has(cell)],
         )
 
     @property
@@ -63,13 +67,13 @@ class Own:
         there = self.of(candidate)
         if there.cells:
             return []
-        context = {**self.sizes, **self.context, "precision": self.precision}
+        context = {**self.sizes, **self.context, "precisions": self.precisions}
         return list(otherwise(candidate.name, there.others, context))
 
-    def failed_at(self, batch: int, precision: str | None) -> str:
+    def failed_at(self, batch: int, precisions: Sequence[str]) -> str:
         """What failed there, where nothing is left to choose; in words."""
         free, against = in_the_way(batch, self.cells, self.failures)
-        if free or not is_barred(against, precision):
+        if free or not is_barred(against, precisions):
             return ""
         newest = max(against, key=lambda one: str(one.row.get("moment") or ""))
         return newest.told()
@@ -82,6 +86,7 @@ def own_of(
     *,
     any_batch: bool = False,
     inexact: bool = False,
+    unusable: Sequence[Cell] = (),
 ) -> Own:
     """Of all that is stored of a model, what answers what is asked, perhaps at another batch.
 
@@ -91,17 +96,11 @@ def own_of(
         failures: what failed when it was last tried.
         any_batch: its batch is none of the question.
         inexact: quantised figures count as well, as a limit of the error is asked about apart.
+        unusable: what was measured of it, and has no time to choose by.
     """
-    known = [
-        cell
-        for cell in cells
-        if cell.mode == asked.mode and asked.precision in (None, cell.precision)
-    ]
-    apart = [
-        cell
-        for cell in cells
-        if cell.mode == asked.mode and asked.precision not in (None, cell.precision)
-    ]
+    of_mode = [cell for cell in cells if cell.mode == asked.mode]
+    known = [cell for cell in of_mode if asked.takes(cell.precision)]
+    apart = [cell for cell in of_mode if not asked.takes(cell.precision)]
     unasked = asked.precision is None and not inexact
     left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
     # What works in int8 has worked, whether or not it counts.
@@ -121,7 +120,8 @@ def own_of(
         sizes,
         found.context,
         left_out,
-        asked.precision,
+        asked.precisions,
+        [one for one in unusable if _fits(one, asked) and _is_of(one, wanted, found.context)],
     )
 
 
@@ -141,13 +141,13 @@ def of_one_figure(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
     return kept, [cell for cell in cells if name_of(cell.statistic) != most]
 
 
-def _fits(one: Failure, asked: Asked) -> bool:
+def _fits(one: Attempt, asked: Asked) -> bool:
     row = one.row
-    return row.get("mode") == asked.mode and asked.precision in (None, row.get("precision"))
+    return row.get("mode") == asked.mode and asked.takes(row.get("precision"))
 
 
-def _is_of(one: Failure, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
-    """Whether a failure was asked what is asked, as far as either is known."""
+def _is_of(one: Attempt, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
+    """Whether something was asked what is asked, as far as either is known."""
     row = one.row
     alike = (row.get(name) in (None, value) for name, value in sizes.items())
     same = (

@@ -13,7 +13,7 @@ from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
-from accelbench.analysis.standing import same_software_sql, worth_sql
+from accelbench.analysis.standing import same_software_sql, software_sql, worth_sql
 from accelbench.analysis.within import COLUMNS as OF_AN_INTERVAL
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
@@ -34,6 +34,7 @@ from accelbench.select.ceilings import FEWEST_MODELS
 from accelbench.select.evidence import CIRCUMSTANCES, Cell, Tried
 from accelbench.select.failures import Failure
 from accelbench.select.units import counted_sql
+from accelbench.select.ways import engine_sql
 from accelbench.store.fit import spell_time
 
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
@@ -60,14 +61,13 @@ _REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQ
 #: Of an import, which may be of years in one run, and of what names no run, a day is a run. Of
 #: those that answered the one that says most stands (`analysis.standing`): what has failed since is
 #: told by the failures. Of a run of which half of the launches are of no use nothing counts, as the
-#: first part of its worth says: what is left would be chosen by how it came out.
+#: first part of its worth says: what is left would be chosen by how it came out. It is read all the
+#: same, as something that was measured and set aside.
 _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
-        CASE WHEN provenance = 'imported' THEN json_merge_patch(coalesce(conditions, '{{}}'),
-            '{{"source": null, "said": {{"file": null, "job_id": null}}, "kin": null}}')::VARCHAR
-            ELSE '' END AS versions,
+        CASE WHEN provenance = 'imported' THEN {software} ELSE '' END AS versions,
         conditions->>'kin' AS kin,
         coalesce(run_id, '') || CASE
             WHEN coalesce(run_id, '') = '' OR starts_with(run_id, 'import-')
@@ -85,12 +85,13 @@ WITH answered AS (
     ) GROUP BY series, versions
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, max(run_id) AS run_id, max(started_at) AS moment,
+    any_value(kin) AS kin, bool_and(counts) AS counts, max(run_id) AS run_id,
+    max(started_at) AS moment, {engine} AS engine_version,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(statistic ORDER BY started_at, launch, result_id) AS statistics,
     list(rate ORDER BY started_at, launch, result_id) AS rates
 FROM answered JOIN newest USING (series, versions, run)
-WHERE counts AND {usable} AND (latency > 0 OR rate > 0)
+WHERE (NOT counts OR {usable}) AND (latency > 0 OR rate > 0)
 GROUP BY series, versions
 ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
     series
@@ -159,6 +160,8 @@ DEVICES = f"""
 SELECT DISTINCT hardware, device_name FROM benchmark_results
 WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
 """  # noqa: S608 — our words
+#: Every spelling of a precision.
+PRECISIONS = "SELECT DISTINCT precision FROM benchmark_results WHERE precision IS NOT NULL"
 #: What every run recorded of its machine.
 RUNS = "SELECT run_id, environment::VARCHAR FROM benchmark_runs"
 #: The kind of unit that a device is, where a platform has several: the CPU, a GPU or an NPU.
@@ -181,6 +184,8 @@ def cells_sql(there: Container[str], where: str) -> str:
         columns=_columns(there),
         latency=f"coalesce({_step_sql(there)}, {TAIL_SQL})",
         statistic=_statistic_sql(there),
+        software=software_sql("conditions"),
+        engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
         same_software=same_software_sql("series, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
@@ -235,7 +240,7 @@ def cell(number: int, row: dict[str, Any]) -> Cell:
     rates = tuple(filter(None, row.pop("rates")))
     latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
     row["moment"] = spell_time(row["moment"]) if row["moment"] else None
-    return Cell(row, latencies, rates, number, statistic)
+    return Cell(row, latencies, rates, number, statistic, row.pop("counts"))
 
 
 def _of_one_statistic(

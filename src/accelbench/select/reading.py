@@ -71,6 +71,13 @@ class Store:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         """The cells of a model by its names, the same order every time."""
         self._asked.add(tuple(models))
+        return [one for one in self._of_models(models) if one.usable]
+
+    def unusable(self, models: Sequence[str]) -> list[Cell]:
+        """What of a model was measured, and has no time that anything may be chosen by."""
+        return [one for one in self._of_models(models) if not one.usable]
+
+    def _of_models(self, models: Sequence[str]) -> list[Cell]:
         if self._at_once():
             return sorted(self._cells_of(models), key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
@@ -94,7 +101,7 @@ class Store:
             found = self._read(
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
             )
-        return place.best_of_each(found)
+        return place.best_of_each(one for one in found if one.usable)
 
     def rates(self) -> Rates:
         """What devices do in a millisecond at their best, where enough models show it."""
@@ -221,6 +228,15 @@ class Store:
             return {plain_name(model): model for model in sorted(self.models(), reverse=True)}
 
         found: dict[str, str] = self._once("named", made)
+        return found
+
+    def precisions(self) -> frozenset[str]:
+        """Every precision that a result has, as it is spelt there."""
+
+        def read() -> frozenset[str]:
+            return frozenset(str(name) for (name,) in self._query(queries.PRECISIONS)[1])
+
+        found: frozenset[str] = self._once("precisions", read)
         return found
 
     def devices(self) -> dict[str, list[str]]:

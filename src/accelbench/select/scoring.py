@@ -42,6 +42,7 @@ class Contender:
     cautious: bool = False  # scored by the slow end of its bounds
     present: bool | None = None  # on this machine, where nothing was measured and that counts
     runs: bool = False  # without a figure, though measured there in another way than is asked
+    apart: tuple[str, ...] = ()  # the settings that tell its way from others that were measured
     failed: str = ""  # what became of the newest attempt, where that left nothing to choose
 
     @property

@@ -36,6 +36,9 @@ class Nothing:
     def cells(self, models: Sequence[str]) -> list[Cell]:
         return []
 
+    def unusable(self, models: Sequence[str]) -> list[Cell]:
+        return []
+
     def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
 
@@ -56,6 +59,9 @@ class Nothing:
 
     def named(self) -> dict[str, str]:
         return {}
+
+    def precisions(self) -> frozenset[str]:
+        return frozenset()
 
     def devices(self) -> dict[str, list[str]]:
         return {}

@@ -12,9 +12,11 @@ from accelbench.core.words import SINGLE_STREAM
 from accelbench.select.asking import Asked
 from accelbench.select.candidates import Candidate
 from accelbench.select.measuring import Remedy, remedy
-from accelbench.select.otherwise import sentences
+from accelbench.select.otherwise import sentences, without_figure
 from accelbench.select.task import TASKS
 from accelbench.select.units import rounded
+from accelbench.select.unusable import sentences_of as set_aside
+from accelbench.select.ways import way_said
 
 if TYPE_CHECKING:
     from accelbench.select.choosing import Chosen
@@ -86,6 +88,7 @@ def _sentences(
         if not one.compatible:
             yield f"{one.name} is out: {one.why_not}."
     yield from sentences(chosen.otherwise)
+    yield from set_aside(chosen.aside)
     if mixed := mixed_figures(told_figures(chosen)):
         yield mixed
     for name, cell in chosen.inexact.items():
@@ -106,7 +109,10 @@ def _sentences(
         able = [fills for one, fills in here if fills.command and one.present is not False]
         able += [fills for fills in remedies if fills.command]
         said = next(iter([*able, *remedies]), "")
-        yield f"Not measured: {', '.join(one.name for one in missing)}. {said}".strip()
+        known = {*(one.hardware for one in chosen.otherwise), *chosen.inexact}
+        known |= {one["hardware"] for one in chosen.aside}
+        names = without_figure([one.name for one in missing], known)
+        yield f"{' '.join(names)} {said}".strip()
 
 
 def told_figures(chosen: Chosen) -> dict[str, str]:
@@ -157,8 +163,7 @@ def _figure_said(one: Contender, sign: str) -> str:
         here = "" if one.present is not False else ", not on this machine"
         return f"By rule alone, rated {one.rating}{here}: {why}."
     row = found.cell.row
-    where = ", ".join(str(row[n]) for n in ("device_name", "runtime", "precision") if row.get(n))
-    where += ", compiled" if row.get("compiled") else ""
+    where = ", ".join(way_said(row))
     figures = f"{name_of(found.statistic)} {rounded(found.latency)} ms a step"
     figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
     if found.measured:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,14 +10,19 @@ from rich.table import Table
 
 from accelbench.cli.display.columns import table, text
 from accelbench.cli.display.console import console as made_for
-from accelbench.cli.display.recommend_cells import MIXED, time_head, where
-from accelbench.cli.display.words import figure, marks
+from accelbench.cli.display.recommend_cells import MIXED, time_head, way, where
+from accelbench.cli.display.words import figure
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.limits import spelled
+from accelbench.select.otherwise import FEW, sentences_of
+from accelbench.select.unusable import sentences_of as set_aside
+from accelbench.select.ways import differing
 
 Option = Mapping[str, Any]
+#: Of an engine at a place, in a precision, the settings that tell its ways apart.
+_Ways = Mapping[tuple[Any, ...], Container[str]]
 
 #: Options that do not fit, and that are named; all of them are in the JSON document.
 _NAMED = 6
@@ -29,26 +34,37 @@ def show_under(found: Mapping[str, Any], explain: bool, console: Console | None 
     console = console or made_for()
     console.print(text(_heading(found)), style="bold")
     best, front = found["best"], found["pareto"]
+    ways = _told_apart([*found["fits"], *found["does_not_fit"]])
     shown = found["fits"] if explain else front
     if best:
         rows = [best, *(one for one in shown if one != best)]
         sign = sign_of(found.get("currency", USUAL_CURRENCY))
-        console.print(_table(rows, front, sign))
+        console.print(_table(rows, front, sign, ways))
         console.print(text(_star(found)))
     console.print(text(found["explanation"]))
+    for line in _further(found) if explain else ():
+        console.print(text(f"  {line}"))
     for note in found.get("cost_notes", ()):
         console.print(text(note))
     for one in found.get("searched", ()):
         console.print(text(f"  {_searched(one)}"))
     misfits = found["does_not_fit"]
     for one in misfits if explain else misfits[:_NAMED]:
-        console.print(text(f"  {_way(one)}, batch {one['batch_size']}: {'; '.join(one['why'])}"))
+        console.print(
+            text(f"  {_way(one, ways)}, batch {one['batch_size']}: {'; '.join(one['why'])}")
+        )
     if len(misfits) > _NAMED and not explain:
         console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
     unmeasured = [one for one in found["to_verify"] if not _is_known(one, found)]
     if "searched" not in found and (said := _to_measure(unmeasured)):
         console.print(text(said))
     console.print()
+
+
+def _further(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the explanation only counts of what was measured and does not answer."""
+    yield from sentences_of(found["measured_otherwise"][FEW:])
+    yield from set_aside(found["set_aside"][FEW:], memory_mb=found["limits"].get("memory_mb"))
 
 
 def _heading(found: Mapping[str, Any]) -> str:
@@ -83,7 +99,7 @@ def _searched(one: Mapping[str, Any]) -> str:
 def _odd(batch: Mapping[str, Any]) -> str:
     """Why a batch is not known to fit, or fits and is not in the answer."""
     why = str(batch["why"])
-    return why if batch["fits"] is None else f"it fits and is not in the answer, {why}"
+    return why if batch["fits"] is None else f"it fits, and its time is not in the answer: {why}"
 
 
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
@@ -106,13 +122,13 @@ def _star(found: Mapping[str, Any]) -> str:
     return f"* nothing that fits beats it in {', '.join(most)} and {last}."
 
 
-def _table(rows: Sequence[Option], front: Sequence[Option], sign: str) -> Table:
+def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Ways) -> Table:
     """The columns of which anything is known."""
     rate, rates = _rates(rows)
     time = time_head(rows)
     named = (
         ("hardware", "", [where(one["hardware"], one) for one in rows]),
-        ("engine", "", [_engine(one) for one in rows]),
+        ("engine", "", [_engine(one, ways) for one in rows]),
         ("batch", "right", [str(one["batch_size"]) for one in rows]),
         (time, "right", [_time(one, time) for one in rows]),
         (rate, "right", rates),
@@ -158,12 +174,25 @@ def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
     return "rate", [f"{rate} {unit}" for rate, unit in zip(rates, units, strict=True)]
 
 
-def _engine(one: Option) -> str:
-    return f"{one['runtime']} {one['precision']}{marks(one)}"
+def _told_apart(every: Sequence[Option]) -> _Ways:
+    """Of each engine at a place, in a precision, the settings that its options differ in."""
+    several: dict[tuple[Any, ...], list[Option]] = {}
+    for one in every:
+        several.setdefault(_named(one), []).append(one)
+    return {name: {"options", *differing(rows)} for name, rows in several.items()}
 
 
-def _way(one: Option) -> str:
-    return f"{where(one['hardware'], one)} {_engine(one)}"
+def _named(one: Option) -> tuple[Any, ...]:
+    return tuple(one[name] for name in ("hardware", "device", "runtime", "precision"))
+
+
+def _engine(one: Option, ways: _Ways) -> str:
+    """Its own options always stand beside it: they are a part of what is to be taken."""
+    return way(one, ways[_named(one)])
+
+
+def _way(one: Option, ways: _Ways) -> str:
+    return f"{where(one['hardware'], one)} {_engine(one, ways)}"
 
 
 def _is_known(case: Mapping[str, Any], found: Mapping[str, Any]) -> bool:

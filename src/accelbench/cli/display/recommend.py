@@ -33,7 +33,8 @@ from accelbench.cli.display.words import figure
 from accelbench.cli.just_measured import sentence
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.select.otherwise import FEW, sentences_of
+from accelbench.select.otherwise import FEW, sentences_of, without_figure
+from accelbench.select.unusable import sentences_of as set_aside
 from accelbench.select.words import browsers_left_out, mixed_figures
 
 Answer = Mapping[str, Any]
@@ -264,6 +265,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     if answer["browsers_left_out"]:
         yield browsers_left_out(answer["browsers_left_out"])
     yield from sentences_of(answer["measured_otherwise"], FEW)
+    yield from set_aside(answer["set_aside"], FEW)
     if mixed := mixed_figures(
         {n: said for n, one in scores.items() if (said := statistic_said(one))}
     ):
@@ -275,8 +277,9 @@ def _briefly(answer: Answer) -> Iterator[str]:
         yield "≈ estimated, not measured, with the bounds beside it: --explain says from what."
     missing = answer["missing"]
     if missing:
-        names = ", ".join(one["hardware"] for one in missing)
-        yield f"Not measured: {names}."
+        kinds = ("measured_otherwise", "left_out", "set_aside")
+        known = {one["hardware"] for kind in kinds for one in answer[kind]}
+        yield from without_figure([one["hardware"] for one in missing], known)
         yield (
             _to_measure(answer) or f"No command measures it as it stands: {missing[0]['reason']}."
         )

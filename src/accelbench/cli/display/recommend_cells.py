@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from accelbench.analysis.cost_words import money
 from accelbench.cli.display.words import figure
+from accelbench.core.case import runtimes_own
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.worth import interval_text
+from accelbench.select.ways import threads_said
 
 Answer = Mapping[str, Any]
 
@@ -41,11 +43,23 @@ def where(name: str | None, one: Answer) -> str:
     return f"{name} ({device})"
 
 
-def way(one: Answer) -> str:
-    """The engine and its precision; of PyTorch, which also runs as it is, whether it compiled."""
-    compiled = one.get("compiled") and one.get("runtime") == "pytorch"
-    parts = (one.get("runtime"), "compiled" if compiled else None, one.get("precision"))
-    return " ".join(str(part) for part in parts if part)
+def way(one: Answer, apart: Container[str] | None = None) -> str:
+    """The engine and its precision; of PyTorch, which also runs as it is, whether it compiled.
+
+    Beside them stand the options and threads by which other ways there were measured too.
+
+    Args:
+        one: an answer's candidate, or an option under limits.
+        apart: the settings that tell ways apart; those of the answer's own without it.
+    """
+    known = one.get("told_apart_by") or () if apart is None else apart
+    is_compiled = one.get("compiled") and (one.get("runtime") == "pytorch" or "compiled" in known)
+    parts = (one.get("runtime"), "compiled" if is_compiled else None, one.get("precision"))
+    options = one.get("options") or {}
+    more = [f"{name}={value}" for name, value in sorted(runtimes_own(options).items())]
+    said = [*parts, *(more if "options" in known else ())]
+    said += [threads_said(one)] if "threads" in known else []
+    return " ".join(str(part) for part in said if part)
 
 
 def figures(one: Answer, several: bool = False) -> tuple[str, str, str]:

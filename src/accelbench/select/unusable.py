@@ -1,0 +1,67 @@
+"""What was measured and has no time to choose by, as its interval is too wide. Pure.
+
+It stands where it is shown, chooses nothing, and is said: whoever measured it must not think that
+nobody has. What it took of memory is as good as any other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from accelbench.core.nouns import counted as so_many
+from accelbench.core.worth import WHY_UNUSABLE
+from accelbench.select.candidates import Candidate
+from accelbench.select.evidence import Cell
+from accelbench.select.units import rounded
+
+_WHY = f"its times are not usable, {WHY_UNUSABLE}"
+
+
+def set_aside(candidates: Iterable[Candidate], cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """The unusable results of each candidate, as an answer has them."""
+    return [
+        _told(candidate.name, cell)
+        for candidate in candidates
+        for cell in sorted(cells, key=lambda one: (one.row.get("batch_size") or 0, one.order))
+        if candidate.has(cell)
+    ]
+
+
+def sentences_of(
+    found: Sequence[Mapping[str, Any]], most: int | None = None, memory_mb: float | None = None
+) -> Iterator[str]:
+    """The same in lines, with what each says of a limit of memory."""
+    for one in found[:most]:
+        yield f"Measured, and set aside: {one['text']}: {one['reason']}{_room(one, memory_mb)}."
+    if most is not None and len(found) > most:
+        yield f"{len(found) - most} more set aside: --explain."
+
+
+def _told(name: str, cell: Cell) -> dict[str, Any]:
+    row = cell.row
+    device = "" if not cell.device or cell.device in name else f" ({cell.device})"
+    way = " ".join(str(part) for part in (row.get("runtime"), cell.precision) if part)
+    batch = row.get("batch_size")
+    return {
+        "hardware": name,
+        "device": row.get("device_name"),
+        "runtime": row.get("runtime"),
+        "precision": row.get("precision"),
+        "engine_version": row.get("engine_version"),
+        "batch_size": batch,
+        "launches": cell.launches,
+        "memory_mb": row.get("memory_peak_mb"),
+        "measured_at": row.get("moment"),
+        "run_id": row.get("run_id"),
+        "reason": _WHY,
+        "text": f"{name}{device} {way}, batch {'n/a' if batch is None else batch}"
+        f" ({so_many(cell.launches, 'launch', 'launches')})",
+    }
+
+
+def _room(one: Mapping[str, Any], limit: float | None) -> str:
+    took = one["memory_mb"]
+    if limit is None or took is None:
+        return ""
+    return f"; its {rounded(took)} MB are {'above' if took > limit else 'within'} {limit:g}"

@@ -1,0 +1,72 @@
+"""How a figure was run, in words: by which engine and version of it, compiled, by how many threads.
+
+An answer in full says all that is known; a table says what tells apart two ways that were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from accelbench.select.evidence import Cell
+
+#: What of a way no cell of a table says by itself.
+SETTINGS = ("compiled", "threads", "options")
+#: What engines are by other names as packages.
+PACKAGES = {"pytorch": "torch"}
+
+
+def engine_said(row: Mapping[str, Any]) -> str:
+    """An engine with its version, where that is known."""
+    engine, version = str(row.get("runtime") or ""), str(row.get("engine_version") or "")
+    if not version or version.lower().startswith(engine.lower()):
+        return version or engine
+    return f"{engine} ({version})"
+
+
+def way_said(row: Mapping[str, Any]) -> Iterator[str]:
+    """A way in full, part by part."""
+    yield from (str(row[name]) for name in ("device_name",) if row.get(name))
+    yield from filter(None, (engine_said(row), str(row.get("precision") or "")))
+    if row.get("compiled"):
+        yield "compiled"
+    if threads := threads_said(row):
+        yield threads
+
+
+def threads_said(row: Mapping[str, Any]) -> str:
+    """Of how many threads a figure is; "" where nobody says."""
+    count = row.get("threads")
+    return "" if not count else f"{count} thread{'' if count == 1 else 's'}"
+
+
+def told_apart_by(cell: Cell, among: Iterable[Cell]) -> tuple[str, ...]:
+    """The settings in which others of its place, engine, precision and batch differ from it."""
+
+    def named(one: Cell) -> tuple[Any, ...]:
+        row = one.row
+        return one.hardware, one.device, row.get("runtime"), one.precision, row.get("batch_size")
+
+    return differing([one.row for one in among if named(one) == named(cell)])
+
+
+def differing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The settings that are not the same in all."""
+    return tuple(name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1)
+
+
+def engine_sql(runtime: str, conditions: str) -> str:
+    """The engine's version in SQL, as conditions have it: by the source, or as a package.
+
+    Args:
+        runtime: SQL for the engine's name.
+        conditions: SQL for the conditions' text.
+    """
+    named = " ".join(f"WHEN '{engine}' THEN '{name}'" for engine, name in PACKAGES.items())
+    package = f"""replace(CASE {runtime} {named} ELSE {runtime} END, '"', '')"""
+    paths = (f"""'$.{before}"' || {package} || '"'""" for before in ("packages.", ""))
+    versions = ", ".join(f"json_extract_string({conditions}, {path})" for path in paths)
+    return (
+        f"coalesce(json_extract_string({conditions}, '$.engine'),"
+        f" {package} || ' ' || coalesce({versions}))"
+    )

@@ -1,0 +1,64 @@
+"""What was measured with times of no use is said, and what it took of memory counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from choosing_world import result, selector
+
+from accelbench.select.selector import HardwareSelector
+
+NO_USE = {"quality": "unusable", "memory_peak_mb": 38.9, "latency_p50_ms": 12.0}
+SAID = (
+    "Measured, and set aside: cpu (A processor) pytorch fp32, batch 8 (1 launch): its times are not"
+    " usable, interval wider than ±25 %"
+)
+
+
+@pytest.fixture
+def chosen(tmp_path: Path) -> HardwareSelector:
+    return selector(
+        tmp_path,
+        result(memory_peak_mb=30.0),
+        result(batch_size=8, **NO_USE),
+        result(batch_size=8, mode="training", **NO_USE),
+    )
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_it_is_said_and_nothing_is_chosen_by_it(chosen: HardwareSelector, at_once: bool) -> None:
+    if at_once:
+        chosen._store.expect_many()
+    found = chosen.select_hardware(
+        model_name="bert-tiny", available_hardware=["cpu", "cuda"], batch_size=8
+    )
+    assert found["all_scores"]["cpu"]["basis"] == "extrapolated"
+    (aside,) = found["set_aside"]
+    told: dict[str, Any] = {"hardware": "cpu", "batch_size": 8, "memory_mb": 38.9, "launches": 1}
+    assert {name: aside[name] for name in told} == told
+    assert f"{SAID}." in found["explanation"]
+    other = chosen.select_hardware(model_name="bert-tiny", available_hardware=["cuda"])
+    assert other["set_aside"] == []
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(40, True), (35, False)])
+def test_its_memory_was_measured(chosen: HardwareSelector, limit: int, kept: bool) -> None:
+    found = chosen.best_under(
+        {"memory_mb": limit}, model_name="bert-tiny", available_hardware=["cpu"], batch_sizes=[8]
+    )
+    (there,) = (one for one in found["fits" if kept else "does_not_fit"] if one["batch_size"] == 8)
+    assert (there["memory_mb"], there["memory_basis"]) == (38.9, "measured")
+    assert there["basis"] == "extrapolated"
+    says = f"{SAID}; its 38.9 MB are {'within' if kept else 'above'} {limit}."
+    assert says in found["explanation"]
+    if not kept:
+        assert there["why"] == ["memory 38.9 MB is above 35"]
+
+
+def test_where_nothing_else_was_measured_it_is_all_that_is_said(tmp_path: Path) -> None:
+    chosen = selector(tmp_path, result(batch_size=8, **NO_USE))
+    found = chosen.best_under({"memory_mb": 40}, model_name="bert-tiny", available_hardware=["cpu"])
+    assert SAID in found["explanation"]
+    assert found["fits"] == []
