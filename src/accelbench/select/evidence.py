@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from accelbench.analysis.costs import devices_in
 from accelbench.analysis.questions import SHAPES
+from accelbench.core.devices import devices_in
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import MEANS, TAILS, Statistic
 from accelbench.measure.launches import interval_of, typical

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from made_up_charts import result
 
-from accelbench.analysis.points import Point
+from accelbench.analysis.points import Point, Span
 from accelbench.core.nouns import counted
 from accelbench.report.charts.axes import axis, decades, own_axes, shared
+from accelbench.report.charts.marks import record
 from accelbench.report.charts.phrases import figure, left_out, safe
 from accelbench.report.charts.words import short_device, told, unique
 
@@ -184,3 +185,24 @@ def test_a_long_name_is_cut_where_a_word_begins() -> None:
     several = [point(hardware="cuda", device_name=long.format(n)) for n in ("8Gen2", "8Gen3")]
     for name in told(several, longest=40).apart:
         assert name.startswith(("…8Gen", "…Snapdragon 8Gen"))
+
+
+def test_several_devices_are_said_even_where_the_batch_tells_cells_apart() -> None:
+    card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 2080 Ti"}
+    single, four = point(**card, world_size=1), point(**card, world_size=4, batch_size=4)
+    assert told([single, four]).apart == ["batch 1", "4 devices · batch 4"]
+    assert told([four]).together == "inference · cuda · 4 devices · pytorch · fp32 · batch 4 · " + (
+        "image 64"
+    )
+    assert record(four, Span(1.0))["devices"] == 4
+    assert "devices" not in record(single, Span(1.0))
+
+
+def test_a_name_that_says_how_many_devices_it_is_of_says_it_once() -> None:
+    several = [
+        point(hardware="cuda", device_name=f"{n}x NVIDIA H200", world_size=n) for n in (8, 16)
+    ]
+    assert told(several).apart == ["8x H200", "16x H200"]
+    # By its platform alone the name is not there, and a column may lack what the name says.
+    eight = point(hardware="cuda", device_name="8x NVIDIA H200", world_size=1)
+    assert "cuda · 8 devices" in told([eight]).together

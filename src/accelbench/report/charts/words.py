@@ -14,6 +14,7 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.questions import DESCRIBING
 from accelbench.analysis.standing import software
 from accelbench.core.columns import ASKED
+from accelbench.core.devices import devices_beside
 from accelbench.core.words import Provenance
 from accelbench.report.charts.phrases import safe
 
@@ -21,6 +22,8 @@ from accelbench.report.charts.phrases import safe
 PLACE = "place"
 #: What ran, where it is not the same of all: no column either.
 SOFTWARE = "software"
+#: How many devices worked on a step, where the place does not say it.
+DEVICES = "devices"
 #: How something ran, which is what lines and bars differ in.
 WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", SOFTWARE, "machine")
 _ALONG = ("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options")
@@ -30,27 +33,29 @@ ALIKE = tuple(name for name in ASKED if name not in (*_ALONG, "batch_size"))
 EVERYTHING = tuple(
     dict.fromkeys(
         (
-            *("model", "mode", PLACE, "runtime", "precision", "batch_size"),
-            *(name for name in ASKED if name not in ("hardware", "device_name")),
+            *("model", "mode", PLACE, DEVICES, "runtime", "precision", "batch_size"),
+            *(name for name in ASKED if name not in ("hardware", "device_name", "world_size")),
             *(SOFTWARE, "machine"),
         )
     )
 )
 #: What people ask first, and what ran: where cells differ in it each says its own, even if told
 #: apart without.
-_FIRST = ("mode", PLACE, "runtime", "precision", "batch_size", SOFTWARE)
+_FIRST = ("mode", PLACE, DEVICES, "runtime", "precision", "batch_size", SOFTWARE)
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
 COMMON = (
-    *("mode", PLACE, "runtime", "precision", "batch_size", "sequence_length", "image_size"),
-    *("audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
+    *("mode", PLACE, DEVICES, "runtime", "precision", "batch_size", "sequence_length"),
+    *("image_size", "audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
 )
 _SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
-_BARE = ("model", "mode", PLACE, "runtime", "precision", "scenario", SOFTWARE, "machine")
+_BARE = ("model", "mode", PLACE, DEVICES, "runtime", "precision", "scenario", SOFTWARE, "machine")
 #: Software whose version says most.
 _ENGINES = frozenset(("torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench"))
 #: What a submission says of itself at length: names are told apart by it where nothing else does.
 _WORDY = frozenset(("Accuracy", "Notes"))
 _DEVICE = "device"
+#: What all have in common is broken into lines, and cut only where somebody wrote a book.
+_LONGEST_TOGETHER = 200
 #: Versions that one name says.
 _MOST_NAMED = 3
 #: Of what several names begin with alike so much is kept where they are cut, and up to so much
@@ -119,7 +124,7 @@ def told(
     names = _cut([_joined(row, chosen) for row in rows], kinds, longest)
     apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
     common = [n for n in COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
-    return Told(apart, safe(_joined(rows[0], common), 60))
+    return Told(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
 
 
 def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -191,14 +196,19 @@ def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, An
     }
     alone = len({_platform(one) for one in among}) == 1
     versions = _versions(among)
+    places = [
+        _place(one, several, alone) if _platform(one) in several else _platform(one)
+        for one in points
+    ]
     return [
         {
             **one.row,
             SOFTWARE: _software(one, versions),
-            PLACE: _place(one, several, alone) if _platform(one) in several else _platform(one),
+            PLACE: place,
+            DEVICES: devices_beside(one.row, place),
             "machine": one.machine.split(" (")[0],
         }
-        for one in points
+        for one, place in zip(points, places, strict=True)
     ]
 
 
