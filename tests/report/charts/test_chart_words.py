@@ -191,9 +191,8 @@ def test_several_devices_are_said_even_where_the_batch_tells_cells_apart() -> No
     card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 2080 Ti"}
     single, four = point(**card, world_size=1), point(**card, world_size=4, batch_size=4)
     assert told([single, four]).apart == ["batch 1", "4 devices · batch 4"]
-    assert told([four]).together == "inference · cuda · 4 devices · pytorch · fp32 · batch 4 · " + (
-        "image 64"
-    )
+    shared = "inference · cuda · 4 devices · pytorch · fp32 · batch 4 · image 64"
+    assert told([four]).together == shared
     assert record(four, Span(1.0))["devices"] == 4
     assert "devices" not in record(single, Span(1.0))
 
