@@ -73,17 +73,17 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
     found: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for one in points:
         if one.timed and one.usable and times_by(one.rows) and comparable(one.row):
-            asked = found.setdefault((str(one.row.get("model")), str(one.row.get("mode"))), {})
-            asked.setdefault(_scenario(one), []).append(one)
+            work = (str(one.row.get("model")), str(one.row.get("mode")))
+            found.setdefault(work, {}).setdefault(_scenario(one), []).append(one)
     if not found:
         return
     every = [answers for scenarios in found.values() for answers in scenarios.values()]
     several = _several_devices([one for answers in every for one in answers])
     yield _what_is_fastest(every)
     told = sorted(found)[:_MOST_MODELS]
-    for asked in told:
-        for _, answers in sorted(found[asked].items()):  # by scenario
-            yield _one_fastest(*asked, answers, several, known)
+    for model, mode in told:
+        for _, answers in sorted(found[model, mode].items()):  # by scenario
+            yield _one_fastest(model, mode, answers, several, known)
     # A model that was trained as well is one.
     if more := len({model for model, _ in found} - {model for model, _ in told}):
         yield f"{counted(more, 'more model')} in the tables."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -77,6 +77,19 @@ def short_device(name: str) -> str:
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
 
+#: Of each platform the names of its devices.
+Devices = Mapping[str, Collection[str]]
+
+
+def devices_on(points: Iterable[Point]) -> Devices:
+    """The devices that points are of, by platform."""
+    found: dict[str, set[str]] = {}
+    for one in points:
+        if one.row.get("device_name"):
+            found.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
+    return found
+
+
 @dataclass(frozen=True)
 class Told:
     """Names of several cells.
@@ -96,11 +109,13 @@ def told(
     always: Iterable[str] = (),
     longest: int = 44,
     among: Sequence[Point] = (),
+    devices: Devices | None = None,
 ) -> Told:
     """Names them by what people ask first and they differ in, and by what else tells them apart.
 
     Where figures of several kinds are in a picture, what was not measured says so in its name: a
-    bar may be too short for anybody to see its filling.
+    bar may be too short for anybody to see its filling. What is too long leaves out what software
+    ran, where the rest of the name is no other's.
 
     Args:
         points: the cells, at least one.
@@ -108,9 +123,11 @@ def told(
         always: of these, what is told of each even where others tell it apart.
         longest: more characters of a name are cut.
         among: of which they are some: other devices may be there, and figures of other kinds.
+        devices: all devices that the reader may think of, where these are more than those of
+            `among`: a platform that has several is named by the device.
     """
     whole = among or points
-    rows = _named(points, whole)
+    rows = _named(points, whole, devices)
     differ = {name for name in _FIRST if len({str(row.get(name)) for row in rows}) > 1}
     needed = {*always, *differ}
     chosen: list[str] = []
@@ -121,7 +138,7 @@ def told(
             keys, chosen = finer, [*chosen, name]
     mixed = len({one.kind for one in whole}) > 1
     kinds = [_kind(one) if mixed else "" for one in points]
-    names = _cut([_joined(row, chosen) for row in rows], kinds, longest)
+    names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
     apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
     common = [n for n in COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
     return Told(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
@@ -135,7 +152,7 @@ def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def varied(points: Sequence[Point], columns: Iterable[str]) -> list[str]:
     """Those columns that not all cells have in common."""
-    rows = _named(points, points)
+    rows = _named(points, points, None)
     return [name for name in columns if len({str(row.get(name)) for row in rows}) > 1]
 
 
@@ -157,6 +174,19 @@ def _with_kind(name: str, point: Point, mixed: bool) -> str:
     if not mixed:
         return name
     return f"{name}{_kind(point)}" if name else point.kind
+
+
+def _fitting(
+    rows: Sequence[Mapping[str, Any]], chosen: Sequence[str], rooms: Sequence[int]
+) -> list[str]:
+    """Names; one without its software where there is no room, and the rest is of nothing else."""
+    whole = [_joined(row, chosen) for row in rows]
+    short = [_joined(row, [name for name in chosen if name != SOFTWARE]) for row in rows]
+    seen = Counter(short)
+    return [
+        rest if len(name) > room and seen[rest] == 1 else name
+        for name, rest, room in zip(whole, short, rooms, strict=True)
+    ]
 
 
 def _cut(names: Sequence[str], kinds: Sequence[str], longest: int) -> list[str]:
@@ -183,15 +213,14 @@ def _from_where_they_differ(name: str, alike: Iterable[str]) -> str:
     return f"…{name[begin:]}" if begin > 1 else name
 
 
-def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, Any]]:
+def _named(
+    points: Sequence[Point], among: Sequence[Point], devices: Devices | None
+) -> list[dict[str, Any]]:
     """Their rows with what no column says: place and machine."""
-    devices: dict[str, set[str]] = {}
-    for one in among:
-        if one.row.get("device_name"):
-            devices.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
+    there = devices_on(among) if devices is None else devices
     several = {
         platform: Counter(map(short_device, names))
-        for platform, names in devices.items()
+        for platform, names in there.items()
         if len(names) > 1
     }
     alone = len({_platform(one) for one in among}) == 1
