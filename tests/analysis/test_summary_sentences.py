@@ -127,3 +127,43 @@ def test_a_thing_is_not_beside_itself_where_only_a_version_differs() -> None:
     (line,) = [one for one in said if one.startswith("bert-tiny")]
     assert line.startswith("bert-tiny, inference, batch 1, 160 px: pytorch on cpu in fp32, 2.25 ms")
     assert line.endswith("; nothing beside it to compare with.")
+
+
+def test_each_scenario_has_a_line_and_is_of_one_number_of_devices() -> None:
+    """It read “offline: 8x B200, 102,909 Tokens/s” above a table with 169,197 of 48x."""
+    rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput_unit": "tokens/s"}
+    submitted = [
+        cell(
+            n,
+            scenario=scenario,
+            device_name=f"{devices}x {card}",
+            # By one source the column says it, by another only the name.
+            world_size=devices if devices > 8 else 1,
+            hardware="cuda",
+            throughput=rank * devices * 100.0,
+            batch_size=None,
+            **rate,
+        )
+        for n, (scenario, devices, card, rank) in enumerate(
+            (scenario, *one)
+            for scenario in ("offline", "server")
+            for one in ((8, "B200", 3.0), (8, "H200", 1.0), (48, "B200", 2.0))
+        )
+    ]
+    said = told(*submitted)
+    assert [one for one in said if one.startswith("bert-tiny")] == [
+        f"bert-tiny, inference, batch n/a, {scenario}, 8 devices: pytorch on 8x B200 in fp32, 2,400"
+        " tokens/s; pytorch on 8x H200 in fp32 takes 3.00× as long (single figures: no interval)."
+        for scenario in ("offline", "server")
+    ]
+    (heading,) = [one for one in said if one.startswith("Fastest")]
+    assert "of as many devices as most results there (others: in the tables)" in heading
+    assert "devices" not in " ".join(told(*submitted[:2])[1:2])
+
+
+def test_a_ratio_has_no_interval_because_of_the_side_that_is_a_single_figure() -> None:
+    """It read “single figures” of a side of four launches with an interval."""
+    several = [cell(1, launch=n, latency_p50_ms=8.0 + n / 10) for n in range(4)]
+    quick = cell(2, latency_p50_ms=1.0, hardware="cuda", device_name="A card")
+    (line,) = [one for one in told(*several, quick) if one.startswith("bert-tiny")]
+    assert line.endswith("as long (no interval: one of the two is a single figure).")

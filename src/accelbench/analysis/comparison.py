@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accelbench.analysis.questions import AXES, SHAPES, Axis, Key, Row, flat
+from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, Axis, Key, Row, flat, plain
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
 from accelbench.analysis.standing import last_moment
+from accelbench.core.columns import ASKED
 from accelbench.core.figures import items
 from accelbench.core.provenance import source_of
-from accelbench.core.words import Status
+from accelbench.core.words import SINGLE_STREAM, Status
 from accelbench.core.worth import WHY_UNUSABLE, answered
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
@@ -183,11 +184,7 @@ def _compared(
 ) -> Compared:
     if base is None:
         return Compared(side, None, refused="its baseline was not measured")
-    differs = (
-        *_other_figures(base, side),
-        *_ran_otherwise(base.row, side.row, axis),
-        *differences(base.row, side.row),
-    )
+    differs = differing(base, side, axis)
     if side is base:
         return Compared(side, base, efficiency=1.0 if axis.name == "batch" else None)
     why = [one for one in unlike(base.rows, side.rows, axis.name) if one not in allow]
@@ -207,6 +204,55 @@ def _compared(
         found.value / larger if axis.name == "batch" and found.told else None,
         differs=differs,
     )
+
+
+def differing(base: Side, side: Side, axis: Axis) -> tuple[str, ...]:
+    """What is not alike of two sides of one question, each as a word and its two values."""
+    return (
+        *_other_figures(base, side),
+        *_ran_otherwise(base.row, side.row, axis),
+        *differences(base.row, side.row),
+    )
+
+
+def doubtful(differs: Iterable[str]) -> list[str]:
+    """Of differences those that make a ratio doubtful: ≠ stands behind it.
+
+    What only describes a result in words is none.
+    """
+    return [text for text in differs if text.partition(" ")[0] not in DESCRIBING]
+
+
+def nearest_axis(a: Row, b: Row) -> tuple[Axis, list[str]]:
+    """The axis along which two results may be held against each other, and what is asked otherwise.
+
+    Anybody may choose two results of different questions. What is beside the axis that leaves least
+    of it makes their ratio doubtful; a scenario is on no axis, and makes it one of different things
+    (`refused_along`).
+    """
+    names = [name for name in ASKED if _usual(name, a) != _usual(name, b)]
+
+    def beside(axis: Axis) -> list[str]:
+        return [name for name in names if name not in (*axis.columns, *axis.along)]
+
+    best = min(AXES.values(), key=lambda axis: len(beside(axis)))
+    return best, beside(best)
+
+
+def refused_along(asked_otherwise: Iterable[str]) -> str:
+    """Why results of different questions are not held against each other; "" where they may be."""
+    names = [name for name in asked_otherwise if name in _OTHER_THINGS]
+    return f"not alike: {', '.join(names)}" if names else ""
+
+
+#: How requests came says what a figure is: a rate of all at once is none of one after another.
+_OTHER_THINGS = ("scenario",)
+_USUAL = {"scenario": SINGLE_STREAM, "world_size": 1, "options": "{}"}
+
+
+def _usual(name: str, row: Row) -> Any:
+    value = plain(row.get(name))
+    return _USUAL.get(name) if value is None else value
 
 
 def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:

@@ -6,7 +6,6 @@ What nobody measured, and what a stand-in for the device did, has none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.questions import Row
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
+from accelbench.core.devices import devices_in
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Mode, Status
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, plain_name
@@ -25,8 +25,6 @@ _HOUR_SECONDS = 3600.0
 _MILLION = 1e6
 #: Where a row says by which price.
 PRICE = "price"
-#: Several devices under one name, as MLPerf writes them: 8x NVIDIA H200.
-_COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)
 #: Its processes share what it is: only an import's name says that there were several.
 _SHARED = "cpu"
 #: Of a unit, what people call the items.
@@ -77,12 +75,6 @@ def price_of(row: Row, prices: Prices, machine: Machine | None = None) -> Price 
         if spelt is not None:
             return Price(spelt, prices.per_hour[spelt], devices, covers)
     return None
-
-
-def devices_in(name: str) -> tuple[int, str]:
-    """How many devices a name is of, and of which: eight of "8x NVIDIA H200"."""
-    counted = _COUNTED.fullmatch(name)
-    return (int(counted[1]), counted[2]) if counted else (1, name)
 
 
 def _names(row: Row, machine: Machine | None) -> Iterable[tuple[str, str, int]]:

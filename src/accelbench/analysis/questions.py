@@ -23,7 +23,7 @@ SHAPES = (
     *("prompt_tokens", "new_tokens"),
 )
 #: Of conditions, what is told apart elsewhere or says nothing of how it was measured.
-PASSED_OVER = frozenset({"source", "said", "kin", "job_id", "ID", "cases_before_in_worker"})
+PASSED_OVER = ("source", "said", "kin", "job_id", "ID", "cases_before_in_worker")
 #: Of conditions, what describes a result and its place in words, as MLPerf's submissions do: told
 #: in full by JSON, and no reason to doubt that two ran alike.
 DESCRIBING = frozenset(

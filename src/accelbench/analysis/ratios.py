@@ -49,6 +49,17 @@ class Ratio:
         return self.low is None or self.high is None or self.high <= WIDEST * self.low
 
     @property
+    def no_interval(self) -> str:
+        """Why it has no interval; "" where it has one."""
+        if self.low is not None and self.high is not None:
+            return ""
+        if max(self.launches) == 1:
+            return "single figures: no interval"
+        if min(self.launches) == 1:
+            return "no interval: one of the two is a single figure"
+        return "no interval"
+
+    @property
     def otherwise(self) -> str:
         """What a reader should know whose eye is on medians."""
         if self.median is None:

@@ -11,6 +11,7 @@ from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import Key, Row, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
+from accelbench.core.devices import devices_of
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
@@ -21,10 +22,10 @@ from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
-#: What has to be alike for two times to be of the same work.
+#: What has to be alike for two times to be of the same work, beside the number of devices.
 _WORK = (
     *("sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens"),
-    *("new_tokens", "scenario", "world_size", "weights", "data_source", "optimizer"),
+    *("new_tokens", "weights", "data_source", "optimizer"),
 )
 
 
@@ -66,26 +67,40 @@ def _counts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
 def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
     """Of each model what is fastest, at the smallest batch that was measured.
 
-    Where it gains most is no rule: of noisy figures that would choose the noise.
+    Where it gains most is no rule: of noisy figures that would choose the noise. How requests came
+    is another question each, and has a line of its own.
     """
-    found: dict[tuple[str, str], list[Point]] = {}
+    found: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for one in points:
         if one.timed and one.usable and times_by(one.rows) and comparable(one.row):
-            asked = (str(one.row.get("model")), str(one.row.get("mode")))
-            found.setdefault(asked, []).append(one)
-    several = _several_devices([one for points in found.values() for one in points])
-    if found:
-        yield "Fastest at the smallest batch that was measured, and what is next elsewhere:"
+            work = (str(one.row.get("model")), str(one.row.get("mode")))
+            found.setdefault(work, {}).setdefault(_scenario(one), []).append(one)
+    if not found:
+        return
+    every = [answers for scenarios in found.values() for answers in scenarios.values()]
+    several = _several_devices([one for answers in every for one in answers])
+    yield _what_is_fastest(every)
     told = sorted(found)[:_MOST_MODELS]
-    for asked in told:
-        yield _one_fastest(*asked, _alike(found[asked]), several, known)
+    for model, mode in told:
+        for _, answers in sorted(found[model, mode].items()):  # by scenario
+            yield _one_fastest(model, mode, answers, several, known)
     # A model that was trained as well is one.
     if more := len({model for model, _ in found} - {model for model, _ in told}):
         yield f"{counted(more, 'more model')} in the tables."
 
 
+def _what_is_fastest(every: Iterable[Sequence[Point]]) -> str:
+    """What the lines below it say, and what they leave out."""
+    mixed = any(len({devices_of(one.row) for one in points}) > 1 for points in every)
+    many = ", of as many devices as most results there (others: in the tables)" if mixed else ""
+    return f"Fastest at the smallest batch that was measured{many}, and what is next elsewhere:"
+
+
 def _alike(points: Sequence[Point]) -> list[Point]:
-    """Those at the smallest batch, of the one size of work that most were asked, fastest first."""
+    """Those at the smallest batch, of the one size of work that most were asked, fastest first.
+
+    Of as many devices as well: that several are faster than one is no news.
+    """
     smallest = min((_batch(one) for one in points), key=lambda batch: (batch is None, batch or 0))
     there = [one for one in points if _batch(one) == smallest]
     work = Counter(_work(one) for one in there)
@@ -93,26 +108,34 @@ def _alike(points: Sequence[Point]) -> list[Point]:
     return sorted((one for one in there if _work(one) == most), key=_time)
 
 
+def _scenario(point: Point) -> str:
+    return str(point.row.get("scenario") or SINGLE_STREAM)
+
+
 def _batch(point: Point) -> int | None:
     """None where nobody says it: that is no batch of one."""
     return int(point.row["batch_size"]) if point.row.get("batch_size") else None
 
 
-def _question(point: Point) -> str:
-    """What was asked of it beside the model: batch, size, and what is unusual."""
+def _question(point: Point, others: Iterable[Point]) -> str:
+    """What was asked of it beside the model: batch, size, and what is unusual.
+
+    The number of devices too, where there are several or others are of another number.
+    """
     row, batch = point.row, _batch(point)
-    scenario = str(row.get("scenario") or SINGLE_STREAM)
+    scenario, devices = _scenario(point), devices_of(row)
+    many = devices > 1 or any(devices_of(one.row) != devices for one in others)
     parts = [
         "batch n/a" if batch is None else f"batch {batch}",
         f"{row['image_size']} px" if row.get("image_size") else "",
         "" if scenario == SINGLE_STREAM else scenario,
-        f"{row['world_size']} devices" if int(row.get("world_size") or 1) > 1 else "",
+        counted(devices, "device") if many else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
 def _work(point: Point) -> Key:
-    return values(point.row, _WORK)
+    return devices_of(point.row), *values(point.row, _WORK)
 
 
 def _time(point: Point) -> tuple[float, str]:
@@ -130,10 +153,20 @@ def _several_devices(points: Sequence[Point]) -> set[str]:
 
 
 def _one_fastest(
-    model: str, mode: str, points: Sequence[Point], several: set[str], known: Histories
+    model: str, mode: str, answers: Sequence[Point], several: set[str], known: Histories
 ) -> str:
+    """A line of a model in one mode and scenario.
+
+    Args:
+        model: its name.
+        mode: inference or training.
+        answers: whatever answered, at every batch, size of work and number of devices.
+        several: platforms of which there is more than one device.
+        known: the older runs of these.
+    """
+    points = _alike(answers)
     best = points[quickest([one.rows for one in points])]
-    told = f"{model}, {mode}, {_question(best)}: {_by(best, several)}, {_figure(best)}"
+    told = f"{model}, {mode}, {_question(best, answers)}: {_by(best, several)}, {_figure(best)}"
     place = (best.row.get("hardware"), best.row.get("device_name"), best.machine)
     others = [
         one
@@ -175,7 +208,7 @@ def _figure(point: Point) -> str:
 
 def _sure(found: Ratio) -> str:
     if found.low is None or found.high is None:
-        return "single figures: no interval"
+        return found.no_interval
     of = "" if found.of == LAUNCHES else " within single launches"
     return f"95 % interval of the ratio{of} {digits(found.low)} to {digits(found.high)}"
 

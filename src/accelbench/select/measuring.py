@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from accelbench.analysis.costs import devices_in
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
+from accelbench.core.devices import devices_in
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS

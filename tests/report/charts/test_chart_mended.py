@@ -377,3 +377,17 @@ def test_of_too_many_batches_whole_ones_are_left_out() -> None:
     assert found is not None
     assert sorted({one["batch"] for one in found.records}) == [1, 2, 4, 8, 16]
     assert "4 more bars not drawn: narrow it down." in found.about
+
+
+def test_each_mark_of_a_roofline_has_a_number_and_a_name() -> None:
+    """Four marks had no name at all."""
+    several = [
+        result(batch_size=n, runtime=engine) for engine in ("jax", "pytorch") for n in (1, 8)
+    ]
+    drawn = picture(CHARTS["roofline"], Subject(points=points(several, {})))
+    assert drawn is not None
+    assert "All: inference · cpu · fp32 · image 64." in drawn.about
+    assert [one.split("  ")[1] for one in drawn.about if one[:1].isdigit() and "  " in one] == [
+        f"resnet-tiny · {engine} · batch {n}" for n in (8, 1) for engine in ("jax", "pytorch")
+    ]
+    assert sorted(one["number"] for one in drawn.records) == [1, 2, 3, 4]

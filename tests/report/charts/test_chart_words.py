@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from made_up_charts import result
 
-from accelbench.analysis.points import Point
+from accelbench.analysis.points import Point, Span, points
 from accelbench.core.nouns import counted
+from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import axis, decades, own_axes, shared
+from accelbench.report.charts.chart import Subject, picture
+from accelbench.report.charts.marks import record
 from accelbench.report.charts.phrases import figure, left_out, safe
 from accelbench.report.charts.words import short_device, told, unique
 
@@ -184,3 +187,67 @@ def test_a_long_name_is_cut_where_a_word_begins() -> None:
     several = [point(hardware="cuda", device_name=long.format(n)) for n in ("8Gen2", "8Gen3")]
     for name in told(several, longest=40).apart:
         assert name.startswith(("…8Gen", "…Snapdragon 8Gen"))
+
+
+def test_several_devices_are_said_even_where_the_batch_tells_cells_apart() -> None:
+    card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 2080 Ti"}
+    single, four = point(**card, world_size=1), point(**card, world_size=4, batch_size=4)
+    assert told([single, four]).apart == ["batch 1", "4 devices · batch 4"]
+    shared = "inference · cuda · 4 devices · pytorch · fp32 · batch 4 · image 64"
+    assert told([four]).together == shared
+    assert record(four, Span(1.0))["devices"] == 4
+    assert "devices" not in record(single, Span(1.0))
+
+
+def test_a_name_that_says_how_many_devices_it_is_of_says_it_once() -> None:
+    several = [
+        point(hardware="cuda", device_name=f"{n}x NVIDIA H200", world_size=n) for n in (8, 16)
+    ]
+    assert told(several).apart == ["8x H200", "16x H200"]
+    # By its platform alone the name is not there, and a column may lack what the name says.
+    eight = point(hardware="cuda", device_name="8x NVIDIA H200", world_size=1)
+    assert "cuda · 8 devices" in told([eight]).together
+
+
+def test_a_heading_names_the_device_where_the_subject_has_several() -> None:
+    """It read “inference · qnn · fp16” of one phone of thirty."""
+    phones = [point(hardware="qnn", device_name=f"Samsung Galaxy S{n}") for n in (23, 24, 25)]
+    every = Subject(points=phones).devices
+    assert told(phones[:1]).together.startswith("inference · qnn · ")
+    assert told(phones[:1], devices=every).together.startswith("inference · Galaxy S23 · ")
+
+
+def test_every_chart_of_one_device_of_several_names_it() -> None:
+    card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090"}
+    several = [
+        *(
+            result(**card, precision=name, batch_size=n)
+            for name in ("fp32", "fp16")
+            for n in (1, 4)
+        ),
+        result(hardware="cuda", device_name="NVIDIA GeForce RTX 3090", model="other"),
+    ]
+    subject = Subject(points=points(several, {}))
+    for name in ("precision", "pareto", "latency-by-batch"):
+        drawn = picture(CHARTS[name], subject)
+        assert drawn is not None
+        assert "RTX 4090" in str(drawn.spec), name
+
+
+def test_a_name_with_no_room_keeps_the_device_before_its_software() -> None:
+    """Two bars read “rocm 8x Instinct MI3…”, of an MI300X and of an MI325X."""
+    cards = ("8x AMD Instinct MI300X 192GB HBM3", "8x AMD Instinct MI325X 256GB HBM3e")
+    several = [
+        point(
+            hardware="rocm",
+            device_name=card,
+            conditions={"engine": f"vLLM 0.6.5.dev964, Pytorch 2.7.0a0 of 2025, ROCm 6.3.{n}"},
+        )
+        for n, card in enumerate(cards)
+    ]
+    names = told(several, longest=40).apart
+    assert names == ["8x Instinct MI300X 192GB HBM3", "8x Instinct MI325X 256GB HBM3e"]
+    # Where nothing else tells them apart, what ran is kept.
+    alike = [point(conditions=one.row["conditions"]) for one in several]
+    first, second = told(alike, longest=40).apart
+    assert first != second

@@ -13,6 +13,7 @@ from dashboard_world import HOSTILE
 from starlette.testclient import TestClient
 
 from accelbench.core.visible import csv_cell, visible
+from accelbench.report.dashboard.words import devices, title
 
 #: Elements that a page of ours is made of; a name has brought none of them.
 _VOID = ("img", "input", "link", "meta", "br")
@@ -157,3 +158,14 @@ def test_a_picture_is_whole_whatever_is_in_it(bad_site: TestClient, name: str) -
 
 def test_the_store_is_as_it_was(bad_site: TestClient) -> None:
     assert bad_site.get("/").text.count('name="cell"') == 2 * len(HOSTILE)
+
+
+def test_a_cell_of_several_devices_says_how_many() -> None:
+    row = {"runtime": "pytorch", "hardware": "cuda", "precision": "fp16", "batch_size": 48}
+    card = {**row, "device_name": "NVIDIA GeForce RTX 2080 Ti", "world_size": 4}
+    assert title(card) == "pytorch on cuda · 4 devices · fp16 · batch 48"
+    assert devices(card) == "4 devices"
+    # The page names the device as well, which may say it; the title stands alone.
+    eight = {**row, "device_name": "8x NVIDIA H200", "world_size": 1}
+    assert (devices(eight), title(eight).split(" · ")[1]) == ("", "8 devices")
+    assert devices({**card, "world_size": 1}) == ""

@@ -141,3 +141,31 @@ def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path: P
     key = page.partition('href="/cell/')[2].partition('"')[0]
     assert "geometric mean of 2 launches" in site.get(f"/cell/{key}").text
     assert "2 of 3</td>" in site.get(f"/compare?cell={key}").text
+
+
+def test_what_says_nothing_of_how_it_ran_makes_no_other_cell_of_an_import(tmp_path: Path) -> None:
+    """Four rows of one card read alike, which the charts below them had as one of four launches."""
+    theirs = {"provenance": "imported", "series_key": None}
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    rows = [
+        result(
+            **theirs,
+            latency_p50_ms=4.0 + n,
+            conditions={
+                "engine": engine,
+                "said": {"file": f"{n}.csv"},
+                "source": {"name": "theirs", "commit": f"{n}"},
+                "job_id": f"j{n}",
+            },
+        )
+        for n, engine in enumerate(("torch 2.4", "torch 2.4", "torch 2.9"))
+    ]
+    store(database, "import-1", *rows, result(**theirs, model="vit-tiny"))
+    found = cells.every(taken(database, "now"), Asked())
+    charts = points(details.rows_of(database, _all(database)))
+    assert len(found) == len(charts) == 3
+    assert sorted(one["launches"] for one in found) == [1, 1, 2]
+    assert sorted(one["latency"] for one in found) == pytest.approx(
+        sorted(one.latency.value for one in charts if one.latency is not None)
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
-from accelbench.analysis.comparison import Compared
+from accelbench.analysis.comparison import Compared, doubtful
 from accelbench.analysis.cost_words import cost_notes, money
 from accelbench.analysis.costs import items_of
-from accelbench.analysis.questions import DESCRIBING, Axis
+from accelbench.analysis.questions import Axis
 from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
 from accelbench.analysis.sides import PER_MILLION
 from accelbench.cli.display.headings import headings
@@ -176,7 +176,7 @@ def _speed(one: Compared, axis: Axis) -> str:
     if ratio.low is not None and ratio.high is not None:
         ends = f" ({figure(ratio.low)} – {figure(ratio.high)})"
     said = f"{figure(ratio.value)}×{ends}" if ratio.told else f"can't tell{ends}"
-    if _differs(one):
+    if doubtful(one.differs):
         said += f" {_UNLIKE}"
     if axis.name == "batch" and one.efficiency is not None:
         said += f", {one.efficiency:.0%}"
@@ -186,13 +186,8 @@ def _speed(one: Compared, axis: Axis) -> str:
 def _unlike(lines: Lines, axis: Axis, labels: Mapping[str, str]) -> Iterable[str]:
     """Of each row that could not be matched, what is not alike with its baseline."""
     for one in lines:
-        if one.ratio is not None and (unlike := _differs(one)):
+        if one.ratio is not None and (unlike := doubtful(one.differs)):
             yield f"{_UNLIKE} {_place(one, axis, labels)}: {differences_in_short(unlike)}."
-
-
-def _differs(one: Compared) -> list[str]:
-    """What is not alike of how it ran: a submission's words about itself are told by --json."""
-    return [text for text in one.differs if text.partition(" ")[0] not in DESCRIBING]
 
 
 def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterable[str]:

@@ -31,7 +31,7 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import OF_A_STAND_IN, emulated, figure, left_out, safe
-from accelbench.report.charts.words import EVERYTHING, PLACE, told, unique
+from accelbench.report.charts.words import EVERYTHING, PLACE, Devices, told, unique
 
 #: More bars in one panel are read by nobody.
 _MOST_BARS = 10
@@ -156,7 +156,8 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
         return None
     shown = [_kept(several, asked) for several in found[:MOST_PANELS]]
     drawn = [point for one in shown for point in one.points]
-    records = [_bars(one.points, asked, drawn) for one in shown]
+    devices = subject.devices
+    records = [_bars(one.points, asked, drawn, devices) for one in shown]
     scales = _scales(asked.title, records)
     named = [
         axes.in_their_unit(scale, (point.row for point in one.points))
@@ -166,7 +167,7 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
     panels = [
         Panel(
             title,
-            [_of_all(one.points, asked, drawn)],
+            [_of_all(one.points, asked, drawn, devices)],
             bars,
             _layers(bars, scale, scale.title),
             {"step": 21},
@@ -185,9 +186,12 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
     return Drawn(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
 
 
-def _of_all(points: Sequence[Point], asked: Comparison, drawn: Sequence[Point]) -> str:
+def _of_all(
+    points: Sequence[Point], asked: Comparison, drawn: Sequence[Point], devices: Devices
+) -> str:
     """What all bars of a panel have in common, how requests came among it where that is unusual."""
-    together = told(points, _TOLD, _always(asked.axis), among=drawn).together
+    always = _always(asked.axis)
+    together = told(points, _TOLD, always, among=drawn, devices=devices).together
     scenarios = {str(one.row.get("scenario") or SINGLE_STREAM) for one in points}
     alone = scenarios.pop() if len(scenarios) == 1 else SINGLE_STREAM
     return " · ".join(part for part in (together, alone) if part and part != SINGLE_STREAM)
@@ -236,10 +240,12 @@ def _always(axis: Axis) -> tuple[str, ...]:
     return (PLACE if axis.name == "hardware" else axis.columns[0],)
 
 
-def _bars(points: Sequence[Point], asked: Comparison, drawn: Sequence[Point]) -> list[Record]:
+def _bars(
+    points: Sequence[Point], asked: Comparison, drawn: Sequence[Point], devices: Devices
+) -> list[Record]:
     bad = [not one.usable and not asked.of_memory for one in points]
     longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
-    names = unique(told(points, _TOLD, _always(asked.axis), longest, drawn).apart)
+    names = unique(told(points, _TOLD, _always(asked.axis), longest, drawn, devices).apart)
     found = []
     for one, name, useless in zip(points, names, bad, strict=True):
         span = asked.figure(one)

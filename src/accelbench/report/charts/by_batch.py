@@ -30,7 +30,7 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import OF_A_STAND_IN, emulated, left_out, safe
-from accelbench.report.charts.words import told
+from accelbench.report.charts.words import Devices, told
 
 #: An interval is drawn this many times further than all figures reach.
 _FURTHEST = 1.6
@@ -41,7 +41,7 @@ Figure = Callable[[Point], Span | None]
 def along_batches(subject: Subject, figure: Figure, title: str) -> Drawn | None:
     """A line for each way of running, along its batches; None where nothing has two."""
     known = [one for one in subject.points if one.row.get("batch_size") and figure(one)]
-    lines = lines_of([one for one in known if one.timed])
+    lines = lines_of([one for one in known if one.timed], subject.devices)
     if not lines:
         return None
     kept = most_common(lines)
@@ -61,7 +61,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> Drawn | None:
     ]
     drawn = [point for one in shown for line in one for point in line.points]
     everything = [one for several in records for one in several]
-    return Drawn(_body(shown, records, axes), drawn, notes, everything)
+    return Drawn(_body(shown, records, axes, subject.devices), drawn, notes, everything)
 
 
 def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: str) -> list[str]:
@@ -93,6 +93,7 @@ def _body(
     shown: Sequence[Sequence[Line]],
     records: Sequence[Sequence[Record]],
     axes: Sequence[Axis],
+    devices: Devices,
 ) -> Spec:
     everything = [one for several in records for one in several]
     batches = sorted({one["batch"] for one in everything})
@@ -111,7 +112,10 @@ def _body(
     way = way_of(everything)
     names = [safe(one[0].points[0].row.get("model"), 36) for one in shown]
     drawn = [p for one in shown for line in one for p in line.points]
-    abouts = [told([p for line in one for p in line.points], among=drawn).together for one in shown]
+    abouts = [
+        told([p for line in one for p in line.points], among=drawn, devices=devices).together
+        for one in shown
+    ]
     named = [
         in_their_unit(axis, (point.row for line in lines for point in line.points))
         for axis, lines in zip(axes, shown, strict=True)

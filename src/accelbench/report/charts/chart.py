@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.cells import Matrix
@@ -21,6 +22,7 @@ from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.look import CONFIG, SCHEMA, wrapped
 from accelbench.report.charts.phrases import days, listed, safe
+from accelbench.report.charts.words import Devices, devices_on
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Subject:
     prices: Prices | None = None
     #: The older runs of the rows.
     known: Histories = field(default_factory=Histories)
+
+    @cached_property
+    def devices(self) -> Devices:
+        """The devices of each platform: where there are several, a picture of one names it."""
+        return devices_on(self.points)
 
     @property
     def sign(self) -> str:

@@ -41,7 +41,7 @@ def _drawn(subject: Subject) -> Drawn | None:
         return None
     # The smallest batch of every model says more of beginnings than every batch of one model.
     shown = sorted(known, key=lambda one: int(one.row.get("batch_size") or 0))[:_MOST]
-    named = told(shown, EVERYTHING, ("model",), longest=72)
+    named = told(shown, EVERYTHING, ("model",), longest=72, devices=subject.devices)
     records: list[Record] = []
     for one, name in zip(shown, unique(named.apart), strict=True):
         assert one.latency is not None

@@ -12,7 +12,7 @@ from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.look import LINE_WIDTHS, PANEL_WIDE, engine_dashes
 from accelbench.report.charts.marks import Record
-from accelbench.report.charts.words import ALIKE, WAY, told
+from accelbench.report.charts.words import ALIKE, WAY, Devices, told
 
 #: More ways of running, each a line in its own dashes, are a tangle.
 _MOST_WAYS = 8
@@ -35,8 +35,13 @@ class Line:
         return values(self.points[0].row, ALIKE)
 
 
-def lines_of(points: Sequence[Point]) -> list[Line]:
-    """A single batch shows nothing of what a larger one does, and is no line."""
+def lines_of(points: Sequence[Point], devices: Devices | None = None) -> list[Line]:
+    """A single batch shows nothing of what a larger one does, and is no line.
+
+    Args:
+        points: what may be on lines.
+        devices: all devices that there are, of which these may be of a few alone.
+    """
     found: dict[object, list[Point]] = {}
     for one in alike_of_each(points, _but_for_its_batch, only=True):
         found.setdefault(_but_for_its_batch(one), []).append(one)
@@ -47,7 +52,7 @@ def lines_of(points: Sequence[Point]) -> list[Line]:
     ]
     if not ordered:
         return []
-    names = told([line[0] for line in ordered], WAY, longest=60).apart
+    names = told([line[0] for line in ordered], WAY, longest=60, devices=devices).apart
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.points import Point, Span
+from accelbench.core.devices import devices_beside, devices_of
 from accelbench.core.words import Quality
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Axis, Spec
@@ -43,10 +44,13 @@ def record(point: Point, figure: Span, *, timed: bool = True, **more: Any) -> Re
     row = point.row
     bad = timed and not point.usable
     quality = {"quality": Quality.UNUSABLE.value, "paint": PAPER} if bad else {}
+    device = str(row.get("device_name") or "")
+    devices = {"devices": devices_of(row)} if devices_beside(row, device) else {}
     return {
         "model": safe(row.get("model")),
         "hardware": safe(row.get("hardware")),
-        "device": safe(row.get("device_name") or ""),
+        "device": safe(device),
+        **devices,
         "runtime": safe(row.get("runtime")),
         "precision": safe(row.get("precision")),
         "mode": safe(row.get("mode")),
@@ -115,7 +119,10 @@ def hardware_legend(records: Sequence[Mapping[str, Any]]) -> list[Spec]:
     return [{"mark": mark, "encoding": {"color": {**form, "scale": hardware_scale(names)}}}]
 
 
-_TOLD = ("model", "device", "hardware", "runtime", "precision", "mode", "batch", "kind", "quality")
+_TOLD = (
+    *("model", "device", "devices", "hardware", "runtime", "precision", "mode", "batch", "kind"),
+    "quality",
+)
 
 
 def tooltip(title: str, records: Sequence[Mapping[str, Any]], field: str = "value") -> list[Spec]:

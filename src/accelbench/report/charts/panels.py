@@ -12,6 +12,9 @@ from accelbench.report.charts.look import HIGH, PANEL_HIGH, PANEL_TITLE, PANEL_W
 #: More panels than this are no picture.
 MOST_PANELS = 8
 _COLUMNS = 2
+#: Letters of a line below a panel's title: more would run into the panel beside it.
+_LONGEST_LINE = 60
+_BETWEEN = " · "
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,20 @@ def arranged(panels: Sequence[Panel], legends: Sequence[Spec] = ()) -> Spec:
 
 
 def _title(panel: Panel) -> Spec:
-    about = {"subtitle": [*panel.about]} if any(panel.about) else {}
-    return {**PANEL_TITLE, "text": panel.title, **about}
+    lines = [line for about in panel.about for line in _lines(about)]
+    return {**PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
+
+
+def _lines(about: str) -> list[str]:
+    """What is said of a panel, broken between its words and never within what one of them says."""
+    lines: list[str] = []
+    for part in about.split(_BETWEEN):
+        longer = f"{lines[-1]}{_BETWEEN}{part}" if lines else part
+        if lines and len(longer) <= _LONGEST_LINE:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
 
 
 def _view(panel: Panel, width: int, height: int) -> Spec:

@@ -22,7 +22,7 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, safe
-from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, told, varied
+from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, Devices, told, varied
 
 _LATENCY, _THROUGHPUT = "mean latency of a batch, ms", "throughput, items/s"
 #: A front of more has its fastest named.
@@ -70,7 +70,12 @@ def _drawn(subject: Subject) -> Drawn | None:
         for scale, found in zip(up, shown, strict=True)
     ]
     panels = [
-        Panel(title, _named(found, records, drawn), records, _layers(records, x, y))
+        Panel(
+            title,
+            _named(found, records, drawn, subject.devices),
+            records,
+            _layers(records, x, y),
+        )
         for title, found, records, x, y in zip(titles, shown, groups, across, named, strict=True)
     ]
     notes = [
@@ -107,14 +112,16 @@ def _records(found: Sequence[Point]) -> list[Record]:
     ]
 
 
-def _named(found: Sequence[Point], records: Sequence[Record], drawn: Sequence[Point]) -> list[str]:
+def _named(
+    found: Sequence[Point], records: Sequence[Record], drawn: Sequence[Point], devices: Devices
+) -> list[str]:
     """What each number is: there is no room beside the marks."""
     ways = varied(found, _WAYS)
-    together = told(found, _TOLD, ways, among=drawn).together
+    together = told(found, _TOLD, ways, among=drawn, devices=devices).together
     numbered = sorted((one["number"], i) for i, one in enumerate(records) if one["front"])
     if not numbered:
         return [together]
-    names = told([found[i] for _, i in numbered], _TOLD, ways, 44, drawn).apart
+    names = told([found[i] for _, i in numbered], _TOLD, ways, 44, drawn, devices).apart
     lines = [f"{number}  {name}" for (number, _), name in zip(numbered, names, strict=True)]
     more = len(lines) - _MOST_NAMED
     rest = [f"and {more} more"] if more > 0 else []

@@ -20,10 +20,12 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, listed, safe
-from accelbench.report.charts.words import short_device
+from accelbench.report.charts.words import EVERYTHING, Devices, short_device, told
 
 _X, _Y = "operations a byte, FLOP/B", "operations a second, GFLOP/s"
 _MOST = 400
+#: So many of them are numbered and named.
+_MOST_NAMED = 8
 
 
 def _drawn(subject: Subject) -> Drawn | None:
@@ -36,7 +38,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     if not timed:
         return None
     shown = timed[:_MOST]
-    records = [_cell(one) for one in shown]
+    records = _numbered([_cell(one) for one in shown])
     there = {one["hardware"] for one in records}
     roofs = [one for one in subject.roofs if one.hardware in there]
     reach = [one["intensity"] for one in records]
@@ -47,6 +49,7 @@ def _drawn(subject: Subject) -> Drawn | None:
         notes.append(f"No roof, as its limits are not known: {listed(bare)}.")
     notes += left_out(len(timed) - _MOST, "cell")
     notes += emulated(len(known) - len(timed))
+    notes += _names(shown, records, subject.devices)
     return Drawn(_body(records, lines), shown, notes, records)
 
 
@@ -58,6 +61,24 @@ def _cell(point: Point) -> Record:
     rate = flops.value / point.latency.value / 1e6
     more = {"intensity": flops.value / moved.value, "value": rate}
     return record(point, point.latency) | more | {"low": None, "high": None}
+
+
+def _numbered(records: Sequence[Record]) -> list[Record]:
+    """The same, each with its number: of most operations a second first."""
+    order = sorted(range(len(records)), key=lambda i: -records[i]["value"])
+    ranks = {i: number for number, i in enumerate(order, 1)}
+    return [{**one, "number": ranks[i]} for i, one in enumerate(records)]
+
+
+def _names(shown: Sequence[Point], records: Sequence[Record], devices: Devices) -> list[str]:
+    """What each number is: there is no room beside the marks."""
+    order = sorted(zip(records, shown, strict=True), key=lambda one: one[0]["number"])
+    named = [point for _, point in order]
+    found = told(named, EVERYTHING, ("model",), 72, devices=devices)
+    lines = [f"{number}  {name}" for number, name in enumerate(found.apart[:_MOST_NAMED], 1)]
+    more = len(shown) - len(lines)
+    rest = [f"and {more} more, in the table of figures"] if more else []
+    return [*([f"All: {found.together}."] if found.together else []), *lines, *rest]
 
 
 def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
@@ -88,7 +109,12 @@ def _body(records: Sequence[Record], lines: Sequence[Record]) -> Spec:
     told = [*tooltip(_Y, records), {"field": "intensity", "title": _X, "format": ",.3~r"}]
     marks = dots({"x": x, "y": up.of("value"), "tooltip": told}, 50)
     marks["encoding"]["opacity"] = {"value": 0.85}
-    layers = [*_roofs(lines, x, up.of("limit")), marks]
+    numbers: Spec = {
+        "transform": [{"filter": f"datum.number <= {_MOST_NAMED}"}],
+        "mark": {"type": "text", "dx": 10, "fontSize": 11.5, "fontWeight": 600, "color": INK},
+        "encoding": {"x": x, "y": up.of("value"), "text": {"field": "number"}},
+    }
+    layers = [*_roofs(lines, x, up.of("limit")), marks, numbers]
     legends = [*kind_legend(records), *hardware_legend(records)]
     return arranged([Panel("", (), records, layers)], legends)
 

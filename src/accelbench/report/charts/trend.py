@@ -51,7 +51,8 @@ def _drawn(subject: Subject) -> Drawn | None:
         return None
     shown = known[:MOST_PANELS]
     names = [safe(one.row.get("model"), 36) for one in shown]
-    abouts = told([Point([one.row], "") for one in shown], _TOLD, COMMON, 64).apart
+    rows = [Point([one.row], "") for one in shown]
+    abouts = told(rows, _TOLD, COMMON, 64, devices=subject.devices).apart
     moments = sorted(said(point.moment) for one in shown for point in one.points)
     wide = WIDE if len(shown) == 1 else PANEL_WIDE
     panels = [_panel(*one, moments, wide) for one in zip(shown, names, abouts, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -14,6 +14,7 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.questions import DESCRIBING
 from accelbench.analysis.standing import software
 from accelbench.core.columns import ASKED
+from accelbench.core.devices import devices_beside
 from accelbench.core.words import Provenance
 from accelbench.report.charts.phrases import safe
 
@@ -21,6 +22,8 @@ from accelbench.report.charts.phrases import safe
 PLACE = "place"
 #: What ran, where it is not the same of all: no column either.
 SOFTWARE = "software"
+#: How many devices worked on a step, where the place does not say it.
+DEVICES = "devices"
 #: How something ran, which is what lines and bars differ in.
 WAY = (PLACE, "runtime", "precision", "compiled", "threads", "options", SOFTWARE, "machine")
 _ALONG = ("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options")
@@ -30,27 +33,29 @@ ALIKE = tuple(name for name in ASKED if name not in (*_ALONG, "batch_size"))
 EVERYTHING = tuple(
     dict.fromkeys(
         (
-            *("model", "mode", PLACE, "runtime", "precision", "batch_size"),
-            *(name for name in ASKED if name not in ("hardware", "device_name")),
+            *("model", "mode", PLACE, DEVICES, "runtime", "precision", "batch_size"),
+            *(name for name in ASKED if name not in ("hardware", "device_name", "world_size")),
             *(SOFTWARE, "machine"),
         )
     )
 )
 #: What people ask first, and what ran: where cells differ in it each says its own, even if told
 #: apart without.
-_FIRST = ("mode", PLACE, "runtime", "precision", "batch_size", SOFTWARE)
+_FIRST = ("mode", PLACE, DEVICES, "runtime", "precision", "batch_size", SOFTWARE)
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
 COMMON = (
-    *("mode", PLACE, "runtime", "precision", "batch_size", "sequence_length", "image_size"),
-    *("audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
+    *("mode", PLACE, DEVICES, "runtime", "precision", "batch_size", "sequence_length"),
+    *("image_size", "audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
 )
 _SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
-_BARE = ("model", "mode", PLACE, "runtime", "precision", "scenario", SOFTWARE, "machine")
+_BARE = ("model", "mode", PLACE, DEVICES, "runtime", "precision", "scenario", SOFTWARE, "machine")
 #: Software whose version says most.
 _ENGINES = frozenset(("torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench"))
 #: What a submission says of itself at length: names are told apart by it where nothing else does.
 _WORDY = frozenset(("Accuracy", "Notes"))
 _DEVICE = "device"
+#: What all have in common is broken into lines, and cut only where somebody wrote a book.
+_LONGEST_TOGETHER = 200
 #: Versions that one name says.
 _MOST_NAMED = 3
 #: Of what several names begin with alike so much is kept where they are cut, and up to so much
@@ -72,6 +77,19 @@ def short_device(name: str) -> str:
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
 
+#: Of each platform the names of its devices.
+Devices = Mapping[str, Collection[str]]
+
+
+def devices_on(points: Iterable[Point]) -> Devices:
+    """The devices that points are of, by platform."""
+    found: dict[str, set[str]] = {}
+    for one in points:
+        if one.row.get("device_name"):
+            found.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
+    return found
+
+
 @dataclass(frozen=True)
 class Told:
     """Names of several cells.
@@ -91,11 +109,13 @@ def told(
     always: Iterable[str] = (),
     longest: int = 44,
     among: Sequence[Point] = (),
+    devices: Devices | None = None,
 ) -> Told:
     """Names them by what people ask first and they differ in, and by what else tells them apart.
 
     Where figures of several kinds are in a picture, what was not measured says so in its name: a
-    bar may be too short for anybody to see its filling.
+    bar may be too short for anybody to see its filling. What is too long leaves out what software
+    ran, where the rest of the name is no other's.
 
     Args:
         points: the cells, at least one.
@@ -103,9 +123,11 @@ def told(
         always: of these, what is told of each even where others tell it apart.
         longest: more characters of a name are cut.
         among: of which they are some: other devices may be there, and figures of other kinds.
+        devices: all devices that the reader may think of, where these are more than those of
+            `among`: a platform that has several is named by the device.
     """
     whole = among or points
-    rows = _named(points, whole)
+    rows = _named(points, whole, devices)
     differ = {name for name in _FIRST if len({str(row.get(name)) for row in rows}) > 1}
     needed = {*always, *differ}
     chosen: list[str] = []
@@ -116,10 +138,10 @@ def told(
             keys, chosen = finer, [*chosen, name]
     mixed = len({one.kind for one in whole}) > 1
     kinds = [_kind(one) if mixed else "" for one in points]
-    names = _cut([_joined(row, chosen) for row in rows], kinds, longest)
+    names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
     apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
     common = [n for n in COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
-    return Told(apart, safe(_joined(rows[0], common), 60))
+    return Told(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
 
 
 def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -130,7 +152,7 @@ def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def varied(points: Sequence[Point], columns: Iterable[str]) -> list[str]:
     """Those columns that not all cells have in common."""
-    rows = _named(points, points)
+    rows = _named(points, points, None)
     return [name for name in columns if len({str(row.get(name)) for row in rows}) > 1]
 
 
@@ -152,6 +174,19 @@ def _with_kind(name: str, point: Point, mixed: bool) -> str:
     if not mixed:
         return name
     return f"{name}{_kind(point)}" if name else point.kind
+
+
+def _fitting(
+    rows: Sequence[Mapping[str, Any]], chosen: Sequence[str], rooms: Sequence[int]
+) -> list[str]:
+    """Names; one without its software where there is no room, and the rest is of nothing else."""
+    whole = [_joined(row, chosen) for row in rows]
+    short = [_joined(row, [name for name in chosen if name != SOFTWARE]) for row in rows]
+    seen = Counter(short)
+    return [
+        rest if len(name) > room and seen[rest] == 1 else name
+        for name, rest, room in zip(whole, short, rooms, strict=True)
+    ]
 
 
 def _cut(names: Sequence[str], kinds: Sequence[str], longest: int) -> list[str]:
@@ -178,27 +213,31 @@ def _from_where_they_differ(name: str, alike: Iterable[str]) -> str:
     return f"…{name[begin:]}" if begin > 1 else name
 
 
-def _named(points: Sequence[Point], among: Sequence[Point]) -> list[dict[str, Any]]:
+def _named(
+    points: Sequence[Point], among: Sequence[Point], devices: Devices | None
+) -> list[dict[str, Any]]:
     """Their rows with what no column says: place and machine."""
-    devices: dict[str, set[str]] = {}
-    for one in among:
-        if one.row.get("device_name"):
-            devices.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
+    there = devices_on(among) if devices is None else devices
     several = {
         platform: Counter(map(short_device, names))
-        for platform, names in devices.items()
+        for platform, names in there.items()
         if len(names) > 1
     }
     alone = len({_platform(one) for one in among}) == 1
     versions = _versions(among)
+    places = [
+        _place(one, several, alone) if _platform(one) in several else _platform(one)
+        for one in points
+    ]
     return [
         {
             **one.row,
             SOFTWARE: _software(one, versions),
-            PLACE: _place(one, several, alone) if _platform(one) in several else _platform(one),
+            PLACE: place,
+            DEVICES: devices_beside(one.row, place),
             "machine": one.machine.split(" (")[0],
         }
-        for one in points
+        for one, place in zip(points, places, strict=True)
     ]
 
 

@@ -183,10 +183,10 @@ def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[dict[str, Any
 _TOLD = (
     *("model", "kind", "mode", "hardware", "device_name", "machine", "runtime", "precision"),
     *("batch_size", "sequence_length", "image_size", "audio_seconds", "denoising_steps"),
-    *("prompt_tokens", "new_tokens"),
+    *("prompt_tokens", "new_tokens", "world_size"),
 )
 #: What else may tell two lines apart, beside options and versions.
-_APART = ("compiled", "threads", "scenario", "world_size", "weights", "data_source", "optimizer")
+_APART = ("compiled", "threads", "scenario", "weights", "data_source", "optimizer")
 
 
 def told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.analysis.comparison import NO_FIGURE, differences, unlike
+from accelbench.analysis.comparison import (
+    NO_FIGURE,
+    differing,
+    doubtful,
+    nearest_axis,
+    refused_along,
+    unlike,
+)
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side
@@ -32,6 +39,7 @@ class Beside:
     refused: str = ""
     asked: Sequence[tuple[str, Any, Any]] = ()  # what was asked otherwise: here, and of the first
     differs: Sequence[str] = ()
+    doubts: Sequence[str] = ()  # of both, what makes a ratio doubtful: it has a mark
     first: bool = False  # what the others are held against
     of_other_runs: bool = False  # than the first's launches, all of them
 
@@ -80,14 +88,13 @@ def _beside(
     why = _why_not(cell, side) or _why_not(first, base)
     if why or side is None or base is None:
         return Beside(cell, refused=why, asked=asked)
-    axis = "model" if cell["model"] != first["model"] else ""
-    axis = axis or ("mode" if cell["mode"] != first["mode"] else "")
-    why_not = unlike(base.rows, side.rows, axis)
-    differs = differences(base.row, side.row)
-    if why_not:
-        return Beside(
-            cell, refused=f"not alike: {', '.join(why_not)}", asked=asked, differs=differs
-        )
+    axis, otherwise = nearest_axis(base.row, side.row)
+    differs = differing(base, side, axis)
+    other_work = next((name for name in ("model", "mode") if cell[name] != first[name]), "")
+    why_not = unlike(base.rows, side.rows, other_work)
+    why = f"not alike: {', '.join(why_not)}" if why_not else refused_along(otherwise)
+    if why:
+        return Beside(cell, refused=why, asked=asked, differs=differs)
     found = ratio(side.rows, base.rows, known)
     if found is None:
         return Beside(cell, refused=NO_FIGURE, asked=asked, differs=differs)
@@ -97,6 +104,7 @@ def _beside(
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
         asked=asked,
         differs=differs,
+        doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(differs)],
         of_other_runs=_runs(side).isdisjoint(_runs(base)),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from accelbench.analysis.cost_words import money
+from accelbench.core.devices import devices_beside
 from accelbench.core.nouns import counted
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.core.worth import percentile_text
@@ -57,11 +58,16 @@ def size(row: Mapping[str, Any]) -> str:
     return " · ".join(said.format(row[n]) for n, said in _SIZES if row.get(n))
 
 
+def devices(row: Mapping[str, Any]) -> str:
+    """How many devices worked on a step, where the device's name beside it does not say it."""
+    return devices_beside(row, device(row.get("device_name")))
+
+
 def title(row: Mapping[str, Any]) -> str:
     """What a cell is of, without its model: what stands after the name."""
-    scenario = row.get("scenario") or SINGLE_STREAM
     words = [
         f"{row.get('runtime')} on {row.get('hardware')}",
+        devices_beside(row, ""),
         str(row.get("precision")),
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
         size(row),
@@ -146,6 +152,7 @@ FILTERS = {
     "moment": moment,
     "day": day,
     "device": device,
+    "devices": devices,
     "size": size,
     "title": title,
     "share": share,

@@ -1,0 +1,70 @@
+"""Chosen cells beside the first: what is not alike is said in the row, as `compare` says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_world import result, store, visitor
+
+from accelbench.analysis.run_noise import Histories
+from accelbench.report.dashboard import cells
+from accelbench.report.dashboard.asked import Asked
+from accelbench.report.dashboard.comparing import Beside, beside
+from accelbench.report.dashboard.snapshot import taken
+from accelbench.store.database import Database
+
+_FIRST = {"precision": "fp8", "hardware": "cuda", "device_name": "8x B200"}
+
+
+def held(**other: Any) -> Beside:
+    """A cell beside the first, which differs from it in these columns."""
+    rows = [result(**_FIRST), result(**{**_FIRST, **other}, latency_p50_ms=4.0)]
+    chosen = [({**row, "kind": "measured"}, [row]) for row in rows]
+    return beside(chosen, Histories())[1]
+
+
+@pytest.mark.parametrize(
+    ("other", "doubts"),
+    [
+        ({"batch_size": 4}, []),
+        ({"precision": "fp4"}, []),
+        ({"device_name": "8x H200"}, []),
+        ({"hardware": "rocm", "device_name": "8x MI300X", "runtime": "vllm"}, []),
+        ({"device_name": "16x H200", "precision": "fp4"}, ["precision"]),
+        ({"batch_size": 4, "world_size": 8}, ["world size"]),
+        ({"conditions": {"versions": {"torch": "2.9"}}}, ["versions.torch 2.13 → 2.9"]),
+        ({"conditions": {"versions": {"torch": "2.13"}, "Notes": "ours"}}, []),
+        ({"throughput_unit": "tokens/s"}, ["unit sequences/s → tokens/s"]),
+    ],
+)
+def test_what_is_beside_one_axis_makes_a_ratio_doubtful(
+    other: dict[str, Any], doubts: list[str]
+) -> None:
+    """A row said “0.678×” of fp4 on eight cards and fp8 on sixteen, and no more."""
+    found = held(**other)
+    assert found.ratio is not None
+    assert found.doubts == doubts
+
+
+def test_scenarios_are_not_held_against_each_other() -> None:
+    """A server was “1.01×” of what was offline."""
+    found = held(scenario="server")
+    assert (found.ratio, found.refused) == (None, "not alike: scenario")
+    assert not held(scenario=None).refused
+
+
+def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    database.ensure()
+    unlike = result(precision="fp16", batch_size=4)
+    store(database, "r", result(), result(batch_size=2), unlike)
+    found = cells.every(taken(database, "now"), Asked())
+    keys = {one["batch_size"]: one["key"] for one in found}
+    site = visitor(database)
+    plain = site.get(f"/compare?cell={keys[1]}&cell={keys[2]}").text
+    marked = site.get(f"/compare?cell={keys[1]}&cell={keys[4]}").text
+    assert "≠" not in plain
+    assert '<abbr title="not alike: ' in marked
+    assert "≠: beside what is compared" in marked
