@@ -165,7 +165,7 @@ def _of_question(
 ) -> dict[Key, Side]:
     every = {value: ways_of(rows, axis) for value, rows in places.items()}
     base = baseline(every)
-    chosen = matched(every, next(iter(every)) if base is None else base)
+    chosen = matched(every, next(iter(every)) if base is None else base, axis)
     if axis.name in _OLD_ONES_COUNT:
         return {value: _spoken(way, every[value], axis) for value, way in chosen.items()}
     launches = of_one_run(chosen, next(iter(every)) if base is None else base)
