@@ -50,6 +50,7 @@ class Point(NamedTuple):
     software: Software = ()  # what ran, as far as it is known
     each: tuple[float, ...] = ()  # every launch, in order of time, where they are needed
     settled: bool = True  # every launch came to a figure that its own samples bear out
+    carried: int = 0  # results of later releases that are this measurement, published again
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ class Series:
         sides = enumerate(pairwise(self.points), start=1)
         told = ((at, tuple(changes(a.software, b.software))) for at, (a, b) in sides)
         return tuple((at, what) for at, what in told if what)
+
+    @property
+    def carried_forward(self) -> int:
+        """Results that are no points: a source published an earlier measurement again."""
+        return sum(point.carried for point in self.points)
 
     @property
     def said(self) -> str:

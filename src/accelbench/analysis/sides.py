@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from accelbench.analysis.carried import counted_once
 from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
 from accelbench.analysis.questions import Axis, Key
 from accelbench.analysis.ratios import is_faster, quickest
@@ -132,6 +133,10 @@ def sides(
         fewest: questions with an answer at fewer places are left out.
     """
     asked: dict[tuple[Key, str], dict[Key, list[Row]]] = {}
+    if (
+        axis.name == "date"
+    ):  # days on which a source published a measurement again are no days of it
+        rows = counted_once(rows)
     for row, tail in _answers(rows, axis):
         places = asked.setdefault((axis.question(row), tail), {})
         places.setdefault(axis.value(row), []).append(row)

@@ -31,6 +31,7 @@ def document(series: Series, *, points: bool = True) -> dict[str, Any]:
         "answer": None if series.answer is None else series.answer.value,
         "said": series.said,
         "point_count": len(series.points),
+        "carried_forward": series.carried_forward,
         "newest": _point(series.points[-1]),
         "noise": told.noise if told else None,
         "points": [_point(point) for point in series.points] if points else None,

@@ -82,6 +82,9 @@ def _lines(one: Series) -> Iterable[str]:
     told = one.course
     if told is not None:
         yield from _happened(one, told)
+    if again := one.carried_forward:
+        results = counted(again, "later result")
+        yield f"{results} carried forward from an earlier job, and counted once"
     marks = one.software_changes
     if len(marks) > _MARKS:
         yield f"{len(marks) - _MARKS} earlier changes of software, see --json"
