@@ -198,12 +198,15 @@ def test_six_dated_imports_are_one_line_with_their_versions_marked(
     ]
 
 
-def published(path: Path, releases: Sequence[tuple[float, str]]) -> None:
+def published(
+    path: Path, releases: Sequence[tuple[float, str]], devices: Sequence[str] = ("A phone",)
+) -> None:
     """A tidy table of one figure a release, each with the job that measured it."""
     lines = ", ".join(
-        f"""('hub', 'c1', 'MIT', 'resnet50', 'A phone', 'qnn', 'qai-hub', 'tflite', 'int8', 1, 224,
+        f"""('hub', 'c1', 'MIT', 'resnet50', '{device}', 'qnn', 'qai-hub', 'tflite', 'int8', 1, 224,
         'inference', {ms}, '{{"date": "2026-0{n}-08", "job_id": "{job}"}}', NULL::DOUBLE)"""
         for n, (ms, job) in enumerate(releases, start=1)
+        for device in devices
     )
     names = (
         "source, source_commit, license, model, hardware_name, hardware_kind, framework, runtime,"
@@ -231,6 +234,22 @@ def test_a_job_that_later_releases_carry_forward_is_one_point(
     assert [line["latency_ms"] for line in dates] == [1.1, 1.08, 1.09, 4.5, 4.52]
     _, count, _ = command("db")("sql", "SELECT count(*) AS n FROM benchmark_results")
     assert "8" in count  # what was imported stays
+
+
+def test_two_names_of_what_one_job_measured_are_said_to_be_one(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    """A board and its proxy, listed with the same jobs, were two regressions."""
+    releases = [(1.0, "a"), (1.01, "b"), (1.0, "c"), (4.5, "d"), (4.52, "e"), (4.5, "f")]
+    published(tmp_path / "hub.parquet", releases, ("A board", "A proxy"))
+    command("db")("import", "tidy", str(tmp_path / "hub.parquet"))
+    said = " ".join(shell()[1].split())
+    assert "the same jobs as of A proxy: one measurement, not several" in said
+    one, other = shell.json()["series"]
+    assert (one["same_jobs_as"], other["same_jobs_as"]) == (
+        [other["series_key"]],
+        [one["series_key"]],
+    )
 
 
 def test_results_that_name_no_job_are_points_though_they_are_equal(

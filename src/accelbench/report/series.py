@@ -162,6 +162,7 @@ def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:
     """
     launches: dict[tuple[str, str, str, int], list[float]] = {}
     again: Counter[tuple[str, str, str, int]] = Counter()
+    jobs: dict[tuple[str, str, str, int], str] = {}
     known: dict[Software, int] = {}
     about: dict[str | None, tuple[int, str | None]] = {}
     first: dict[tuple[str, str, tuple[float, ...]], tuple[str, str, str, int]] = {}
@@ -173,6 +174,7 @@ def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:
         number, job = about[text]
         place = (key, run, moment, number)
         if job is not None:
+            jobs.setdefault(place, job)
             measured_at = first.setdefault((key, job, tuple(sorted(values))), place)
             if measured_at[2] != moment:
                 again[measured_at] += len(values)
@@ -182,8 +184,8 @@ def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:
     for place, each in launches.items():
         key, run, moment, number = place
         value = each[0] if len(each) == 1 else median(each)
-        carried = again[place]
-        yield Point(moment, run, "", value, len(each), ran_with[number], carried=carried), key
+        point = Point(moment, run, "", value, len(each), ran_with[number])
+        yield point._replace(carried=again[place], job=jobs.get(place, "")), key
 
 
 def _runs(database: Database) -> dict[str, tuple[str, Software]]:
