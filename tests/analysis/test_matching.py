@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from accelbench.analysis.comparison import Compared, compared
 from accelbench.analysis.matching import matched, ways_of
 from accelbench.analysis.questions import AXES
@@ -117,7 +119,7 @@ def test_the_fastest_way_is_so_by_the_figure_that_both_have() -> None:
     ways = ways_of([slow_by_rate, by_both], AXES["hardware"])
     here, there = ("cpu",), ("cuda",)
     other = ways_of([row(**new_of("2.0"))], AXES["hardware"])
-    first = matched({here: ways, there: other}, there)[here]
+    first = matched({here: ways, there: other}, there, AXES["hardware"])[here]
     assert first.rows[0]["latency_p50_ms"] == 3.0
     sides = [[slow_by_rate], [by_both]]
     assert quickest(sides) == 1 == 1 - quickest(sides[::-1])
@@ -126,3 +128,51 @@ def test_the_fastest_way_is_so_by_the_figure_that_both_have() -> None:
 
 def new_of(version: str) -> dict[str, Any]:
     return {**THEIRS, "conditions": {"torch": version}}
+
+
+def device(hardware: str, name: str, engine: str, ms: float, **changes: Any) -> dict[str, Any]:
+    ran = {"hardware": hardware, "runtime": engine, **changes}
+    return {**card(name, ms, {"engine": engine}), **ran}
+
+
+def test_a_device_stands_by_its_fastest_engine_however_unlike_that_is_the_baselines() -> None:
+    """By ONNX a phone with an NPU was half as fast as a CPU, and by its own engine 66 times."""
+    rows = [
+        device("cpu", "A board", "onnx", 24.0),
+        device("qnn", "A phone", "onnx", 42.0),
+        device("qnn", "A phone", "qnn_dlc", 0.36),
+    ]
+    _, phone = only(rows)
+    assert (phone.side.row["runtime"], phone.speedup) == ("qnn_dlc", pytest.approx(24.0 / 0.36))
+    assert phone.differs == ("engine onnx → qnn_dlc",)
+    assert (phone.side.others, phone.side.faster) == (("onnx",), ())
+
+
+def test_what_does_not_count_is_no_fastest_engine() -> None:
+    slow = device("qnn", "A phone", "onnx", 42.0)
+    useless = device("qnn", "A phone", "qnn_dlc", 0.36, quality="unusable")
+    _, phone = only([device("cpu", "A board", "onnx", 24.0), slow, useless])
+    assert phone.side.row["runtime"] == "onnx"
+
+
+def test_threads_are_matched_where_all_places_have_a_number_in_common() -> None:
+    rows = [
+        *(device("cpu", "A", "ncnn", ms, threads=n) for n, ms in ((1, 129.0), (8, 30.0))),
+        *(device("cpu", "B", "ncnn", ms, threads=n) for n, ms in ((1, 99.0), (8, 20.0), (16, 9.0))),
+    ]
+    base, other = only(rows)
+    assert (base.side.row["threads"], other.side.row["threads"]) == (8, 8)
+    assert (other.differs, other.side.faster) == ((), ("threads 16",))
+
+
+def test_without_threads_in_common_each_device_stands_by_its_fastest_number() -> None:
+    """A baseline of one thread stood against sixteen, of which it had been measured too."""
+    rows = [
+        *(device("cpu", "A", "ncnn", ms, threads=n) for n, ms in ((1, 129.0), (16, 22.8))),
+        *(device("cpu", "B", "ncnn", ms, threads=n) for n, ms in ((1, 21.1), (16, 6.1))),
+        device("cpu", "C", "ncnn", 10.2, threads=16),
+        device("cpu", "D", "ncnn", 700.0, threads=4),
+    ]
+    base, *others = only(rows)
+    assert [one.side.row["threads"] for one in (base, *others)] == [16, 16, 16, 4]
+    assert [one.differs for one in others] == [(), (), ("threads 16 → 4",)]

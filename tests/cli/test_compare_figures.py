@@ -12,7 +12,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.display.compare import differences_in_short
+from accelbench.cli.display.compare_notes import differences_in_short
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.store.schema import make_views
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +196,69 @@ def test_six_dated_imports_are_one_line_with_their_versions_marked(
         (2, "torch 2.8 eager → torch 2.9 eager"),
         (5, "torch 2.9 eager → torch 2.10 eager"),
     ]
+
+
+def published(
+    path: Path, releases: Sequence[tuple[float, str]], devices: Sequence[str] = ("A phone",)
+) -> None:
+    """A tidy table of one figure a release, each with the job that measured it."""
+    lines = ", ".join(
+        f"""('hub', 'c1', 'MIT', 'resnet50', '{device}', 'qnn', 'qai-hub', 'tflite', 'int8', 1, 224,
+        'inference', {ms}, '{{"date": "2026-0{n}-08", "job_id": "{job}"}}', NULL::DOUBLE)"""
+        for n, (ms, job) in enumerate(releases, start=1)
+        for device in devices
+    )
+    names = (
+        "source, source_commit, license, model, hardware_name, hardware_kind, framework, runtime,"
+        " precision, batch_size, img_size, mode, latency_ms, extra, throughput"
+    )
+    duckdb.sql(f"COPY (SELECT * FROM (VALUES {lines}) t({names})) TO '{path}' (FORMAT parquet)")
+
+
+def test_a_job_that_later_releases_carry_forward_is_one_point(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    """Two of the three points of a step were one job, and its interval was that of three."""
+    releases = [
+        *((1.1, "a"), (1.08, "b"), (1.09, "c"), (1.09, "c")),
+        *((4.5, "d"), (4.5, "d"), (4.5, "d"), (4.52, "e")),
+    ]
+    published(tmp_path / "hub.parquet", releases)
+    command("db")("import", "tidy", str(tmp_path / "hub.parquet"))
+    (one,) = shell.json("--all")["series"]
+    moments = [point["started_at"][:7] for point in one["points"]]
+    assert moments == ["2026-01", "2026-02", "2026-03", "2026-05", "2026-08"]
+    assert (one["point_count"], one["carried_forward"]) == (5, 3)
+    assert "3 later results carried forward from an earlier job" in shell()[1]
+    dates = command("compare").json("--by", "date")["comparisons"]
+    assert [line["latency_ms"] for line in dates] == [1.1, 1.08, 1.09, 4.5, 4.52]
+    _, count, _ = command("db")("sql", "SELECT count(*) AS n FROM benchmark_results")
+    assert "8" in count  # what was imported stays
+
+
+def test_two_names_of_what_one_job_measured_are_said_to_be_one(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    """A board and its proxy, listed with the same jobs, were two regressions."""
+    releases = [(1.0, "a"), (1.01, "b"), (1.0, "c"), (4.5, "d"), (4.52, "e"), (4.5, "f")]
+    published(tmp_path / "hub.parquet", releases, ("A board", "A proxy"))
+    command("db")("import", "tidy", str(tmp_path / "hub.parquet"))
+    said = " ".join(shell()[1].split())
+    assert "the same jobs as of A proxy: one measurement, not several" in said
+    one, other = shell.json()["series"]
+    assert (one["same_jobs_as"], other["same_jobs_as"]) == (
+        [other["series_key"]],
+        [one["series_key"]],
+    )
+
+
+def test_results_that_name_no_job_are_points_though_they_are_equal(
+    tmp_path: Path, shell: Command, command: Callable[..., Command]
+) -> None:
+    published(tmp_path / "hub.parquet", [(1.0, "null")] * 4)
+    command("db")("import", "tidy", str(tmp_path / "hub.parquet"))
+    (one,) = shell.json("--all")["series"]
+    assert (one["point_count"], one["carried_forward"]) == (4, 0)
 
 
 def test_what_a_run_of_ours_ran_is_its_environment(tmp_path: Path, shell: Command) -> None:

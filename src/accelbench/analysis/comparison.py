@@ -6,6 +6,7 @@ by how much runs of the same thing differ, as `check` judges them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -190,8 +191,8 @@ def _compared(
     why = [one for one in unlike(base.rows, side.rows, axis.name) if one not in allow]
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
-    if not (side.usable and base.usable):
-        return Compared(side, base, refused=f"unusable: {WHY_UNUSABLE}", differs=differs)
+    if useless := _unusable(side, base):
+        return Compared(side, base, refused=f"{useless}: {WHY_UNUSABLE}", differs=differs)
     found = ratio(side.rows, base.rows, known)
     if found is None:
         return Compared(side, base, refused=NO_FIGURE, differs=differs)
@@ -255,6 +256,15 @@ def _usual(name: str, row: Row) -> Any:
     return _USUAL.get(name) if value is None else value
 
 
+def _unusable(side: Side, base: Side) -> str:
+    """Which of two sides is of no use."""
+    if side.usable and base.usable:
+        return ""
+    if base.usable:
+        return "unusable"
+    return "its baseline is unusable" if side.usable else "both sides are unusable"
+
+
 def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:
     """How the ways that were fastest differ, beside what stands in the table.
 
@@ -301,13 +311,41 @@ def _kinds(launches: Sequence[Row]) -> list[Row]:
     return list({str([row.get(n) for n in names]): row for row in launches}.values())
 
 
+#: How a name begins that counts devices: 8x NVIDIA H200.
+_COUNT = re.compile(r"(\d{1,6})x ")
+
+
+def _systems(a: Row, b: Row) -> Iterable[str]:
+    """Where a figure is a whole system's: how many devices it has, and what hosts them."""
+    counts = [_COUNT.match(str(row.get("device_name") or "")) for row in (a, b)]
+    devices = [int(count[1]) for count in counts if count]
+    if len(devices) == 2 and devices[0] != devices[1]:
+        yield f"devices {devices[0]} → {devices[1]}"
+    hosts = [_host(row) for row in (a, b)]
+    if all(hosts) and hosts[0] != hosts[1]:
+        yield f"host {hosts[0]} → {hosts[1]}"
+
+
+def _host(row: Row) -> str:
+    """The processor beside an accelerator, where who published the figure says it."""
+    if row.get("hardware") == "cpu":
+        return ""
+    conditions = row.get("conditions") or {}
+    told = conditions.get("said")
+    within = told.get("Processor") if isinstance(told, Mapping) else None
+    return str(conditions.get("Processor") or within or "")
+
+
 def differences(a: Row, b: Row) -> list[str]:
-    """The conditions that two rows do not share, each as a word and its two values."""
+    """What two rows do not share of their systems and conditions: a word and its two values."""
     ours, theirs = (flat(row.get("conditions") or {}) for row in (a, b))
     return [
-        f"{name} {ours[name]} → {theirs[name]}"
-        for name in sorted(ours.keys() & theirs.keys())
-        if ours[name] != theirs[name]
+        *_systems(a, b),
+        *(
+            f"{name} {ours[name]} → {theirs[name]}"
+            for name in sorted(ours.keys() & theirs.keys())
+            if ours[name] != theirs[name] and not (name == "Processor" and _host(a))
+        ),
     ]
 
 

@@ -50,6 +50,8 @@ class Point(NamedTuple):
     software: Software = ()  # what ran, as far as it is known
     each: tuple[float, ...] = ()  # every launch, in order of time, where they are needed
     settled: bool = True  # every launch came to a figure that its own samples bear out
+    carried: int = 0  # results of later releases that are this measurement, published again
+    job: str = ""  # what measured it, where its source names that
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class Series:
         return tuple((at, what) for at, what in told if what)
 
     @property
+    def carried_forward(self) -> int:
+        """Results that are no points: a source published an earlier measurement again."""
+        return sum(point.carried for point in self.points)
+
+    @property
     def said(self) -> str:
         """The answer in words, the same wherever it is shown."""
         runs = counted(len(self.points), "run")
@@ -98,6 +105,24 @@ class Series:
         if self.answer is Answer.STEADY:
             return f"{self.answer.value} in {runs}"
         return self.answer.value
+
+
+def same_jobs(several: Iterable[Series]) -> dict[str, list[Series]]:
+    """Of each series, by its key, others that the same jobs measured: one thing by many names.
+
+    A hub lists a board and its proxy with the figures of one job: a change is one change of both.
+    """
+    found: dict[tuple[str, ...], list[Series]] = {}
+    for one in several:
+        jobs = tuple(point.job for point in one.points)
+        if all(jobs):
+            found.setdefault(jobs, []).append(one)
+    return {
+        str(one.row.get("series_key")): [other for other in alike if other is not one]
+        for alike in found.values()
+        if len(alike) > 1
+        for one in alike
+    }
 
 
 def series_of(row: Row, metric: Metric, points: Iterable[Point], least: float) -> Series:

@@ -4,11 +4,15 @@ A way is how something ran beside what was asked: by which engine and version of
 not, in which layout, with how many threads. Where one place knows torch 2.4 eager alone and another
 compiled 2.9 as well, the first two are held against each other; the third is faster, and is said to
 be.
+
+The engine is no such trait where it goes along with the axis: a device is known by the engine that
+is fastest on it, and to be alike with a CPU's is no reason to stand by one a hundred times slower.
+Threads are one where all places have a number in common; else each stands by its fastest number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -53,6 +57,11 @@ class Way:
         ran = {name: value for name, value in software(row) if name not in DESCRIBING}
         return found | flat(row.get("options") or {}) | ran
 
+    @property
+    def runtime(self) -> str:
+        """The engine that ran it."""
+        return str(self.rows[0].get("runtime") or "")
+
     @cached_property
     def standing(self) -> Standing:
         """The launches that stand for it."""
@@ -90,27 +99,51 @@ def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
     return ours and any(when(others) > when(rows) for others in versions)
 
 
-def matched(places: Mapping[Key, Sequence[Way]], base: Key) -> dict[Key, Way]:
+def matched(places: Mapping[Key, Sequence[Way]], base: Key, axis: Axis) -> dict[Key, Way]:
     """Of each place the way that ran as the others did, and of those the fastest.
 
     Args:
         places: of each its ways.
         base: the place that the others are held against.
+        axis: along which the places lie.
     """
     if all(len(ways) == 1 for ways in places.values()):
         return {value: ways[0] for value, ways in places.items()}
+    if "runtime" in axis.along:
+        places = {value: _of_fastest_engine(ways) for value, ways in places.items()}
+    passed_over = set() if _threads_in_common(places.values()) else {"threads"}
+
+    def distance(way: Way, other: Way) -> int:
+        return sum(name not in passed_over for name in way.unlike(other))
 
     def apart(way: Way) -> int:
         others = (ways for value, ways in places.items() if value != base)
-        return sum(min(len(one.unlike(way)) for one in ways) for ways in others)
+        return sum(min(distance(way, other) for other in ways) for ways in others)
 
     chosen = _first(places[base], apart)
     found = {
-        value: _first(ways, lambda one: len(one.unlike(chosen)))
+        value: _first(ways, lambda way: distance(way, chosen))
         for value, ways in places.items()
         if value != base
     }
     return {base: chosen, **found}
+
+
+def _of_fastest_engine(ways: Sequence[Way]) -> Sequence[Way]:
+    """The ways of the engine that is fastest at a place; what does not count stands last."""
+    if len({way.runtime for way in ways}) < 2:
+        return ways
+    best = min(way.rank for way in ways)
+    counting = [way for way in ways if way.rank == best]
+    fastest = counting[quickest([way.standing.rows for way in counting])]
+    return [way for way in ways if way.runtime == fastest.runtime]
+
+
+def _threads_in_common(places: Iterable[Sequence[Way]]) -> bool:
+    """Whether there is a number of threads at which every place was measured that says one."""
+    known = [{way.traits.get("threads") for way in ways} for ways in places]
+    said = [numbers for numbers in known if None not in numbers]
+    return not said or bool(set.intersection(*said))
 
 
 def _first(ways: Sequence[Way], apart: Callable[[Way], int]) -> Way:

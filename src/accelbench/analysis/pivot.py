@@ -95,8 +95,9 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
 
 def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
     """Along a line only the batch is another, where that can be: what ran otherwise is told."""
-    ways = {(batch,): ways_of(rows, AXES["batch"]) for batch, rows in batches.items()}
-    alike = matched(ways, min(ways))
+    axis = AXES["batch"]
+    ways = {(batch,): ways_of(rows, axis) for batch, rows in batches.items()}
+    alike = matched(ways, min(ways), axis)
     cells = {batch: of_standing((batch,), way.standing) for (batch,), way in alike.items()}
     first = alike[min(ways)]
     differs = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from accelbench.analysis.carried import counted_once
 from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
 from accelbench.analysis.questions import Axis, Key
 from accelbench.analysis.ratios import is_faster, quickest
@@ -40,6 +41,25 @@ class Side:
     older: int = 0  # launches of other runs, which do not count
     newer: int = 0  # of these newer ones, which say less
     unusable: int = 0  # launches of the same run, whose times do not count
+    alike: tuple[Sequence[Row], ...] = ()  # others that ran alike, of which this is the fastest
+
+    @property
+    def fastest_of(self) -> int:
+        """How many results there are that ran alike, as eight submissions of one system; or 1."""
+        return 1 + len(self.alike)
+
+    @cached_property
+    def range_alike(self) -> tuple[float, float, Statistic] | None:
+        """The lowest and highest of all that ran alike, and of which figure: rates where known."""
+        if not self.alike:
+            return None
+        every = [Side(self.value, rows) for rows in (self.rows, *self.alike)]
+        rates = [side.throughput for side in every]
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(every):
+            return min(known), max(known), Statistic.RATE
+        times = [side.time_ms for side in every if side.statistic is self.statistic]
+        return min(times), max(times), self.statistic
 
     @property
     def row(self) -> Row:
@@ -132,6 +152,10 @@ def sides(
         fewest: questions with an answer at fewer places are left out.
     """
     asked: dict[tuple[Key, str], dict[Key, list[Row]]] = {}
+    if (
+        axis.name == "date"
+    ):  # days on which a source published a measurement again are no days of it
+        rows = counted_once(rows)
     for row, tail in _answers(rows, axis):
         places = asked.setdefault((axis.question(row), tail), {})
         places.setdefault(axis.value(row), []).append(row)
@@ -165,11 +189,11 @@ def _of_question(
 ) -> dict[Key, Side]:
     every = {value: ways_of(rows, axis) for value, rows in places.items()}
     base = baseline(every)
-    chosen = matched(every, next(iter(every)) if base is None else base)
+    chosen = matched(every, next(iter(every)) if base is None else base, axis)
     if axis.name in _OLD_ONES_COUNT:
         return {value: _spoken(way, every[value], axis) for value, way in chosen.items()}
     launches = of_one_run(chosen, next(iter(every)) if base is None else base)
-    return {value: _side(way, every[value], launches[value]) for value, way in chosen.items()}
+    return {value: _side(way, every[value], launches[value], axis) for value, way in chosen.items()}
 
 
 def of_standing(
@@ -189,10 +213,23 @@ def _spoken(way: Way, ways: Sequence[Way], axis: Axis) -> Side:
     return of_standing(way.value, way.standing, faster=faster)
 
 
-def _side(way: Way, ways: Sequence[Way], found: Standing) -> Side:
+def _side(way: Way, ways: Sequence[Way], found: Standing, axis: Axis) -> Side:
     others = {str(one.rows[0].get("runtime")) for one in ways} - {str(way.rows[0].get("runtime"))}
     quick = {str(one.rows[0].get("runtime")) for one in _quicker(way, ways)}
-    return of_standing(way.value, found, tuple(sorted(others - quick)), _faster(way, ways))
+    side = of_standing(way.value, found, tuple(sorted(others - quick)), _faster(way, ways))
+    return replace(side, alike=tuple(other.standing.rows for other in _alike(way, ways, axis)))
+
+
+def _alike(way: Way, ways: Sequence[Way], axis: Axis) -> list[Way]:
+    """The ways that ran alike in all that is known, and count: other submissions of one thing."""
+    return [
+        other
+        for other in ways
+        if other is not way
+        and axis.way(other.rows[0]) == axis.way(way.rows[0])
+        and other.traits == way.traits
+        and other.rank == (False, False)
+    ]
 
 
 def _quicker(way: Way, ways: Sequence[Way]) -> list[Way]:

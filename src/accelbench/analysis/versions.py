@@ -1,12 +1,14 @@
-"""What software changed from one point of a line to the next: what a history is for. Pure."""
+"""Versions of the software that ran: of an engine, and what changed along a line. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
-from accelbench.analysis.standing import Software
+from accelbench.analysis.standing import Software, software
+from accelbench.core.words import Provenance
 
 #: What makes a step quicker or slower most often: named first where many changed.
 _FIRST = ("engine", "torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench", "python")
@@ -15,6 +17,41 @@ _PACKAGES = "packages."
 #: Changes that are named; more are counted.
 _MOST = 3
 _NUMBER = re.compile(r"(\d+)")
+#: The package of an engine, where that has another name.
+_PACKAGE_OF = {"pytorch": "torch"}
+
+Row = Mapping[str, Any]
+
+
+def engine_version(row: Row) -> str:
+    """The engine of a result with its version, as `torch 2.4`; "" where nobody says one.
+
+    An import names both in one, with what else there is to say of it: torch 2.4 eager.
+    """
+    engine = str(row.get("runtime") or "")
+    package = _PACKAGE_OF.get(engine, engine)
+    known = {name.rpartition(".")[2]: value for name, value in software(row)}
+    if package in known:
+        return f"{package} {known[package]}"
+    told = known.get("engine", "")
+    return told if _NUMBER.search(told) else ""
+
+
+def versions_apart(rows: Iterable[Row]) -> bool:
+    """Whether figures beside each other are of several versions, which has to be said of each.
+
+    Different engines have different versions: of ours, which one machine has installed together,
+    that says nothing. What others published is of whatever they had.
+    """
+    known: dict[str, set[str]] = {}
+    published = False
+    for row in rows:
+        known.setdefault(str(row.get("runtime")), set()).add(engine_version(row))
+        published = published or row.get("provenance") == Provenance.IMPORTED
+    several = [versions - {""} for versions in known.values()]
+    return any(len(versions) > 1 for versions in several) or (
+        published and len(set().union(*several)) > 1
+    )
 
 
 def changes(before: Software, after: Software) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Point, Series
+from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Point, Series, same_jobs
 from accelbench.analysis.judging import METRICS, Answer, Metric
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
@@ -83,12 +83,20 @@ def history(
     if as_json:
         from accelbench.report.history import document
 
+        same = same_jobs(found)
         whole: dict[str, Any] = {
             "metric": metric,
             "machine": str(here),
             "other_machines": names,
             "threshold": threshold,
-            "series": [document(one, points=every or one.changed) for one in found],
+            "series": [
+                document(
+                    one,
+                    points=every or one.changed,
+                    same=same.get(str(one.row.get("series_key")), ()),
+                )
+                for one in found
+            ],
             "answers": answers(found),
             "without_change": sum(one.answer is Answer.STEADY for one in found),
         }

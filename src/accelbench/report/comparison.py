@@ -12,6 +12,7 @@ from accelbench.analysis.costs import PRICE, Price
 from accelbench.analysis.questions import Axis
 from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
+from accelbench.analysis.versions import engine_version
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.visible import csv_cell
@@ -54,6 +55,8 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
     row, base, ratio = one.side.row, one.baseline, one.ratio
     return {
         **{name: row.get(name) for name in OF_A_SIDE},
+        "engine_version": engine_version(row) or None,
+        "submitter": (row.get("conditions") or {}).get("Submitter"),
         "axis": axis.name,
         "launches": len(one.side.times),
         "quality": _quality(one.side),
@@ -87,12 +90,24 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "knee": one.knee,
         "refused": one.refused,
         "differs": list(one.differs),
+        **_alike(one.side),
         "slower_runtimes": list(one.side.others),
         "faster_unlike": list(one.side.faster),
         "failed_since": list(one.failed_since),
         "launches_set_aside": one.side.older,
         "newer_launches_set_aside": one.side.newer,
         "unusable_launches_left_out": one.side.unusable,
+    }
+
+
+def _alike(side: Side) -> dict[str, Any]:
+    """Of how many results that ran alike it is the fastest, and what they range over."""
+    low, high, figure = side.range_alike or (None, None, None)
+    return {
+        "fastest_of": side.fastest_of,
+        "fastest_of_low": low,
+        "fastest_of_high": high,
+        "fastest_of_figure": None if figure is None else str(figure),
     }
 
 

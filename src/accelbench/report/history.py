@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from accelbench.analysis.history import Point, Series
@@ -9,12 +10,13 @@ from accelbench.analysis.versions import in_short
 from accelbench.exchange.titles import title
 
 
-def document(series: Series, *, points: bool = True) -> dict[str, Any]:
+def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()) -> dict[str, Any]:
     """All that is known of it; shares are of the figure itself, by its own sign.
 
     Args:
         series: what is told.
         points: with every point; of ten million results they are most of what is written.
+        same: other series that the same jobs measured.
     """
     told = series.course
     steps = told.steps if told else ()
@@ -31,6 +33,8 @@ def document(series: Series, *, points: bool = True) -> dict[str, Any]:
         "answer": None if series.answer is None else series.answer.value,
         "said": series.said,
         "point_count": len(series.points),
+        "carried_forward": series.carried_forward,
+        "same_jobs_as": [other.row.get("series_key") for other in same],
         "newest": _point(series.points[-1]),
         "noise": told.noise if told else None,
         "points": [_point(point) for point in series.points] if points else None,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelbench.analysis.pivot import Line, Pivot
+from accelbench.analysis.versions import engine_version
 from accelbench.report.comparison import OF_A_SIDE
 
 
@@ -30,6 +31,7 @@ _OF_A_LINE = frozenset(
 def _line(line: Line) -> dict[str, Any]:
     return {
         **{name: line.row.get(name) for name in OF_A_SIDE if name in _OF_A_LINE - {"batch_size"}},
+        "engine_version": engine_version(line.row) or None,
         "verification": line.verification,
         "verification_error": line.error,
         "cells": [

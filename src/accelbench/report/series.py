@@ -1,17 +1,21 @@
 """Lines over time as a store has them: one point a run, with what software it ran.
 
-An import brings figures of many moments in one run, and of many versions: each is a point. What a
-run of ours ran is the run's own environment, which is read once and not of every result.
+An import brings figures of many moments in one run, and of many versions: each is a point, but for
+those that are carried forward from an earlier release. What a run of ours ran is the run's own
+environment, which is read once and not of every result.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.carried import job_of
 from accelbench.analysis.history import Point, Series, every_series
 from accelbench.analysis.judging import Metric
 from accelbench.analysis.standing import SOFTWARE, Software, software
@@ -152,24 +156,36 @@ def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str
 
 
 def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:
-    """Points of imports, each with its series; jobs of one version are launches of one point."""
+    """Points of imports, each with its series; jobs of one version are launches of one point.
+
+    What a later release carries forward of a job is no point, and is counted by the first.
+    """
     launches: dict[tuple[str, str, str, int], list[float]] = {}
+    again: Counter[tuple[str, str, str, int]] = Counter()
+    jobs: dict[tuple[str, str, str, int], str] = {}
     known: dict[Software, int] = {}
-    numbers: dict[str | None, int] = {}
-    for key, run, moment, conditions, values in rows:
-        number = numbers.get(conditions)
-        if number is None:
-            ran = software({"conditions": json.loads(conditions or "{}")})
-            number = numbers[conditions] = known.setdefault(ran, len(known))
+    about: dict[str | None, tuple[int, str | None]] = {}
+    first: dict[tuple[str, str, tuple[float, ...]], tuple[str, str, str, int]] = {}
+    for key, run, moment, text, values in sorted(rows, key=itemgetter(2)):
+        if text not in about:
+            conditions = json.loads(text or "{}")
+            number = known.setdefault(software({"conditions": conditions}), len(known))
+            about[text] = number, job_of(conditions)
+        number, job = about[text]
         place = (key, run, moment, number)
-        if place in launches:
-            launches[place] += values
-        else:
-            launches[place] = values
+        if job is not None:
+            jobs.setdefault(place, job)
+            measured_at = first.setdefault((key, job, tuple(sorted(values))), place)
+            if measured_at[2] != moment:
+                again[measured_at] += len(values)
+                continue
+        launches.setdefault(place, []).extend(values)
     ran_with = list(known)
-    for (key, run, moment, number), each in launches.items():
+    for place, each in launches.items():
+        key, run, moment, number = place
         value = each[0] if len(each) == 1 else median(each)
-        yield Point(moment, run, "", value, len(each), ran_with[number]), key
+        point = Point(moment, run, "", value, len(each), ran_with[number])
+        yield point._replace(carried=again[place], job=jobs.get(place, "")), key
 
 
 def _runs(database: Database) -> dict[str, tuple[str, Software]]:

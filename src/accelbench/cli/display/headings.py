@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.questions import Axis, Row, physical, plain
-from accelbench.analysis.standing import software
+from accelbench.analysis.versions import engine_version
 from accelbench.cli.display.words import MISSING, shapes
-from accelbench.core.words import SINGLE_STREAM
+from accelbench.core.words import SINGLE_STREAM, Provenance
 
 #: What stands before and after a value; what is not here is said with its name.
 _AROUND: Mapping[str, tuple[str, str]] = {
@@ -39,27 +39,27 @@ def headings(questions: Sequence[Sequence[Row]], axis: Axis) -> list[str]:
     """A heading for each question, by a row of each of its sides.
 
     The usual things are always said, and the CPU, the threads, the compiler and the engine's
-    version where there are several; of questions that are alike in these, whatever else they differ
-    in is said as well.
+    version where there are several; of what others published, threads and version wherever all
+    sides have them in common, for they are nobody's default. Of questions that are alike in these,
+    whatever else they differ in is said as well.
     """
     rows = [sides[0] for sides in questions]
     varied = [name for name in _APART if len({plain(row.get(name)) for row in rows}) > 1]
     said = {"device_name"} if "hardware" in axis.along else set()  # as a thing, always
     several = [name for name in varied if name in axis.alike and name not in said]
-    versions = [_version(sides) if "runtime" in axis.alike else "" for sides in questions]
-    if len({one for one in versions if one}) < 2:
-        versions = [""] * len(rows)
+    versions = _versions(questions, axis)
     found = [
         " · ".join(
             part
             for part in (
                 _usual(row, axis),
                 *(_word(n, row.get(n)) for n in several if not _usually_said(n, row)),
+                _threads(sides) if "threads" not in several else "",
                 version,
             )
             if part
         )
-        for row, version in zip(rows, versions, strict=True)
+        for row, sides, version in zip(rows, questions, versions, strict=True)
     ]
     alike: dict[str, list[int]] = {}
     for number, heading in enumerate(found):
@@ -73,17 +73,30 @@ def headings(questions: Sequence[Sequence[Row]], axis: Axis) -> list[str]:
     return found
 
 
-def _version(sides: Sequence[Row]) -> str:
-    """The version of the engine that all sides have, as far as their conditions say it."""
-    known = {_version_of(row) for row in sides}
-    return known.pop() if len(known) == 1 else ""
+def _versions(questions: Sequence[Sequence[Row]], axis: Axis) -> list[str]:
+    """The version of the engine that all sides of a question have, where it has to be said."""
+    known = []
+    for sides in questions:
+        every = {engine_version(row) for row in sides}
+        known.append(every.pop() if len(every) == 1 else "")
+    several = "runtime" in axis.alike and len({version for version in known if version}) > 1
+    return [
+        version if several or _published(sides) else ""
+        for version, sides in zip(known, questions, strict=True)
+    ]
 
 
-def _version_of(row: Row) -> str:
-    engine = str(row.get("runtime") or "")
-    package = {"pytorch": "torch"}.get(engine, engine)
-    known = {name.rpartition(".")[2]: value for name, value in software(row)}
-    return f"{package} {known[package]}" if package in known else ""
+def _threads(sides: Sequence[Row]) -> str:
+    """The number of threads that all sides of what others published have in common."""
+    known = {row.get("threads") for row in sides}
+    number = known.pop() if len(known) == 1 else None
+    if number is None or not _published(sides):
+        return ""
+    return "1 thread" if number == 1 else f"{number} threads"
+
+
+def _published(sides: Sequence[Row]) -> bool:
+    return all(row.get("provenance") == Provenance.IMPORTED for row in sides)
 
 
 def _usual(row: Row, axis: Axis) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
-from accelbench.analysis.history import Point, Series
+from accelbench.analysis.history import Point, Series, same_jobs
 from accelbench.analysis.versions import in_short
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import figure, other_machines
@@ -37,8 +37,11 @@ def show(
     console = made_for(stream)
     console.print(Text(f"On {machine}"))
     console.print()
+    same = same_jobs(shown)
     for one in shown:
-        lines = [f"  {line}" for line in (spark([p.value for p in one.points]), *_lines(one))]
+        others_alike = same.get(str(one.row.get("series_key")), ())
+        told = (spark([p.value for p in one.points]), *_lines(one), *_of_same_jobs(others_alike))
+        lines = [f"  {line}" for line in told]
         heading = _heading(one)
         # To have thousands of lines laid out takes ten times as long as to find them.
         if not console.is_terminal and all(2 * len(ln) < console.width for ln in (heading, *lines)):
@@ -82,11 +85,21 @@ def _lines(one: Series) -> Iterable[str]:
     told = one.course
     if told is not None:
         yield from _happened(one, told)
+    if again := one.carried_forward:
+        results = counted(again, "later result")
+        yield f"{results} carried forward from an earlier job, and counted once"
     marks = one.software_changes
     if len(marks) > _MARKS:
         yield f"{len(marks) - _MARKS} earlier changes of software, see --json"
     for at, what in marks[-_MARKS:]:
         yield f"{in_short(what)} at {_place(one.points[at])}"
+
+
+def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
+    """That a change is one change of several names."""
+    if others:
+        names = dict.fromkeys(str(one.row.get("device_name") or title(one.row)) for one in others)
+        yield f"the same jobs as of {', '.join(names)}: one measurement, not several"
 
 
 def _capital(said: str) -> str:

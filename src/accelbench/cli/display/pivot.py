@@ -7,6 +7,7 @@ from typing import IO, Any
 
 from accelbench.analysis.pivot import Line, Pivot
 from accelbench.analysis.sides import Side
+from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
 from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.words import SINGLE_STREAM
@@ -37,6 +38,7 @@ def show(
         console.print(Text(_heading(one), style="bold"))
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         apart, rates = _apart(one.lines), bool(_rates(one.lines))
+        versions = versions_apart(line.row for line in one.lines)
         for name in ("engine", "precision"):
             table.add_column(name, overflow="fold")
         for batch in one.batches:
@@ -44,7 +46,12 @@ def show(
         table.add_column("error", justify="right")
         for line in one.lines:
             cells = [_cell(line, batch, rates) for batch in one.batches]
-            words = [_engine(line, apart), str(line.row.get("precision")), *cells, _error(line)]
+            words = [
+                _engine(line, apart, versions),
+                str(line.row.get("precision")),
+                *cells,
+                _error(line),
+            ]
             table.add_row(*map(Text, words))
         console.print(table)
     for sentence in (*_below(found), *other_machines(others)):
@@ -96,9 +103,11 @@ def _apart(lines: Sequence[Line]) -> list[str]:
     return [name for name in names if len({str(one.row.get(name)) for one in lines}) > 1]
 
 
-def _engine(line: Line, apart: Sequence[str]) -> str:
+def _engine(line: Line, apart: Sequence[str], versions: bool) -> str:
+    """What ran a line, in what lines differ by; of several versions with its own."""
     row = line.row
-    words = [str(row.get("runtime"))]
+    version = engine_version(row) if versions else ""
+    words = [str(row.get("runtime")), *([f"({version})"] if version else [])]
     if "compiled" in apart and row.get("compiled"):
         words.append("compiled")
     if "threads" in apart and row.get("threads"):

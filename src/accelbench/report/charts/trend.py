@@ -61,6 +61,8 @@ def _drawn(subject: Subject) -> Drawn | None:
     if any(one.course and one.course.steps for one in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
     notes += _of_software(shown)
+    if again := sum(one.carried_forward for one in shown):
+        notes.append(f"{counted(again, 'later result')} carried forward, and counted once.")
     notes += _answers(shown)
     if bare := sum(
         not step["said"] and step["verdict"] != _SOFTWARE

@@ -6,13 +6,11 @@ against each other on random histories.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS, typical_sql
-from accelbench.analysis.questions import PASSED_OVER
-from accelbench.analysis.standing import worth_sql
+from accelbench.analysis.standing import software_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
 from accelbench.core.provenance import THIS_ARM_SQL
@@ -51,8 +49,6 @@ _NEEDED = (
     *(*_SAID_BY_SOME, *OF_A_STEP, "memory_peak_mb", "quality"),
     *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
 )
-#: What tells an import's versions apart, as `points` has it: a null of a patch takes a name away.
-_VERSIONS = f"json_merge_patch(conditions, '{json.dumps(dict.fromkeys(PASSED_OVER))}')::VARCHAR"
 #: One question on one machine. What has no series — it failed before it had a device, or somebody
 #: else measured it — is told apart by all that was asked. An import brings figures of many versions
 #: at once: each is a cell of its own, as in every chart. Of a run's two arms one is shown, and
@@ -308,6 +304,6 @@ def _rows(columns: Sequence[str], there: set[str], of_runs: str = "") -> str:
     return _ROWS.format(
         columns=", ".join(_or_null(name, there) for name in dict.fromkeys(columns)),
         asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
-        versions=_VERSIONS,
+        versions=software_sql("conditions"),
         of_runs=of_runs,
     )

@@ -1,0 +1,139 @@
+"""The cells of a comparison's tables: a row is a side. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from accelbench.analysis.comparison import Compared, doubtful
+from accelbench.analysis.questions import Axis
+from accelbench.analysis.versions import engine_version, versions_apart
+from accelbench.cli.display.words import MISSING, figure
+from accelbench.core.figures import Statistic
+from accelbench.core.rates import unit_beside, unit_of_all
+
+#: Behind a ratio of two that did not run alike; before one of which no interval is known; behind a
+#: figure of which nothing is judged.
+UNLIKE, NO_INTERVAL, UNUSABLE = "≠", "≈", "?"
+_LONG = 30
+
+Lines = Sequence[Compared]
+
+
+def place(one: Compared, axis: Axis, labels: Mapping[str, str] | None = None) -> str:
+    """Where a side stands on the axis; `labels` are of runs, by their ids."""
+    if axis.name == "date":
+        return axis.value(one.side.row)[0] or MISSING
+    known = [str(value) for value in one.side.value if value is not None]
+    if axis.name == "run" and labels:
+        known += [f"({labels[run]})" for run in known if run in labels]
+    return " ".join(known) or MISSING
+
+
+def places(lines: Lines, axis: Axis, labels: Mapping[str, str]) -> list[str]:
+    """The places of a table, with the versions of their engines where these differ."""
+    names = [place(one, axis, labels) for one in lines]
+    if "runtime" in axis.along:
+        return names
+    return [
+        f"{name} ({version})" if version else name
+        for name, version in zip(names, _versions(lines), strict=True)
+    ]
+
+
+def engines(lines: Lines) -> list[str]:
+    """What ran each side: the engine, with its version where these differ."""
+    known = [str(one.side.row.get("runtime") or "") for one in lines]
+    return [
+        version if version.startswith(engine) or not engine else version or engine
+        for engine, version in zip(known, _versions(lines), strict=True)
+    ]
+
+
+def _versions(lines: Lines) -> list[str]:
+    rows = [one.side.row for one in lines]
+    apart = versions_apart(rows)
+    return [in_short(engine_version(row)) if apart else "" for row in rows]
+
+
+def threads(lines: Lines, axis: Axis) -> list[str]:
+    """Threads of each side, where they went along with the axis and are not the same."""
+    known = [one.side.row.get("threads") for one in lines]
+    if "threads" not in axis.along or len({number for number in known if number}) < 2:
+        return [MISSING] * len(lines)
+    return [str(number) if number else MISSING for number in known]
+
+
+def submissions(lines: Lines) -> list[str]:
+    """Who submitted a figure, and of how many alike it is the fastest."""
+    return [_submission(one) for one in lines]
+
+
+def _submission(one: Compared) -> str:
+    by = str((one.side.row.get("conditions") or {}).get("Submitter") or "")
+    parts = [by] if by else []
+    if span := one.side.range_alike:
+        low, high, kind = span
+        unit = "" if kind is Statistic.RATE else " ms an item"
+        parts.append(f"fastest of {one.side.fastest_of}: {figure(low)} – {figure(high)}{unit}")
+    return ", ".join(parts) or MISSING
+
+
+def time_heading(lines: Lines) -> str:
+    """The figure that all times are, where they are one."""
+    found = {one.side.step[1] for one in lines if one.side.step is not None}
+    return f"{found.pop()} ms" if len(found) == 1 else "latency ms"
+
+
+def times(lines: Lines) -> list[str]:
+    """Latencies, each with the figure that it is where they are not all of one."""
+    known = [one.side.step for one in lines]
+    mixed = len({one[1] for one in known if one is not None}) > 1
+    return [
+        MISSING
+        if step is None
+        else figure(step[0]) + (f" {step[1]}" if mixed else "") + _of_no_use(one)
+        for one, step in zip(lines, known, strict=True)
+    ]
+
+
+def rate_unit(lines: Lines) -> str:
+    """What is counted, where all count the same."""
+    return unit_of_all(one.side.row for one in lines)
+
+
+def rate(one: Compared, heading: str) -> str:
+    """A throughput, with its unit where the heading says another."""
+    mark = _of_no_use(one) if one.side.throughput is not None else ""
+    return f"{figure(one.side.throughput)}{mark} {unit_beside(one.side.row, heading)}".rstrip()
+
+
+def _of_no_use(one: Compared) -> str:
+    return "" if one.side.usable else UNUSABLE
+
+
+def speed(one: Compared, axis: Axis) -> str:
+    """How many times as fast, with all that has to be known of it."""
+    if one.refused:
+        return "refused" if one.baseline else MISSING
+    if one.is_baseline or one.ratio is None:
+        return "baseline knee" if one.knee else "baseline"
+    ratio = one.ratio
+    known = ratio.low is not None and ratio.high is not None
+    ends = f" ({figure(ratio.low)} – {figure(ratio.high)})" if known else ""
+    value = f"{figure(ratio.value)}×{ends}"
+    said = (value if known else f"{NO_INTERVAL}{value}") if ratio.told else f"can't tell{ends}"
+    if unlike(one):
+        said += f" {UNLIKE}"
+    if axis.name == "batch" and one.efficiency is not None:
+        said += f", {one.efficiency:.0%}"
+    return f"{said} knee" if one.knee else said
+
+
+def unlike(one: Compared) -> list[str]:
+    """What is not alike of how it ran: a submission's words about itself are told by --json."""
+    return doubtful(one.differs)
+
+
+def in_short(value: str) -> str:
+    """A value that leaves room for others."""
+    return value if len(value) <= _LONG else f"{value[: _LONG - 1]}…"

@@ -1,0 +1,216 @@
+"""What has to be said of a comparison: under each table, and below all of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from accelbench.analysis.comparison import Compared
+from accelbench.analysis.cost_words import cost_notes
+from accelbench.analysis.costs import items_of
+from accelbench.analysis.questions import Axis
+from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
+from accelbench.analysis.sides import PER_MILLION
+from accelbench.cli.display.compare_cells import (
+    NO_INTERVAL,
+    UNLIKE,
+    UNUSABLE,
+    Lines,
+    in_short,
+    place,
+    threads,
+    unlike,
+)
+from accelbench.cli.display.words import MISSING, other_machines
+from accelbench.core.figures import MEANS, Statistic
+from accelbench.core.words import Provenance
+from accelbench.core.worth import WHY_UNUSABLE
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+
+_ONE_LAUNCH = (
+    f"One launch says nothing of how far another would differ ({NO_INTERVAL}): for intervals"
+    " measure with --launches 5 or more."
+)
+_WITHIN = (
+    "Intervals of single launches are of their samples: how far another launch would differ they do"
+    " not say; --launches 5 or more does."
+)
+_ONE_FIGURE = (
+    f"Single imported results have no interval ({NO_INTERVAL}): small differences between them"
+    " cannot be judged."
+)
+_NAMES, _PAIRS = 8, 3
+#: What tells most of how far two figures are alike.
+_FIRST = ("figure ", "unit ")
+
+
+def under_table(lines: Lines, axis: Axis, labels: Mapping[str, str], *, alone: bool) -> list[str]:
+    """What is of one table.
+
+    Args:
+        lines: its sides.
+        axis: along which they lie.
+        labels: of runs, by their ids.
+        alone: all tables are by one figure, which is said below them.
+    """
+    held = [one.ratio for one in lines if one.ratio is not None]
+    return [
+        *_unlike(lines, axis, labels),
+        *([] if alone or not held else [by_what(_figures([lines]))]),
+        *_otherwise(lines, axis),
+        *_failed_since(lines, axis),
+        *_set_aside(lines, axis),
+    ]
+
+
+def below(
+    found: Sequence[Lines], axis: Axis, others: Sequence[str], prices: Prices | None
+) -> Iterable[str]:
+    """What is of all tables."""
+    every = [one for lines in found for one in lines]
+    if axis.name == "batch":
+        yield (
+            "Percent: of a rate that grows as the batch does. The knee is the smallest batch within"
+            " a tenth of the best."
+        )
+    held = [(one, one.ratio) for one in every if one.ratio is not None]
+    if held and of_one_figure(found):
+        yield by_what(_figures(found))
+    yield from _not_told([one for one, ratio in held if not ratio.told])
+    if any(ratio.of == SAMPLES for _, ratio in held):
+        yield _WITHIN
+    single = [one for one, ratio in held if ratio.low is None]
+    if single:
+        yield _ONE_LAUNCH if any(map(_ours, single)) else _ONE_FIGURE
+    if not all(one.side.usable for one in every):
+        yield f"{UNUSABLE} is unusable, and held against nothing: {WHY_UNUSABLE}."
+    for refused in sorted({one.refused for one in every if one.refused}):
+        count = sum(one.refused == refused for one in every)
+        allow = " --allow compares what is not alike." if "not alike" in refused else ""
+        yield f"{count} not compared, {refused}.{allow}"
+    yield from other_machines(others)
+    yield from _costs(found, prices)
+
+
+def of_one_figure(found: Sequence[Lines]) -> bool:
+    """Whether the ratios of all tables are by the same figure, or means all of them."""
+    return len({by_what(one) for lines in found if (one := _figures([lines]))}) < 2
+
+
+def _figures(found: Sequence[Lines]) -> set[str]:
+    """The figures that ratios are of."""
+    return {str(one.ratio.statistic) for lines in found for one in lines if one.ratio is not None}
+
+
+def _ours(one: Compared) -> bool:
+    return one.side.row.get("provenance") == Provenance.MEASURED
+
+
+def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
+    """How many ratios cannot be told, and what would tell them."""
+    if not wide:
+        return
+    said = f"{len(wide)} cannot be told: {CANNOT_TELL}."
+    if any(map(_ours, wide)):
+        yield f"{said} Measure again on a quiet machine with --launches 5 or more."
+    else:
+        yield (
+            f"{said} The published results of a side are few and differ by as much; only more of"
+            " them would tell."
+        )
+
+
+def _unlike(lines: Lines, axis: Axis, labels: Mapping[str, str]) -> Iterable[str]:
+    """Of each row that could not be matched, what is not alike with its baseline."""
+    in_column = any(cell != MISSING for cell in threads(lines, axis))
+    by_threads = False
+    for one in lines:
+        if one.ratio is None or not (differs := unlike(one)):
+            continue
+        told = [text for text in differs if not (in_column and text.startswith("threads "))]
+        by_threads = by_threads or len(told) < len(differs)
+        if told:
+            yield f"{UNLIKE} {place(one, axis, labels)}: {differences_in_short(told)}."
+    if by_threads:
+        yield f"{UNLIKE} also where the threads are not as many as the baseline's."
+
+
+def by_what(found: set[str]) -> str:
+    """The figure that ratios are of."""
+    means = {str(one) for one in MEANS}
+    if found == {str(Statistic.RATE)}:
+        return "Times as fast: by the rate of items, which is the inverse of their mean time."
+    if found <= means:
+        return "Times as fast: by the mean time of an item."
+    named = sorted({"mean" if one in means else one for one in found})
+    return f"Times as fast: by the time of an item, {', '.join(named)}."
+
+
+def _otherwise(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+    """Where medians point to the other side."""
+    for one in every:
+        if one.ratio is not None and one.ratio.told and one.ratio.otherwise:
+            yield f"{one.side.row.get('model')}, {place(one, axis)}: {one.ratio.otherwise}."
+
+
+def _failed_since(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+    """Where a newer run came to nothing, whose figures are of an older one."""
+    said = [
+        f"{one.side.row.get('model')}, {place(one, axis)} ({', '.join(one.failed_since)})"
+        for one in every
+        if one.failed_since
+    ]
+    if said:
+        more = f" and {len(said) - _PAIRS} more" if len(said) > _PAIRS else ""
+        yield f"Failed in a newer run, and shown by an older one: {'; '.join(said[:_PAIRS])}{more}."
+
+
+def _set_aside(lines: Sequence[Compared], axis: Axis) -> Iterable[str]:
+    """What was measured and does not stand."""
+    faster = {(place(one, axis), text) for one in lines for text in one.side.faster}
+    if faster:
+        yield f"Faster, and not alike with its baseline: {_some(f'{v} ({t})' for v, t in faster)}."
+    newer = sum(one.side.newer for one in lines)
+    if newer:
+        launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
+        yield (
+            f"{launches} set aside: older ones of the same software say more, or are of the run"
+            " that measured both sides."
+        )
+    if unusable := sum(one.side.unusable for one in lines):
+        launches = "1 launch" if unusable == 1 else f"{unusable} launches"
+        yield f"{launches} left out of what others of the same run show: {WHY_UNUSABLE}."
+    slower = {f"{name} at {place(one, axis)}" for one in lines for name in one.side.others}
+    if slower:
+        yield f"The fastest runtime stands for a place; slower: {_some(slower)}."
+
+
+def _some(texts: Iterable[str]) -> str:
+    """The first few, and how many more."""
+    every = sorted(texts)
+    more = f" and {len(every) - _PAIRS} more" if len(every) > _PAIRS else ""
+    return f"{', '.join(every[:_PAIRS])}{more}"
+
+
+def _costs(found: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
+    """What a million is of, and by which prices."""
+    rows = [row for lines in found for one in lines for row in one.side.rows]
+    counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
+    if counted:
+        sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
+        yield f"{sign}/M: for a million {' or '.join(counted)}."
+    yield from cost_notes(rows, prices)
+
+
+def differences_in_short(differs: Iterable[str]) -> str:
+    """Conditions by name with a few pairs of values each: a figure may differ in every result."""
+    pairs: dict[str, list[str]] = {}
+    for text in sorted(set(differs), key=lambda text: (not text.startswith(_FIRST), text)):
+        name, _, values = text.partition(" ")
+        pairs.setdefault(name, []).append(" → ".join(map(in_short, values.split(" → "))))
+    shown = []
+    for name, several in list(pairs.items())[:_NAMES]:
+        more = f" and {len(several) - _PAIRS} more" if len(several) > _PAIRS else ""
+        shown.append(f"{name} {', '.join(several[:_PAIRS])}{more}")
+    if len(pairs) > _NAMES:
+        shown.append(f"and {', '.join(list(pairs)[_NAMES:])}, see --json")
+    return "; ".join(shown)
