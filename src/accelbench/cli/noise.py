@@ -13,7 +13,7 @@ from accelbench.catalog.find import find
 from accelbench.cli.asked import platforms, precisions
 from accelbench.cli.baselines import rows_of_runs
 from accelbench.cli.documents import print_document
-from accelbench.cli.filters import Filters
+from accelbench.cli.filters import Filters, by_word
 from accelbench.cli.measuring import measured
 from accelbench.cli.missing import NothingMeasuredError
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
@@ -67,7 +67,7 @@ def _measured(database: Database, asked: Filters, launches: int) -> str:
         models=tuple(find(name) for name in _models(asked)),
         hardware=platforms(asked.get("hardware", ("cpu",))),
         runtimes=runtimes_named(asked.get("runtime", ())),
-        precisions=precisions(asked.get("precision", ())),
+        precisions=precisions(tuple(by_word("precision", asked.get("precision", ())))),
         batch_sizes=asked.get("batch_size", (1,)),
         modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),
     )
