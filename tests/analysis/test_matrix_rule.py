@@ -506,5 +506,15 @@ def test_a_failure_since_is_what_is_told():
 def test_what_others_measured_is_not_completed_by_measuring_here() -> None:
     """“accelbench run” measures on another machine, whose results never fill such a cell."""
     advice = cell([row(provenance="imported")], "rocm").advice
-    assert advice == "Import more of this source: results on rocm are not among these."
+    said = "No result of this source on rocm is here: import some, where it has any."
+    assert advice == said
     assert cell([row()], "rocm").advice == "Measure it: accelbench run bert-tiny --hardware rocm"
+
+
+def test_an_imported_percentile_is_no_time_that_nobody_took() -> None:
+    """It read “nothing was timed … accelbench run without --verify-only” of a p90 of 430 ms."""
+    theirs = {"provenance": "imported", "verification": "not_done", "throughput": None}
+    found = cell([row(**theirs, hardware="cuda", latency_p90_ms=429.992)], "cuda")
+    assert "of its time a percentile alone is known (430 ms p90)" in found.reason
+    assert found.advice == "It was imported: only its source can say more of its time."
+    assert "nothing was timed" in cell([row(throughput=None)], "cpu").reason

@@ -66,6 +66,15 @@ def test_a_single_result_is_one_result(tmp_path: Path, shell: Command) -> None:
     assert "1 more was there already" in shell("import", "timm", TIMM)[1]
 
 
+def test_lines_without_a_figure_are_counted(tmp_path: Path, shell: Command) -> None:
+    """Lines were left out without a word."""
+    empty = "net_c" + "," * TIMM_TEXT.splitlines()[0].count(",") + "\n"
+    (tmp_path / TIMM).write_text(TIMM_TEXT + empty)
+    assert shell.json("import", "timm", TIMM)["without_figures"] == 1
+    said = shell("import", "timm", TIMM)[1]
+    assert "1 more line has no figure: it did not run, and is left out" in said
+
+
 def test_a_moment_that_is_given_is_said_to_be_late(tmp_path: Path, shell: Command) -> None:
     (tmp_path / TIMM).write_text(TIMM_TEXT)
     dated = ("import", "timm", TIMM, "--measured-at", "2026-08-08")

@@ -18,7 +18,8 @@ from typing import Any
 from accelbench.analysis.standing import evidence, installed
 from accelbench.analysis.within import interval_within
 from accelbench.core.exactness import MOST_ERROR, is_quantised
-from accelbench.core.figures import Statistic, rate_of
+from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, tail_of
+from accelbench.core.nouns import digits
 from accelbench.core.rates import kind_of_unit
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Provenance
@@ -75,6 +76,7 @@ class Attempt:
     verified: bool
     throughput: float | None  # the middle of good launches; None where no time is of use
     unusable: bool = False  # something was timed, with an interval too wide for any use
+    tail: str = ""  # the percentile that is all that is known of its time: 430 ms p90
     emulated: bool = False
     reason: str = ""  # a short stable token, where it is not ok
     message: str = ""
@@ -207,6 +209,7 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
         verified=bool(good) and not wrong and VERIFIED.issuperset(words),
         throughput=_throughput(timed),
         timed_in=str(timed[0].get("run_id") or "") if timed and timed[0] not in good else "",
+        tail=_tail(good),
         unusable=not timed and not all(usable(row) for row in good),
         emulated=any(bool(row.get("emulated")) for row in rows),
         reason="" if good else _reason(first),
@@ -283,6 +286,15 @@ def _throughput(rows: Sequence[Row]) -> float | None:
     values = [rate_of(row) for row in usable_launches(rows)]
     known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
     return typical(known) if known else None
+
+
+def _tail(rows: Sequence[Row]) -> str:
+    """A percentile in words, of launches of which neither a mean, a median nor a rate is known."""
+    known = [tail_of(row) for row in rows if statistic_of(row) in TAILS]
+    found = [one for one in known if one is not None]
+    if not found or len(found) < len(rows):
+        return ""
+    return f"{digits(typical([value for value, _ in found]))} ms {found[0][1]}"
 
 
 def _reach(rows: Sequence[Row]) -> float:

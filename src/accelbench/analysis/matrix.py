@@ -122,7 +122,7 @@ def _cells(
     theirs = all(one.imported for many in tried.values() for one in many)
     untried = {
         # A matrix is of one machine: what runs here never stands beside what others measured.
-        name: f"Import more of this source: results on {name} are not among these."
+        name: f"No result of this source on {name} is here: import some, where it has any."
         if theirs
         else f"Measure it: accelbench run {model} --hardware {name}"
         for name in hardware
@@ -166,7 +166,7 @@ def _cell(
             Rating.NONE,
             said,
             "not_timed",
-            "Measure it: accelbench run without --verify-only.",
+            _how_to_time(counted, "--verify-only"),
         )
     if not any(one.throughput for one in real):
         untimed = _untimed(real)
@@ -177,7 +177,7 @@ def _cell(
             Rating.NONE,
             said,
             "nothing_shown",
-            "Measure it: accelbench run without --verify-only and --benchmark-only.",
+            _how_to_time(real, "--verify-only and --benchmark-only"),
         )
     if any(one.wrong for one in many):
         why = f"its outputs are not trusted: {_unverified(many)}"
@@ -238,8 +238,18 @@ def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
 
 
 def _untimed(many: Sequence[Attempt]) -> str:
-    wide = any(one.unusable for one in many)
-    return f"no time of it is usable: {WHY_UNUSABLE}" if wide else "nothing was timed"
+    if any(one.unusable for one in many):
+        return f"no time of it is usable: {WHY_UNUSABLE}"
+    if tails := [one.tail for one in many if one.tail]:
+        return f"of its time a percentile alone is known ({tails[0]})"
+    return "nothing was timed"
+
+
+def _how_to_time(many: Sequence[Attempt], without: str) -> str:
+    """How what was not timed gets a time; of what others measured nothing here says one."""
+    if all(one.imported for one in many):
+        return "It was imported: only its source can say more of its time."
+    return f"Measure it: accelbench run without {without}."
 
 
 def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> Cell:

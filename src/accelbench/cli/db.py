@@ -28,6 +28,7 @@ from accelbench.cli.imported import (
     named,
     samples_left,
     told,
+    without_figures,
 )
 from accelbench.cli.sql_advice import advised, refuse_but_one
 from accelbench.core.errors import UsageError
@@ -240,6 +241,7 @@ def import_(
                 "machines": list(new.machines),
                 "results": filled.results,
                 "there_already": there,
+                "without_figures": found.empty,
                 "without_moment": new.undated,
                 "keep_their_source": found.keep_theirs,
                 "samples_not_read": [str(file) for file in found.samples_left],
@@ -249,6 +251,8 @@ def import_(
     print_line(f"{counted(filled.results, 'result')} from {_files(found.files)}")
     if there:
         print_line(known_already(there, dated=bool(measured_at)))
+    if found.empty:
+        print_line(without_figures(found.empty))
     if found.keep_theirs:
         print_line(kept_theirs(found.keep_theirs))
     if found.samples_left:

@@ -86,6 +86,13 @@ def samples_left(files: Sequence[Path]) -> str:
     )
 
 
+def without_figures(number: int) -> str:
+    """The sentence about lines of a table that have no figure, and are no results."""
+    have, are, they = ("has", "is", "it") if number == 1 else ("have", "are", "they")
+    lines = counted(number, "more line", "more lines")
+    return f"{lines} {have} no figure: {they} did not run, and {are} left out"
+
+
 def known_already(number: int, *, dated: bool) -> str:
     """The sentence about what was found here, where a moment was given perhaps."""
     were, stand = ("was", "stands") if number == 1 else ("were", "stand")

@@ -17,6 +17,7 @@ from accelbench.cli.missing import refuse_unknown
 from accelbench.cli.stored import filled_if_any, of_machine, rows_of, runs_to_judge, where_of
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
+from accelbench.core.figures import OF_A_STEP
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.writing import refuse_taken
 from accelbench.hardware.names import platforms_named
@@ -34,7 +35,7 @@ _COLUMNS = tuple(dict.fromkeys((
     "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
     "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
     "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms", "latency_mean_ms",
-    "throughput_unit", "latency_p50_ms", "latency_std_ms",
+    "throughput_unit", "latency_std_ms", *OF_A_STEP,
 )))  # fmt: skip
 _EMPTY = dict.fromkeys(_COLUMNS)
 #: Results of one machine that a matrix is made of.

@@ -376,7 +376,7 @@ def test_of_too_many_batches_whole_ones_are_left_out() -> None:
     found = picture(CHARTS["training-inference"], Subject(points(rows)))
     assert found is not None
     assert sorted({one["batch"] for one in found.records}) == [1, 2, 4, 8, 16]
-    assert "4 more bars not drawn: narrow it down." in found.about
+    assert "4 more bars not drawn: accelbench report lists all." in found.about
 
 
 def test_each_mark_of_a_roofline_has_a_number_and_a_name() -> None:

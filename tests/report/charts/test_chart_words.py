@@ -135,7 +135,7 @@ def test_names_are_cut_in_their_middle_and_lose_what_does_harm() -> None:
 
 def test_how_many_are_left_out() -> None:
     assert left_out(0, "cell") == left_out(-3, "cell") == []
-    assert left_out(1, "cell") == ["1 more cell not drawn: narrow it down."]
+    assert left_out(1, "cell") == ["1 more cell not drawn: accelbench report lists all."]
     assert left_out(2, "launch", "launches", "wait") == ["2 more launches not drawn: wait."]
     assert counted(1200, "cell") == "1,200 cells"
 

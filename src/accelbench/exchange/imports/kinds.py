@@ -25,7 +25,8 @@ from accelbench.exchange.imports import (
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.runs import Run, Table
 
-Rows = Callable[[Path, Source], Iterator[dict[str, Any]]]
+#: None is a line that is there and has no figure: it did not run.
+Rows = Callable[[Path, Source], Iterator[dict[str, Any] | None]]
 Tables = Callable[[Path, Source, Run], Table]
 
 

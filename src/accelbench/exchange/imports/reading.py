@@ -34,6 +34,7 @@ class Found:
     queries: Sequence[str] = ()  # for what is too much to be held
     keep_theirs: int = 0  # that say whose they are, although who imports has named a source
     samples_left: Sequence[Path] = ()  # tables whose samples are not read: a result file has them
+    empty: int = 0  # lines without a figure, which are passed over: they did not run
 
     @property
     def facts(self) -> list[Fact]:
@@ -89,16 +90,15 @@ def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Found:
         queries = [one.query for one in read]
         kept = theirs if whose.named else 0
         left = [file for file, one in zip(files, read, strict=True) if one.samples]
-        return Found(
-            own.id, whose, files, rows, runs, queries=queries, keep_theirs=kept, samples_left=left
-        )
-    bodies = [body for file in files for body in form.rows(file, whose)] if form.rows else []
+        empty = sum(one.empty for one in read)
+        return Found(own.id, whose, files, rows, runs, (), queries, kept, left, empty)
+    lines = [body for file in files for body in form.rows(file, whose)] if form.rows else []
+    bodies = [body for body in lines if body is not None]
     runs = [*_runs_of(bodies), own]
     kept = sum(says_another(body, whose) for body in bodies) if whose.named else 0
     left = [file for file in files if form.name == CSV and has_samples(file)]
-    return Found(
-        own.id, whose, files, len(bodies), runs, bodies, keep_theirs=kept, samples_left=left
-    )
+    empty = len(lines) - len(bodies)
+    return Found(own.id, whose, files, len(bodies), runs, bodies, (), kept, left, empty)
 
 
 def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:

@@ -43,6 +43,7 @@ class Table:
     runs: Sequence[Run]
     theirs: int = 0  # say themselves whose they are
     samples: bool = False  # are in the file as well, and are not read
+    empty: int = 0  # lines without a figure: what did not run
 
 
 def about_ours(said: Any, row: Mapping[str, Any], source: Source) -> dict[str, Any]:

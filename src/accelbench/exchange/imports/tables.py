@@ -53,7 +53,8 @@ def tidy(file: Path, source: Source, own: Run) -> Table:
     query = tidy_lines.query(file, source, own.id)
     with parquet.looking_at(file) as con:
         figures = tidy_lines.figures(parquet.types_of(con, file))
-        return Table(query, _count(con, file, figures), _sources(con, file, source, own))
+        rows, every = _count(con, file, figures), _count(con, file)
+        return Table(query, rows, _sources(con, file, source, own), empty=every - rows)
 
 
 def _count(con: DuckDBPyConnection, file: Path, where: str = "true") -> int:

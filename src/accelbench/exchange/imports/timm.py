@@ -27,8 +27,8 @@ _GEFORCE = re.compile(r"(?:rtx)?(\d{4})(ti|super)?")
 _CORE = re.compile(r"(i\d)_?(\d+[a-z]*)")
 
 
-def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a model."""
+def rows(file: Path, source: Source) -> Iterator[dict[str, Any] | None]:
+    """A row a model; None of one that was tried, and did not run."""
     name = _NAME.fullmatch(file.name)
     if name is None:
         why = (
@@ -60,7 +60,8 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     measured = (f"{prefix}_samples_per_sec", f"{prefix}_step_time", f"{prefix}_batch_size")
     for line in table_of(file, ("model", *measured)):
         if not any(map(line.has, measured)):
-            continue  # it was tried, and did not run
+            yield None
+            continue
         columns = {**common, **_columns(line, prefix)}
         yield imported(source, columns, conditions, at=line, rates=OTHERS)
 

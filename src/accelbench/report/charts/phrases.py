@@ -36,7 +36,11 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def left_out(number: int, one: str, many: str = "", advice: str = "narrow it down") -> list[str]:
+#: Where all that pictures leave out stands: no filter tells two devices of a platform apart.
+_ALL = "accelbench report lists all"
+
+
+def left_out(number: int, one: str, many: str = "", advice: str = _ALL) -> list[str]:
     """That there is more than is drawn, and how to see it; nothing where there is not."""
     said = counted(number, f"more {one}", f"more {many or f'{one}s'}")
     return [f"{said} not drawn: {advice}."] if number > 0 else []
