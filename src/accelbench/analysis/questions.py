@@ -23,7 +23,7 @@ SHAPES = (
     *("prompt_tokens", "new_tokens"),
 )
 #: Of conditions, what is told apart elsewhere or says nothing of how it was measured.
-_PASSED_OVER = frozenset({"source", "said", "kin", "job_id", "ID", "cases_before_in_worker"})
+PASSED_OVER = frozenset({"source", "said", "kin", "job_id", "ID", "cases_before_in_worker"})
 #: Of conditions, what describes a result and its place in words, as MLPerf's submissions do: told
 #: in full by JSON, and no reason to doubt that two ran alike.
 DESCRIBING = frozenset(
@@ -96,7 +96,7 @@ def flat(conditions: Mapping[str, Any], before: str = "") -> dict[str, str]:
     """Conditions by name, those within others as a.b; without what says nothing of how it ran."""
     found: dict[str, str] = {}
     for name, value in conditions.items():
-        if name in _PASSED_OVER:
+        if name in PASSED_OVER:
             continue
         if isinstance(value, Mapping):
             found |= flat(value, f"{before}{name}.")

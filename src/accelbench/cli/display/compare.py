@@ -13,6 +13,7 @@ from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
 from accelbench.analysis.sides import PER_MILLION
 from accelbench.cli.display.headings import headings
 from accelbench.cli.display.words import MISSING, figure, other_machines
+from accelbench.core.failing import launches_failed
 from accelbench.core.figures import MEANS, Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.words import Provenance
@@ -221,6 +222,7 @@ def _below(found: Sequence[Lines], axis: Axis, others: Sequence[str]) -> Iterabl
         count = sum(one.refused == refused for one in every)
         allow = " --allow compares what is not alike." if "not alike" in refused else ""
         yield f"{count} not compared, {refused}.{allow}"
+    yield from _failed_launches(every, axis)
     yield from _failed_since(every, axis)
     yield from _set_aside(every)
     slower = sorted(
@@ -248,6 +250,18 @@ def _otherwise(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
     for one in every:
         if one.ratio is not None and one.ratio.told and one.ratio.otherwise:
             yield f"{one.side.row.get('model')}, {_place(one, axis, {})}: {one.ratio.otherwise}."
+
+
+def _failed_launches(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+    """Where launches of the run whose figures are shown came to nothing."""
+    said = [
+        f"{one.side.row.get('model')}, {_place(one, axis, {})} ({failed})"
+        for one in every
+        if (failed := launches_failed(one.side.rows))
+    ]
+    if said:
+        more = f" and {len(said) - _PAIRS} more" if len(said) > _PAIRS else ""
+        yield f"Not all launches came to a figure: {'; '.join(said[:_PAIRS])}{more}."
 
 
 def _failed_since(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
