@@ -300,3 +300,60 @@ def test_questions_come_by_size_within_a_model() -> None:
         (lines[0].side.row["sequence_length"], lines[0].side.row["batch_size"]) for lines in found
     ]
     assert asked == [(128, 1), (128, 8), (512, 1)]
+
+
+def launched(*statuses: str, **changes: Any) -> list[dict[str, Any]]:
+    """Launches of a card in one run: those that are ok are twice as fast as the processor."""
+    lost: dict[str, Any] = {"latency_p50_ms": None, "latency_mean_ms": None}
+    usual = {"hardware": "cuda", "device_name": "A card", "case_id": "a case"}
+    moment = {"started_at": "2026-01-03 00:00:00"}
+    return [
+        row(
+            status=one,
+            launch=n,
+            **usual,
+            **({"latency_p50_ms": 4.0} if one == "ok" else lost),
+            **{**moment, **changes},
+        )
+        for n, one in enumerate(statuses)
+    ]
+
+
+def test_the_few_launches_that_did_not_fail_are_held_against_nothing() -> None:
+    _, card = only([row(), *launched("ok", "ok", "failed", "failed", "failed", reason="crash")])
+    assert card.refused == "unusable: 3 of 5 launches failed"
+    assert card.speedup is None
+    assert card.failed_since == ()
+
+
+def test_outputs_that_were_wrong_in_one_launch_are_wrong_in_all_of_its_run() -> None:
+    wrong = {"reason": "wrong_outputs", "verification": "failed"}
+    rows = [*launched("ok", "ok"), *launched("failed", **wrong)]
+    assert not compared([row(), *rows], AXES["hardware"], known=Histories())
+
+
+def test_an_older_run_is_shown_where_most_launches_of_the_newer_failed() -> None:
+    older = launched("ok", "ok", "ok", run_id="r0", started_at="2026-01-01 00:00:00")
+    newer = launched("ok", "failed", "failed", reason="crash", run_id="r2")
+    _, card = only([row(), *older, *newer])
+    assert card.side.row["run_id"] == "r0"
+    assert card.failed_since == ("2 of 3 launches failed: crash",)
+
+
+def test_of_our_own_runs_the_newest_software_stands_wherever_they_were_measured() -> None:
+    """Imported from our own files the winner was the other one."""
+    old, new = ({"packages": {"torch": torch}} for torch in ("2.4", "2.9"))
+    for provenance in ("measured", "imported"):
+        rows = [
+            row(provenance=provenance, run_id=run, started_at=day, conditions=software, **where)
+            for run, day, software, step in (
+                ("old", "2026-01-01", old, 4.0),
+                ("new", "2026-01-02", new, 16.0),
+            )
+            for where in (
+                {"latency_p50_ms": 8.0},
+                {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": step},
+            )
+        ]
+        _, card = only(rows)
+        assert card.speedup == pytest.approx(0.5)

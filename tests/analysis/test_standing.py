@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import duckdb
 import pytest
 
 from accelbench.analysis.points import points
-from accelbench.analysis.standing import newest, software, standing
+from accelbench.analysis.standing import newest, software, standing, version, version_sql
+from accelbench.core.identity import canonical
 from asked_rows import row
 
 
@@ -90,3 +93,53 @@ def test_variables_and_limits_are_no_other_software() -> None:
         1, 2, conditions={**packages, "governor": "performance"}, quality="noise_limited"
     )
     assert standing([*old, *new]).rows == old
+
+
+def test_of_an_import_each_version_stands_beside_others_and_of_our_runs_the_newest() -> None:
+    """A run of ours that came in by its files is ranked as where it was measured."""
+    both = [row(conditions={"packages": {"torch": torch}}) for torch in ("2.4", "2.9")]
+    for run, points_there in (("import-1", 2), ("r1", 1)):
+        brought = [{**one, "run_id": run, "provenance": "imported"} for one in both]
+        assert len(points(brought)) == points_there
+
+
+#: Nothing of it tells one way of running from another.
+_SAYS_NOTHING = {
+    "cases_before_in_worker": 3,
+    "effective_memory": "8 GiB",
+    "effective_cpus": 2,
+    "rules": {"iterations": 7},
+    "variables": {"A": "b"},
+    "commit": "c",
+    "source": {"name": "s"},
+    "said": {"file": "f"},
+    "kin": "k",
+    "job_id": "j",
+    "ID": 4,
+}
+
+
+@pytest.mark.parametrize("run", ["import-1", "r1"])
+def test_versions_are_told_apart_alike_in_python_and_in_sql(run: str) -> None:
+    said: list[dict[str, Any]] = [
+        {},
+        _SAYS_NOTHING,
+        {"packages": {"torch": "2.4"}},
+        {"packages": {"torch": "2.4"}, **_SAYS_NOTHING},
+        {"packages": {"torch": "2.9"}, "governor": None},
+        {"packages": {"torch": "2.9"}},
+        {"packages": {"torch": "2.9"}, "governor": "powersave"},
+    ]
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t (number INTEGER, run_id VARCHAR, conditions JSON)")
+        con.executemany(
+            "INSERT INTO t VALUES (?, ?, ?)",
+            [[number, run, canonical(one)] for number, one in enumerate(said)],
+        )
+        found = [
+            text
+            for (text,) in con.execute(f"SELECT {version_sql()} FROM t ORDER BY number").fetchall()
+        ]
+    ours = [version({"run_id": run, "conditions": one}) for one in said]
+    for (a, left), (b, right) in itertools.combinations(zip(found, ours, strict=True), 2):
+        assert (a == b) == (left == right)

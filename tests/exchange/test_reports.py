@@ -324,3 +324,12 @@ def test_arrow_holds_every_column(tmp_path: Path) -> None:
 def test_suffixes_name_formats() -> None:
     for name, form in (("a.md", "markdown"), ("a.xml", "junit"), ("a.feather", "arrow")):
         assert format_for(Path(name), None) == form
+
+
+def test_a_pipeline_is_told_no_time_of_a_run_that_mostly_failed(tmp_path: Path) -> None:
+    lost = [row(launch=n, **{**FAILED, "reason": "crash"}) for n in (2, 3)]
+    export(tmp_path / "a.json", [row(), row(launch=1), *lost[:1]], "github-action-benchmark")
+    (entry,) = json.loads((tmp_path / "a.json").read_text())
+    assert entry["extra"] == "2 launches of run r1, 1 of 3 launches failed"
+    export(tmp_path / "b.json", [row(), *lost], "github-action-benchmark")
+    assert json.loads((tmp_path / "b.json").read_text()) == []

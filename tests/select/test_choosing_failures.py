@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector, stored
 
+from accelbench.measure.launches import typical
 from accelbench.select.selector import HardwareSelector
 
 LATER = "2026-02-01T00:00:00Z"
@@ -170,3 +171,40 @@ def test_a_device_called_alike_on_another_machine_did_not_fail(tmp_path: Path) -
     path = stored(tmp_path / "r.duckdb", result(), mine)
     stored(path, failed(device_fingerprint="another"), run="r2")
     assert asked(HardwareSelector(path))["primary_recommendation"] == "cuda"
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        [{"reason": "wrong_outputs", "verification": "failed"}],
+        [{"reason": "crash"}, {"reason": "crash"}],
+        [MEMORY, MEMORY],
+    ],
+)
+def test_what_most_launches_of_its_only_run_did_not_come_to_is_no_figure(
+    tmp_path: Path, lost: list[dict[str, Any]]
+) -> None:
+    card = result(hardware="cuda", latency_p50_ms=1.0, started_at=LATER)
+    path = stored(tmp_path / "r.duckdb", result(), card, *(failed(**one) for one in lost))
+    answer = asked(HardwareSelector(path))
+    assert answer["primary_recommendation"] == "cpu"
+    said = answer["all_scores"]["cuda"]
+    assert said["reason"].startswith(f"it failed in its newest run: {lost[0]['reason']}")
+
+
+def test_launches_of_our_own_run_are_one_cell_wherever_it_was_measured(tmp_path: Path) -> None:
+    """By a word that says nothing of how it ran, an import of them was a cell a launch."""
+    launches = [
+        result(
+            provenance="imported",
+            launch=n,
+            latency_p50_ms=8.0 + n,
+            conditions={"packages": {"torch": "2.9"}, "cases_before_in_worker": n},
+        )
+        for n in range(5)
+    ]
+    for run in ("r1", "import-1"):
+        path = stored(tmp_path / f"{run}.duckdb", *launches, run=run)
+        said = asked(HardwareSelector(path))["all_scores"]["cpu"]
+        middle = typical([8.0, 9.0, 10.0, 11.0, 12.0])
+        assert said["predictions"]["latency"] == pytest.approx(middle)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from choosing_world import result, selector
+from choosing_world import result, selector, stored
 
 from accelbench.core.errors import UsageError
 from accelbench.select.limits import Limits, batches_named, limits_named
+from accelbench.select.selector import HardwareSelector
 
 HUGE = pytest.param(10**400, id="huge")
 HUGER = pytest.param(10**5000, id="huger")
@@ -121,13 +122,14 @@ def test_what_was_measured_is_judged_by_its_middle(tmp_path: Path) -> None:
 
 
 def test_a_version_that_fits_counts_before_a_faster_one_that_does_not(tmp_path: Path) -> None:
-    old = {"provenance": "imported", "series_key": "old", "conditions": {"version": 1}}
-    chosen = selector(
-        tmp_path,
+    old, new = ({"provenance": "imported", "conditions": {"version": n}} for n in (1, 2))
+    path = stored(
+        tmp_path / "a.duckdb",
         result(**old, latency_p50_ms=4.0, memory_peak_mb=900.0),
-        result(latency_p50_ms=8.0, memory_peak_mb=100.0),
+        result(**new, latency_p50_ms=8.0, memory_peak_mb=100.0),
+        run="import-1",
     )
-    answer = ask(chosen, memory_mb=200.0)
+    answer = ask(HardwareSelector(path), memory_mb=200.0)
     assert answer["best"]["latency_ms"] == 8.0
     assert answer["does_not_fit"] == []
 

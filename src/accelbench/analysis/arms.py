@@ -10,6 +10,7 @@ from accelbench.analysis.checking import (
     Check,
     Checked,
     Outcome,
+    first_bad,
     outcome_of,
     reason_of,
     unlike,
@@ -19,10 +20,11 @@ from accelbench.analysis.interleaved import judged_pairs
 from accelbench.analysis.judging import METRICS, Judged, Metric, Row
 from accelbench.analysis.questions import Key, values
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import of_whole_runs
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.words import Status
-from accelbench.core.worth import WHY_UNUSABLE, usable
+from accelbench.core.worth import WHY_UNUSABLE, answered, usable
 from accelbench.measure.launches import FEWEST_LAUNCHES, MOST_LAUNCHES
 
 #: What arms may differ in on purpose: everything else that was asked is alike.
@@ -47,7 +49,7 @@ def checked_arms(
         allow: of `comparison.REFUSED`, what is held against each other although not alike.
     """
     found: dict[Key, tuple[list[Row], list[Row]]] = {}
-    for row in rows:
+    for row in of_whole_runs(rows):
         sides = found.setdefault(values(row, _ALIKE), ([], []))
         sides[(row.get("arm") or THIS_ARM) == THIS_ARM].append(row)
     # A launch that another arm has not had yet stands beside nothing.
@@ -64,7 +66,7 @@ def _checked(
 ) -> Checked:
     here, there = _by_launch(this), _by_launch(other)
     if not here or not there:
-        return _not_run(this[0], other[0], bool(here), bool(there))
+        return _not_run(first_bad(this), first_bad(other), bool(here), bool(there))
     pairs = [(there[n], here[n]) for n in sorted(here.keys() & there.keys())]
     first, against = next(iter(here.values())), next(iter(there.values()))
     differs = tuple(differences(against, first))
@@ -85,7 +87,7 @@ def _checked(
         useless = not all(usable(row) for row in (*here.values(), *there.values()))
         outcome = Outcome.CANNOT_TELL
         why = f"{said}; launches are unusable: {WHY_UNUSABLE}" if useless else said
-    lost = [row for row in this if row.get("status") != Status.OK]
+    lost = [row for row in this if not answered(row)]
     if lost and outcome not in BAD:
         why = f"{len(lost)} of {len(this)} launches: {reason_of(lost[0])}"
         if len(there) == len(other):  # the other arm lost none
@@ -94,7 +96,7 @@ def _checked(
 
 
 def _by_launch(rows: Iterable[Row]) -> dict[int, Row]:
-    return {int(row.get("launch") or 0): row for row in rows if row.get("status") == Status.OK}
+    return {int(row.get("launch") or 0): row for row in rows if answered(row)}
 
 
 def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> Checked:

@@ -18,8 +18,10 @@ from typing import Any
 from accelbench.analysis.standing import evidence, installed
 from accelbench.analysis.within import interval_within
 from accelbench.core.exactness import MOST_ERROR, is_quantised
+from accelbench.core.failing import times_of_whole_runs, why_unusable
 from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, tail_of
 from accelbench.core.nouns import digits
+from accelbench.core.provenance import of_import
 from accelbench.core.rates import kind_of_unit
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import Provenance
@@ -75,7 +77,7 @@ class Attempt:
     ok: bool
     verified: bool
     throughput: float | None  # the middle of good launches; None where no time is of use
-    unusable: bool = False  # something was timed, with an interval too wide for any use
+    unusable: str = ""  # why what was timed is of no use
     tail: str = ""  # the percentile that is all that is known of its time: 430 ms p90
     emulated: bool = False
     reason: str = ""  # a short stable token, where it is not ok
@@ -117,7 +119,7 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
         any_precision: a precision is a way of answering, and no part of the question.
     """
     tried: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in times_of_whole_runs(rows):
         # What was skipped says nothing, and must not stand before what was measured.
         if row["status"] != "skipped":
             asked = question(row, any_precision=any_precision)
@@ -210,7 +212,7 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
         throughput=_throughput(timed),
         timed_in=str(timed[0].get("run_id") or "") if timed and timed[0] not in good else "",
         tail=_tail(good),
-        unusable=not timed and not all(usable(row) for row in good),
+        unusable=_why_unusable(good) if not timed else "",
         emulated=any(bool(row.get("emulated")) for row in rows),
         reason="" if good else _reason(first),
         message="" if good else str(first.get("message") or ""),
@@ -241,7 +243,7 @@ def _standing_first(runs: Sequence[Sequence[Row]]) -> Sequence[Sequence[Row]]:
         return runs
     newest = _good(runs[0])
     # An import's run is everything that came with it: the newest release speaks.
-    if _throughput(newest) is None or newest[0].get("provenance") == Provenance.IMPORTED:
+    if _throughput(newest) is None or of_import(newest[0]):
         return runs
     way, now = _way_of(runs[0]), installed(newest[0])
     able = takewhile(lambda run: _way_of(run) == way and _good(run), runs)
@@ -295,6 +297,11 @@ def _tail(rows: Sequence[Row]) -> str:
     if not found or len(found) < len(rows):
         return ""
     return f"{digits(typical([value for value, _ in found]))} ms {found[0][1]}"
+
+
+def _why_unusable(rows: Sequence[Row]) -> str:
+    useless = [row for row in rows if not usable(row)]
+    return why_unusable(useless) if useless else ""
 
 
 def _reach(rows: Sequence[Row]) -> float:

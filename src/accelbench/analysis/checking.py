@@ -23,8 +23,9 @@ from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
 from accelbench.analysis.run_noise import Histories, of_one_run
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import is_wrong, of_whole_runs, why_unusable
 from accelbench.core.words import Status
-from accelbench.core.worth import WHY_UNUSABLE, settled, usable_launches
+from accelbench.core.worth import answered, settled, usable_launches
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     LEAST_EFFECT,
@@ -130,8 +131,8 @@ _OTHER_FIGURE = "of one side a median latency is known, of the other a mean"
 def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = None) -> Check:
     """Hold what was measured now, on one machine, against a baseline."""
     rules = rules or Rules()
-    tried = [row for row in before if row.get("status") != Status.SKIPPED]
-    pairs = list(paired(now, tried, rules.told))
+    tried = [row for row in of_whole_runs(before) if row.get("status") != Status.SKIPPED]
+    pairs = list(paired(of_whole_runs(now), tried, rules.told))
     return Check(
         tuple(_checked(pair, rules) for pair in pairs if pair.now and pair.before),
         tuple(pair.before[0] for pair in pairs if not pair.now),
@@ -209,7 +210,7 @@ def _kinds(launches: Launches) -> list[Row]:
 
 
 def _not_run(pair: Pair, good: Launches, then: Launches) -> Checked:
-    now, before = pair.now[0], pair.before[0]
+    now, before = map(first_bad, (pair.now, pair.before))
     if then:
         skipped = all(row.get("status") == Status.SKIPPED for row in pair.now)
         outcome = Outcome.CANNOT_TELL if skipped else Outcome.BROKEN
@@ -237,8 +238,10 @@ def _figure(
 
 def _useless(then: Launches, now: Launches) -> str:
     """Where the times of a side are of no use, which; what is left of it is not judged."""
-    sides = [word for word, rows in (("before", then), ("now", now)) if not usable_launches(rows)]
-    return f"times of {' and of '.join(sides)} are unusable: {WHY_UNUSABLE}" if sides else ""
+    both = (("before", then), ("now", now))
+    sides = {word: rows for word, rows in both if not usable_launches(rows)}
+    why = ", ".join(dict.fromkeys(map(why_unusable, sides.values())))
+    return f"times of {' and of '.join(sides)} are unusable: {why}" if sides else ""
 
 
 def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
@@ -314,10 +317,16 @@ def _of_runs(figure: Judged) -> bool:
 
 
 def _good(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row.get("status") == Status.OK]
+    return [row for row in rows if answered(row)]
+
+
+def first_bad(rows: Sequence[Row]) -> Row:
+    """Of launches the first that has no figures; of none such, the first."""
+    return next((row for row in rows if row.get("status") != Status.OK), rows[0])
 
 
 def reason_of(row: Row) -> str:
     """Why a result has no figures."""
-    said = str(row.get("reason") or row.get("status") or "unknown")
+    status = "wrong_outputs" if is_wrong(row) else row.get("status")
+    said = str(row.get("reason") or status or "unknown")
     return f"{said}: {row['message']}" if row.get("message") else said

@@ -17,10 +17,17 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
 from accelbench.analysis.standing import last_moment
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import (
+    is_wrong,
+    launches_failed,
+    mostly_failed,
+    of_whole_runs,
+    why_unusable,
+)
 from accelbench.core.figures import items
 from accelbench.core.provenance import source_of
 from accelbench.core.words import SINGLE_STREAM, Status
-from accelbench.core.worth import WHY_UNUSABLE, answered
+from accelbench.core.worth import answered
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")
@@ -77,7 +84,7 @@ def compared(
         allow: of `REFUSED`, what is compared all the same.
         known: the older runs of what is compared.
     """
-    rows, found = list(rows), []
+    rows, found = of_whole_runs(rows), []
     for asked in sides(rows, axis, lambda places: _place_of(places, axis, baseline), fewest=2):
         ordered = _ordered(asked, axis)
         place = _place_of(asked, axis, baseline)
@@ -90,31 +97,45 @@ def compared(
     return _in_order([[_with_failures(one, failed, axis) for one in lines] for lines in found])
 
 
-#: Reasons by question and place, each with the moment of the run.
-Failures = Mapping[tuple[Key, Key], Sequence[tuple[str, str]]]
+#: Reasons by question and place, each with the moment of the run, and its id.
+Failures = Mapping[tuple[Key, Key], Sequence[tuple[str, Any, str]]]
 
 
 def _failures(rows: Iterable[Row], axis: Axis) -> Failures:
-    """Where a run came to nothing: no launch of it answered."""
+    """Where a run came to nothing: no launch of it answered, or so few that they are of no use."""
     runs: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row.get("status") != Status.SKIPPED:
             place = (axis.question(row), axis.value(row))
             runs.setdefault((*place, row.get("run_id")), []).append(row)
-    found: dict[tuple[Key, Key], list[tuple[str, str]]] = {}
-    for (asked, value, _), launches in runs.items():
-        if not any(map(answered, launches)):
-            why = str(launches[-1].get("reason") or launches[-1].get("status"))
-            if launches[-1].get("verification") == "failed":
-                why = "wrong outputs"
-            found.setdefault((asked, value), []).append((last_moment(launches), why))
+    found: dict[tuple[Key, Key], list[tuple[str, Any, str]]] = {}
+    for (asked, value, run), launches in runs.items():
+        if why := _came_to_nothing(launches):
+            found.setdefault((asked, value), []).append((last_moment(launches), run, why))
     return found
+
+
+def _came_to_nothing(launches: Sequence[Row]) -> str:
+    """Why a run's launches of a configuration have no figures, or none of use; else ""."""
+    good = [row for row in launches if answered(row)]
+    mostly = launches_failed(good) if mostly_failed(good) else ""
+    if good and not mostly:
+        return ""
+    if any(map(is_wrong, launches)):
+        return "wrong outputs"
+    last = next(row for row in reversed(launches) if not answered(row))
+    why = str(last.get("reason") or last.get("status"))
+    return f"{mostly}: {why}" if mostly else why
 
 
 def _with_failures(one: Compared, failed: Failures, axis: Axis) -> Compared:
     known = failed.get((axis.question(one.side.row), one.side.value), ())
-    since = last_moment(one.side.rows)
-    why = dict.fromkeys(why.replace("_", " ") for moment, why in known if moment > since)
+    since, shown = last_moment(one.side.rows), {row.get("run_id") for row in one.side.rows}
+    why = dict.fromkeys(
+        why.replace("_", " ")
+        for moment, run, why in known
+        if moment > since and (run is None or run not in shown)
+    )
     return replace(one, failed_since=tuple(why)) if why else one
 
 
@@ -192,7 +213,8 @@ def _compared(
     if why:
         return Compared(side, base, refused=f"not alike: {', '.join(why)}", differs=differs)
     if useless := _unusable(side, base):
-        return Compared(side, base, refused=f"{useless}: {WHY_UNUSABLE}", differs=differs)
+        why_not = why_unusable(side.rows if not side.usable else base.rows)
+        return Compared(side, base, refused=f"{useless}: {why_not}", differs=differs)
     found = ratio(side.rows, base.rows, known)
     if found is None:
         return Compared(side, base, refused=NO_FIGURE, differs=differs)

@@ -31,7 +31,7 @@ from accelbench.analysis.standing import (
     worth,
 )
 from accelbench.core.figures import Row
-from accelbench.core.words import Provenance
+from accelbench.core.provenance import of_import
 from accelbench.core.worth import usable_launches
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
@@ -47,7 +47,7 @@ class Way:
 
     value: Key
     rows: Sequence[Row]
-    superseded: bool = False  # what is ours was measured with newer software since
+    superseded: bool = False  # it is of a run of ours, and newer software was measured since
 
     @cached_property
     def traits(self) -> Mapping[str, str]:
@@ -95,7 +95,7 @@ def ways_of(rows: Sequence[Row], axis: Axis) -> list[Way]:
 
 def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
     """An import brings many versions of an engine at once, none of which takes another's place."""
-    ours = rows[0].get("provenance") == Provenance.MEASURED
+    ours = not of_import(rows[0])
     return ours and any(when(others) > when(rows) for others in versions)
 
 

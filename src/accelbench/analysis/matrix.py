@@ -16,7 +16,6 @@ from accelbench.analysis.speed import SURE, Ratio, Timed, fastest, ratio
 from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
 from accelbench.core.words import HARDWARE
-from accelbench.core.worth import WHY_UNUSABLE
 
 #: A platform this many times as fast as the machine's CPU is rated high.
 HIGH = 2.0
@@ -238,8 +237,8 @@ def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
 
 
 def _untimed(many: Sequence[Attempt]) -> str:
-    if any(one.unusable for one in many):
-        return f"no time of it is usable: {WHY_UNUSABLE}"
+    if why := next((one.unusable for one in many if one.unusable), ""):
+        return f"no time of it is usable: {why}"
     if tails := [one.tail for one in many if one.tail]:
         return f"of its time a percentile alone is known ({tails[0]})"
     return "nothing was timed"

@@ -14,6 +14,7 @@ from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, of_standing
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import Row, statistic_of, times_by
 from accelbench.core.worth import answered
 from accelbench.measure.launches import typical
@@ -78,7 +79,7 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
         sort: one of SORTS.
     """
     tables: dict[Key, dict[Key, dict[int, list[Row]]]] = {}
-    for row in rows:
+    for row in of_whole_runs(rows):
         if not answered(row) or statistic_of(row) is None or row.get("emulated"):
             continue
         lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.judging import METRICS
-from accelbench.analysis.questions import Axis, Key, Row, flat, physical, plain, values
+from accelbench.analysis.questions import Axis, Key, Row, physical, values
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
-from accelbench.analysis.standing import NEWER, Software, Standing, software, standing
+from accelbench.analysis.standing import NEWER, Software, Standing, software, standing, version
 from accelbench.analysis.within import interval_within
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import (
     Statistic,
     statistic_of,
@@ -175,7 +176,7 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     """
     known = machines or {}
     found: dict[Key, list[Row]] = {}
-    for row in rows:
+    for row in of_whole_runs(rows):
         if answered(row) and statistic_of(row) is not None and of_this_arm(row):
             found.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
@@ -239,10 +240,8 @@ def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[Any, ...]:
 
 
 def _question(row: Row) -> Key:
-    said = str(row.get("provenance"))
-    # An import brings figures of many versions of an engine at once.
-    versions = flat(row.get("conditions") or {}) if said == Provenance.IMPORTED else {}
-    return (said, bool(row.get("emulated")), plain(versions), *values(row, ASKED))
+    of_whom = (str(row.get("provenance")), bool(row.get("emulated")))
+    return (*of_whom, version(row), *values(row, ASKED))
 
 
 def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> Span | None:

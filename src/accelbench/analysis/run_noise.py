@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.analysis.judging import METRICS, Metric
-from accelbench.core.provenance import comparable
+from accelbench.core.provenance import comparable, of_import
 from accelbench.core.words import Provenance, Status
 from accelbench.measure.launches import Noise, pooled_noise
 from accelbench.measure.runs import noise_between
@@ -16,7 +16,6 @@ Row = Mapping[str, Any]
 #: Runs of a series that are looked at, the newest.
 OLDER_RUNS = 20
 #: An import's run is everything that came with it, perhaps of years.
-_IMPORT = "import-"
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def of_runs(runs: Mapping[str, Sequence[Run]], about: Mapping[str, tuple[str, st
 def of_one_run(a: Row, b: Row) -> bool:
     """Whether two results are launches of one run; an import is no run of anybody's."""
     run = a.get("run_id")
-    return bool(run) and run == b.get("run_id") and not str(run).startswith(_IMPORT)
+    return bool(run) and run == b.get("run_id") and not of_import(a)
 
 
 def between_rows(a: Row, b: Row, known: Histories) -> Noise | None:

@@ -11,6 +11,7 @@ from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
 from accelbench.analysis.questions import Axis, Key
 from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.standing import Standing, software
+from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import (
     TAILS,
     Row,
@@ -176,7 +177,7 @@ def meet(rows: Iterable[Row], axis: Axis) -> bool:
 
 def _answers(rows: Iterable[Row], axis: Axis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
-    for row in rows:
+    for row in of_whole_runs(rows):
         found = statistic_of(row) if answered(row) else None
         if found is not None and any(part not in (None, "") for part in axis.value(row)):
             yield row, str(found) if found in TAILS else ""

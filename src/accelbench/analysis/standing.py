@@ -7,18 +7,19 @@ launch is no reason to forget five. Other software is another question: there th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.questions import PASSED_OVER, flat
+from accelbench.core.failing import whole_runs_sql
 from accelbench.core.identity import canonical
+from accelbench.core.provenance import OF_IMPORT_SQL, of_import
 from accelbench.core.worth import (
-    ANSWERED_SQL,
     OF_WORTH,
     SETTLED_SQL,
     USABLE_SQL,
+    answered_sql,
     counting_launches,
     settled,
     usable,
@@ -27,14 +28,13 @@ from accelbench.core.worth import (
 from accelbench.measure.launches import FEWEST_LAUNCHES
 
 Row = Mapping[str, Any]
-#: An import's run is everything that came with it, perhaps of years.
-_IMPORT = "import-"
 #: In a row that was read without those that do not stand: how many of them are newer.
 NEWER = "newer_launches_set_aside"
 #: Of conditions, what a run was asked, what the machine lent it, and what was measured: a commit is
 #: what a history is of.
 _NO_SOFTWARE = ("rules.", "effective_", "variables.", "commit")
-_WHOLE_NO_SOFTWARE = ("rules", "variables", "commit")
+#: The same of conditions as a whole, where SQL leaves them out.
+_LEFT_OUT = (*PASSED_OVER, "rules", "variables", "commit", "effective_cpus", "effective_memory")
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _key(cell: Sequence[str]) -> str:
 def _ranked(cell: Sequence[str], where: str, there: Container[str]) -> str:
     """The runs of each cell with how much each says, in SQL."""
     known = all(name in there for name in OF_WORTH)
-    answered = ANSWERED_SQL if "verification" in there else "status = 'ok'"
+    answered = answered_sql(there)
     worth = worth_sql(answered) if known else "(true, 0, true)"
     return f"""SELECT cell, run, moment, answered, row(
             answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
@@ -163,12 +163,12 @@ def _ranked(cell: Sequence[str], where: str, there: Container[str]) -> str:
                 any_value(conditions) AS conditions,
                 coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
                 count(*) FILTER ({answered}) AS answered, {worth} AS worth
-            FROM benchmark_results WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
+            FROM {whole_runs_sql(there)} WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
 
 
 #: `by_run` in SQL: of what names no run, and of an import, a day is a run.
 _RUN_SQL = (
-    f"CASE WHEN coalesce(run_id, '') = '' OR starts_with(run_id, '{_IMPORT}')"
+    f"CASE WHEN coalesce(run_id, '') = '' OR {OF_IMPORT_SQL}"
     " THEN concat_ws(chr(31), coalesce(run_id, ''), coalesce(started_at::DATE::VARCHAR, ''))"
     " ELSE run_id END"
 )
@@ -224,20 +224,28 @@ def software(row: Row) -> Software:
     return told
 
 
-def software_sql(conditions: str) -> str:
-    """A text in SQL that is the same where `software` is, but for conditions by `effective_` names.
+def version(row: Row) -> Software:
+    """What tells a result apart from others of its question: of an import its software.
 
-    Args:
-        conditions: the column of JSON.
+    An import brings figures of many versions of an engine at once, of which each stands beside the
+    others. What is of a run of ours has a moment in a line of runs, and the newest software stands.
     """
-    nothing = dict.fromkeys(sorted({*PASSED_OVER, *_WHOLE_NO_SOFTWARE}))
-    return f"json_merge_patch(coalesce({conditions}, '{{}}'), '{json.dumps(nothing)}')::VARCHAR"
+    return software(row) if of_import(row) else ()
+
+
+def version_sql() -> str:
+    """`version` in SQL, as JSON; NULL of what is of no import."""
+    none = canonical(dict.fromkeys(_LEFT_OUT))
+    return (
+        f"CASE WHEN {OF_IMPORT_SQL} THEN json_merge_patch("
+        f"json_merge_patch('{{}}', coalesce(conditions, '{{}}')), '{none}')::VARCHAR END"
+    )
 
 
 def run_of(row: Row) -> tuple[Any, str]:
     """Which run a row is of: of an import, and of what names no run, a day is one."""
     run = row.get("run_id")
-    one = run and not str(run).startswith(_IMPORT)
+    one = run and not of_import(row)
     return run, "" if one else str(row.get("started_at") or "")[:10]
 
 

@@ -15,7 +15,7 @@ from accelbench.analysis.questions import AXES, Axis
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.documents import print_document
-from accelbench.cli.dropped import not_shown
+from accelbench.cli.dropped import distrusted, not_shown
 from accelbench.cli.filters import filters_of
 from accelbench.cli.lists import SpacedLists, words
 from accelbench.cli.missing import NothingMeasuredError
@@ -40,6 +40,8 @@ _COLUMNS = (
     *ASKED,
     *(
         "family",
+        "case_id",
+        "arm",
         "series_key",
         "run_id",
         "launch",
@@ -134,7 +136,7 @@ def compare(
             f"There is: {', '.join(names[:_NAMED])}{more}.",
         )
     shown = [one.side.row for lines in found for one in lines]
-    dropped = not_shown(filters, rows, shown)
+    dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
     _say(found, axis, about, given, output, as_json)
@@ -147,7 +149,8 @@ def _nothing_alike(
 
     there = ", ".join(axes_with_answers(rows))
     along = f"Axes along which something was: {there}. Choose one with --by."
-    advice = [along if there else "Nor was anything along another axis.", *other_machines(others)]
+    advice = [along if there else "Nor was anything along another axis."]
+    advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
         f"Nothing on {machine} was asked alike at two places of the axis {axis.name}.",
         " ".join(advice),
@@ -245,10 +248,11 @@ def _say_pivot(
     if not found:
         raise NothingMeasuredError(
             f"Nothing on {machine} was measured by two engines, precisions or batches.",
-            " ".join(other_machines(others)),
+            " ".join([*distrusted(rows), *other_machines(others)]),
         )
     sides = (side for one in found for line in one.lines for side in line.cells.values())
-    dropped = not_shown(filters, rows, [row for side in sides for row in side.rows])
+    shown = [row for side in sides for row in side.rows]
+    dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     if as_json:
         from accelbench.report.pivot import document
 

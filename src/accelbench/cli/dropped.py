@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from accelbench.analysis.questions import SHAPES, values
+from accelbench.analysis.standing import newest
 from accelbench.cli.filters import by_word
+from accelbench.core.failing import is_wrong, of_whole_runs
+from accelbench.core.nouns import counted
 from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.words import Status
 from accelbench.core.worth import answered
 
 Row = Mapping[str, Any]
+#: By what is told apart what was measured, beside its sizes.
+_WAY = (
+    *("model", "hardware", "device_name", "runtime", "precision", "batch_size", "mode"),
+    *SHAPES,
+)
+#: More of a kind are told by their number.
+_MOST = 6
 #: Column → what people call it.
 _NAMES = {
     "hardware": "hardware",
@@ -44,6 +56,29 @@ def not_shown(
             if why:
                 said.append(f"Not shown: {name} {value}: {why}.")
     return said
+
+
+def distrusted(rows: Iterable[Row]) -> list[str]:
+    """A sentence for what has no figure as its outputs were wrong when it was last measured.
+
+    Args:
+        rows: results of one machine.
+    """
+    ways: dict[tuple[Any, ...], list[Row]] = {}
+    for row in of_whole_runs(rows):
+        if row.get("status") != Status.SKIPPED:
+            ways.setdefault(values(row, _WAY), []).append(row)
+    said = []
+    for several in ways.values():
+        run = newest(several)
+        wrong = [row for row in run if row.get("status") != Status.OK and is_wrong(row)]
+        if wrong and not any(map(answered, several)):
+            where = " ".join(str(run[0][name]) for name in _WAY[1:5] if run[0].get(name))
+            many = f"{len(wrong)} of {counted(len(run), 'launch', 'launches')}"
+            what = f"{run[0]['model']}, {where}, batch {run[0].get('batch_size')}"
+            said.append(f"Not shown: {what}: its outputs were wrong in {many}.")
+    more = f"Not shown: {len(said) - _MOST} more whose outputs were wrong."
+    return said if len(said) <= _MOST else [*said[:_MOST], more]
 
 
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.filters import catalogued
+from accelbench.core.failing import of_whole_runs, why_unusable
 from accelbench.core.figures import Statistic, name_of, step_of
 from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches, usable, usable_launches
 from accelbench.measure.launches import typical
@@ -59,7 +60,7 @@ def told(rows: Iterable[Row], found: Sequence[Words]) -> list[dict[str, Any]]:
         found: the answers that came after them.
     """
     ways: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
+    for row in of_whole_runs(rows):
         ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
     figures = [one for answer in found for one in _figures(answer)]
     return [_told(way, launches, figures) for way, launches in ways.items()]
@@ -109,7 +110,7 @@ def _outcome(
     if not good:
         return why_failed(launches[0])
     if not usable_launches(good):
-        return _NO_USE
+        return f"its times are not usable, {why_unusable(good)}"
     names = ("model", "device", "runtime", "precision", "batch_size")
     if any(one["run_id"] in runs and all(one[n] == found[n] for n in names) for one in figures):
         return IN_THE_ANSWER

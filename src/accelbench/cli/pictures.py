@@ -14,6 +14,7 @@ from accelbench.cli.filters import catalogued
 from accelbench.cli.stored import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UsageError
+from accelbench.core.failing import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms
@@ -65,7 +66,8 @@ def subject_in(
         columns = _there(database)
         stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
         rows = rows_of(database, columns, stands, 2 * [*values, *ours])
-        rows = with_costs(rows, prices, dict.fromkeys(ours, here))
+        failing = failing_in(database.query(failing_sql(columns))[1])
+        rows = with_costs(marked(rows, failing), prices, dict.fromkeys(ours, here))
         rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
         found = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(

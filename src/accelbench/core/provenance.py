@@ -26,6 +26,13 @@ COMPARABLE_SQL = (
     f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)}) AND {THIS_ARM_SQL}"
 )
 
+#: How the run begins that a table of somebody else's came in. Our own results keep the runs that
+#: they are of, on whatever machine those were: who measured is told by the provenance.
+IMPORT = "import-"
+
+#: `of_import` of a row of benchmark_results.
+OF_IMPORT_SQL = f"starts_with(coalesce(run_id, ''), '{IMPORT}')"
+
 #: Where a simulated result says, among its conditions, what it was calculated from.
 SIMULATION = "simulation"
 
@@ -33,6 +40,15 @@ SIMULATION = "simulation"
 def comparable(row: Mapping[str, Any]) -> bool:
     """Whether a result's figures may be held against others, learned from and recommended by."""
     return row.get("provenance") in COMPARABLE and of_this_arm(row)
+
+
+def of_import(row: Mapping[str, Any]) -> bool:
+    """Whether a result came in a table of somebody else's, and is of no run of ours.
+
+    Such a table may have figures of years and of many versions, none of which takes another's
+    place; results of ours, measured here or brought in by their files, are launches of runs.
+    """
+    return str(row.get("run_id") or "").startswith(IMPORT)
 
 
 def of_this_arm(row: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ where one figure is held against another: not in a verdict, not as the best of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeVar
 
 from accelbench.core.columns import STEP_MS, step_ms
@@ -74,6 +74,11 @@ def answered(row: Mapping[str, Any]) -> bool:
 
 #: The same of a row of benchmark_results.
 ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
+
+
+def answered_sql(there: Container[str]) -> str:
+    """The same in a store that an older version made, which may lack the newest columns."""
+    return ANSWERED_SQL if "verification" in there else "(status = 'ok')"
 
 
 def usable_launches(rows: Iterable[Row]) -> list[Row]:

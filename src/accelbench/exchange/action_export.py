@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.failing import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
+from accelbench.core.worth import answered
 from accelbench.exchange.series import LATENCY, newest, value
 
 
@@ -20,11 +22,13 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
         if found is None:
             continue
         launched = counted(found.launches, "launch", "launches")
+        failed = launches_failed([row for row in launches if answered(row)])
+        of_run = f"{launched} of run {launches[0].get('run_id')}"
         entry = {
             "name": name,
             "unit": LATENCY.unit,
             "value": found.median,
-            "extra": visible(f"{launched} of run {launches[0].get('run_id')}"),
+            "extra": visible(", ".join(filter(None, (of_run, failed)))),
         }
         # Optional there; it stands behind the value in charts and comments.
         if found.low is not None:

@@ -32,10 +32,11 @@ from typing import Any
 from accelbench.core import jsonc
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
+from accelbench.core.failing import of_whole_runs
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable
 from accelbench.core.words import Provenance, Quality, Status
-from accelbench.core.worth import usable_launches
+from accelbench.core.worth import answered, usable_launches
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.rows import row_of
 from accelbench.exchange.writing import inside, write_over
@@ -161,7 +162,7 @@ def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dic
 def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the results of one question say together."""
     first = rows[0]
-    usable = [r for r in rows if r.get("status") == Status.OK and not r.get("emulated")]
+    usable = [r for r in of_whole_runs(rows) if answered(r) and not r.get("emulated")]
     by_batch = _by_batch(usable)
     batches = [_batch(size, of) for size, of in sorted(by_batch.items())]
     # Nothing is the best by a time that is of no use.

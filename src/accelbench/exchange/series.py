@@ -14,10 +14,11 @@ from statistics import median
 from typing import Any
 
 from accelbench.core.columns import STEP_MS
+from accelbench.core.failing import of_whole_runs
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.words import Status
-from accelbench.core.worth import usable_launches
+from accelbench.core.worth import answered, usable_launches
 from accelbench.exchange.entry_names import told_apart
 from accelbench.exchange.titles import title
 
@@ -61,7 +62,7 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
     What nobody measured is left out, and so is what was emulated: its times are nobody's.
     """
     asked: dict[str, list[Row]] = {}
-    for row in rows:
+    for row in of_whole_runs(rows):
         if comparable(row) and not row.get("emulated"):
             asked.setdefault(title(row), []).append(row)
     for question, found in sorted(asked.items()):
@@ -72,7 +73,7 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
 
 def value(rows: Sequence[Row], measure: Measure) -> Value | None:
     """The figure of the launches that ended well; None where none has it, or it is of no use."""
-    ended = [row for row in rows if row.get("status") == Status.OK]
+    ended = [row for row in rows if answered(row)]
     counted = ended if measure is MEMORY else usable_launches(ended)
     found = [_first(row, measure.columns) for row in counted]
     known = [one for one in found if one is not None]

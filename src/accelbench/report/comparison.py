@@ -13,6 +13,7 @@ from accelbench.analysis.questions import Axis
 from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
+from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.visible import csv_cell
@@ -94,6 +95,8 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "slower_runtimes": list(one.side.others),
         "faster_unlike": list(one.side.faster),
         "failed_since": list(one.failed_since),
+        "launches_tried": row.get(LAUNCHED, len(one.side.rows) + one.side.unusable),
+        "failed_launches": row.get(FAILED, 0),
         "launches_set_aside": one.side.older,
         "newer_launches_set_aside": one.side.newer,
         "unusable_launches_left_out": one.side.unusable,

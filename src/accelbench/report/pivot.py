@@ -7,6 +7,7 @@ from typing import Any
 
 from accelbench.analysis.pivot import Line, Pivot
 from accelbench.analysis.versions import engine_version
+from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.report.comparison import OF_A_SIDE
 
 
@@ -42,6 +43,8 @@ def _line(line: Line) -> dict[str, Any]:
                 "throughput": side.throughput,
                 "throughput_unit": side.row.get("throughput_unit"),
                 "launches": len(side.times),
+                "launches_tried": side.row.get(LAUNCHED, len(side.rows) + side.unusable),
+                "failed_launches": side.row.get(FAILED, 0),
                 "usable": side.usable,
                 "best": batch in line.best,
                 "may_be_as_fast": batch in line.near,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from statistics import median
@@ -19,29 +19,30 @@ from accelbench.analysis.carried import job_of
 from accelbench.analysis.history import Point, Series, every_series
 from accelbench.analysis.judging import Metric
 from accelbench.analysis.standing import SOFTWARE, Software, software
-from accelbench.core.worth import SETTLED_SQL, USABLE_SQL
+from accelbench.core.failing import whole_runs_sql
+from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: What has no moment has no place among points that have.
 _COUNTS = (
-    "{where} AND {usable} AND status = 'ok' AND series_key IS NOT NULL AND {value} > 0"
+    "{where} AND {usable} AND {answered} AND series_key IS NOT NULL AND {value} > 0"
     " AND started_at IS NOT NULL"
 )
 _RUNS = f"""
 SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, {{figures}}
-FROM benchmark_results WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
+FROM {{results}} WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608 — our words
 _IMPORTS = f"""
 SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, {{figures}}
-FROM benchmark_results WHERE {_COUNTS} AND run_id LIKE 'import-%'
+FROM {{results}} WHERE {_COUNTS} AND run_id LIKE 'import-%'
 GROUP BY series_key, run_id, started_at, conditions
 """  # noqa: S608
 _EACH = f"""
 SELECT series_key, coalesce(run_id, ''), bool_and({SETTLED_SQL}), {{figures}}
-FROM benchmark_results WHERE {_COUNTS} AND series_key IN ({{keys}})
+FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
     AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608
@@ -67,7 +68,9 @@ def points_in(
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
     every: list[dict[str, list[Point]]] = [{} for _ in metric.alternatives]
-    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})"), values)
+    there = _there(database)
+    asked = _sql(_RUNS, metric, where, "median({0}), count({0})", there)
+    _, rows = database.query(asked, values)
     for key, run, moment, *figures in rows:
         commit, ran = runs.get(run, nothing)
         for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
@@ -76,7 +79,7 @@ def points_in(
                 found.setdefault(key, []).append(point)
     if any(run.startswith("import-") for run in runs):
         listed = "list({0}) FILTER ({0} > 0)"
-        _, rows = database.query(_sql(_IMPORTS, metric, where, listed), values)
+        _, rows = database.query(_sql(_IMPORTS, metric, where, listed, there), values)
         for found, several in zip(every, _each(rows, len(every)), strict=True):
             for point, key in _imported(several):
                 found.setdefault(key, []).append(point)
@@ -122,7 +125,7 @@ def told(
         return found
     marks = ", ".join("?" * len(keys))
     listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
-    sql = _sql(_EACH, metric, where[0], listed, keys=marks)
+    sql = _sql(_EACH, metric, where[0], listed, _there(database), keys=marks)
     _, rows = database.query(sql, [*where[1], *keys])
     each = {(key, run): (settled, values) for key, run, settled, *values in rows}
     again = [
@@ -148,11 +151,26 @@ def _whole(point: Point, known: tuple[bool, Sequence[Sequence[float]]] | None, a
     return point._replace(each=tuple(known[1][at]), settled=bool(known[0]))
 
 
-def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str:
+def _there(database: Database) -> set[str]:
+    """Columns of the store: one that an older version made lacks the newest."""
+    return {str(name) for name, *_ in database.query("DESCRIBE benchmark_results")[1]}
+
+
+def _sql(
+    text: str, metric: Metric, where: str, figure: str, there: Container[str], **more: str
+) -> str:
     """A question with what is asked of each figure that may stand for a metric."""
     usable = USABLE_SQL if metric.timed else "true"
     figures = ", ".join(figure.format(one.sql) for one in metric.alternatives)
-    return text.format(value=metric.sql, figures=figures, where=where, usable=usable, **more)
+    return text.format(
+        value=metric.sql,
+        figures=figures,
+        where=where,
+        usable=usable,
+        answered=answered_sql(there),
+        results=whole_runs_sql(there),
+        **more,
+    )
 
 
 def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:

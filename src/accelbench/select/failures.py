@@ -36,11 +36,12 @@ class Failure(Attempt):
     def reason(self) -> str:
         """A short word; an answer that was held against the CPU's may have been wrong."""
         known = str(self.row.get("reason") or "")
-        return known or (_WRONG_OUTPUTS if self._answered else str(self.row.get("status") or ""))
+        return known or (_WRONG_OUTPUTS if self._wrong else str(self.row.get("status") or ""))
 
     @property
-    def _answered(self) -> bool:
-        return self.row.get("status") == Status.OK
+    def _wrong(self) -> bool:
+        """Whether it ran: what is asked for failures has no other such."""
+        return self.row.get("status") == Status.OK or self.row.get("reason") == _WRONG_OUTPUTS
 
     @property
     def counts(self) -> bool:
@@ -101,7 +102,7 @@ class Failure(Attempt):
     def _is_later_than(self, cell: Cell) -> bool:
         if self.row.get("run_id") == cell.row.get("run_id"):
             # Once out of memory may be chance; what is wrong in one launch is right in none.
-            return self._answered
+            return self._wrong
         return str(self.row.get("moment") or "") > str(cell.row.get("moment") or "")
 
 

@@ -13,9 +13,10 @@ from accelbench.analysis.attempts import FEWEST, KNOWN
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
-from accelbench.analysis.standing import same_software_sql, software_sql, worth_sql
+from accelbench.analysis.standing import same_software_sql, version_sql, worth_sql
 from accelbench.analysis.within import COLUMNS as OF_AN_INTERVAL
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import whole_runs_sql
 from accelbench.core.figures import (
     MEANS,
     OF_A_STEP,
@@ -25,7 +26,7 @@ from accelbench.core.figures import (
     TAIL_SQL,
     Statistic,
 )
-from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
@@ -67,12 +68,12 @@ _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
-        CASE WHEN provenance = 'imported' THEN {software} ELSE '' END AS versions,
+        coalesce({version}, '') AS versions,
         conditions->>'kin' AS kin,
         coalesce(run_id, '') || CASE
-            WHEN coalesce(run_id, '') = '' OR starts_with(run_id, 'import-')
+            WHEN coalesce(run_id, '') = '' OR {of_import}
             THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
-    FROM benchmark_results WHERE {real} AND {answered} AND {where}
+    FROM {results} WHERE {real} AND {answered} AND {where}
 ), newest AS (
     SELECT series, versions, arg_max(run, rank) AS run,
         struct_extract_at(arg_max(worth, rank), 1) AS counts
@@ -116,7 +117,7 @@ WITH tried AS (
     SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
         verification, CASE WHEN {usable} THEN {rate} END AS rate,
         concat_ws(chr(31), {question}, {counted}) AS question
-    FROM benchmark_results
+    FROM {results}
     WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
 ), whole AS (
     SELECT family, hardware, mode, count(DISTINCT model) AS models,
@@ -141,7 +142,7 @@ GROUP BY ALL ORDER BY family, hardware, mode
 _RATES = """
 WITH done AS (
     SELECT hardware, device_name, precision, mode, model, batch_size, flops, {latency} AS latency
-    FROM benchmark_results WHERE {real} AND {answered} AND {usable}
+    FROM {results} WHERE {real} AND {answered} AND {usable}
         AND hardware IS NOT NULL AND device_name IS NOT NULL AND precision IS NOT NULL
 ), counted AS (
     SELECT model, mode, max(flops / batch_size) AS flops FROM done WHERE flops > 0 GROUP BY ALL
@@ -184,8 +185,10 @@ def cells_sql(there: Container[str], where: str) -> str:
         columns=_columns(there),
         latency=f"coalesce({_step_sql(there)}, {TAIL_SQL})",
         statistic=_statistic_sql(there),
-        software=software_sql("conditions"),
         engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
+        version=version_sql(),
+        of_import=OF_IMPORT_SQL,
+        results=whole_runs_sql(there),
         same_software=same_software_sql("series, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
@@ -216,6 +219,7 @@ def rates_sql(there: Container[str]) -> str:
     """The query for what devices do at their best."""
     return _RATES.format(
         latency=_step_sql(there),
+        results=whole_runs_sql(there),
         real=_REAL,
         answered=ANSWERED_SQL,
         usable=_usable_sql(there),
@@ -230,6 +234,7 @@ def tried_sql(there: Container[str]) -> str:
         rate=_FIGURES["throughput"],
         question=_text(_QUESTION, there),
         counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",
+        results=whole_runs_sql(there),
         real=_REAL,
         answered=ANSWERED_SQL,
     )

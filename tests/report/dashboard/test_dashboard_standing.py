@@ -12,6 +12,7 @@ from dashboard_world import MACHINE, result, store, visitor
 
 from accelbench.analysis.points import points
 from accelbench.cli.pictures import subject_in
+from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import Asked
 from accelbench.report.dashboard.snapshot import taken
@@ -31,6 +32,8 @@ def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str,
                 model=model,
                 series_key=model,
                 launch=n,
+                status=by.choice(("ok",) * 5 + ("failed",)),
+                verification=by.choice(("ok",) * 30 + ("failed",)),
                 started_at=f"2026-02-{number:02} 00:00:0{n}",
                 quality=by.choice(QUALITIES),
                 effective_sample_count=by.choice((5.0, 50.0)),
@@ -48,7 +51,7 @@ def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str,
 
 
 def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> None:
-    different = spoilt = 0
+    different = spoilt = failed = wrong = 0
     for seed in range(4):
         database = Database(tmp_path / f"{seed}.duckdb")
         database.ensure()
@@ -58,12 +61,17 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
         found = cells.every(snapshot, Asked())
         every = [str(key) for key in _all(database)]
         there = {one.row["model"]: one for one in points(details.rows_of(database, every))}
-        assert {one["model"] for one in found} == set(there)
-        for one in found:
+        figures = [one for one in found if one["latency"] is not None]
+        wrong += sum(one["wrong"] for one in found)
+        for one in figures:
             point = there[one["model"]]
             launches = [*point.rows, *(point.aside.unusable if point.aside else ())]
             assert one["run_id"] == point.row["run_id"]
-            assert sorted(one["results"]) == sorted(row["result_id"] for row in launches)
+            assert {row["result_id"] for row in launches} <= set(one["results"])
+            assert one["failed"] == point.row.get(FAILED, 0)
+            assert one["launches"] == point.row.get(LAUNCHED, len(launches))
+            assert (one["quality"] == "unusable") == (not point.usable)
+            failed += bool(one["failed"])
             assert one["set_aside"] == (point.aside.newer if point.aside else 0)
             assert one["left_out"] == len(launches) - len(point.rows)
             assert point.latency is not None
@@ -73,10 +81,12 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
             different += bool(one["set_aside"])
             spoilt += bool(one["left_out"])
         of_charts = subject_in(database, {}, None)
-        assert {k: one.row["run_id"] for k, one in there.items()} == {
+        assert {one["model"]: one["run_id"] for one in figures} == {
             one.row["model"]: one.row["run_id"] for one in of_charts.points
         }
     assert different > 2
+    assert failed > 2
+    assert wrong > 0
     assert spoilt > 2
 
 

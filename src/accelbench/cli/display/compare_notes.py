@@ -21,6 +21,7 @@ from accelbench.cli.display.compare_cells import (
     unlike,
 )
 from accelbench.cli.display.words import MISSING, other_machines
+from accelbench.core.failing import launches_failed, mostly_failed
 from accelbench.core.figures import MEANS, Statistic
 from accelbench.core.words import Provenance
 from accelbench.core.worth import WHY_UNUSABLE
@@ -30,6 +31,8 @@ _ONE_LAUNCH = (
     f"One launch says nothing of how far another would differ ({NO_INTERVAL}): for intervals"
     " measure with --launches 5 or more."
 )
+#: Why times are of no use of which most launches failed.
+_MOST_FAILED = "more than half of its launches failed"
 _WITHIN = (
     "Intervals of single launches are of their samples: how far another launch would differ they do"
     " not say; --launches 5 or more does."
@@ -57,6 +60,7 @@ def under_table(lines: Lines, axis: Axis, labels: Mapping[str, str], *, alone: b
         *_unlike(lines, axis, labels),
         *([] if alone or not held else [by_what(_figures([lines]))]),
         *_otherwise(lines, axis),
+        *_failed_launches(lines, axis),
         *_failed_since(lines, axis),
         *_set_aside(lines, axis),
     ]
@@ -81,8 +85,11 @@ def below(
     single = [one for one, ratio in held if ratio.low is None]
     if single:
         yield _ONE_LAUNCH if any(map(_ours, single)) else _ONE_FIGURE
-    if not all(one.side.usable for one in every):
-        yield f"{UNUSABLE} is unusable, and held against nothing: {WHY_UNUSABLE}."
+    useless = [one.side.rows for one in every if not one.side.usable]
+    for why in sorted(
+        {WHY_UNUSABLE if not mostly_failed(rows) else _MOST_FAILED for rows in useless}
+    ):
+        yield f"{UNUSABLE} is unusable, and held against nothing: {why}."
     for refused in sorted({one.refused for one in every if one.refused}):
         count = sum(one.refused == refused for one in every)
         allow = " --allow compares what is not alike." if "not alike" in refused else ""
@@ -150,6 +157,17 @@ def _otherwise(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
     for one in every:
         if one.ratio is not None and one.ratio.told and one.ratio.otherwise:
             yield f"{one.side.row.get('model')}, {place(one, axis)}: {one.ratio.otherwise}."
+
+
+def _failed_launches(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+    """Where launches of the run whose figures are shown came to nothing."""
+    failing = [
+        f"{one.side.row.get('model')}, {place(one, axis)} ({failed})"
+        for one in every
+        if (failed := launches_failed(one.side.rows))
+    ]
+    if failing:
+        yield f"Not all launches came to a figure: {_some(failing)}."
 
 
 def _failed_since(every: Sequence[Compared], axis: Axis) -> Iterable[str]:

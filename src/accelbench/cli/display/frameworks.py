@@ -9,6 +9,7 @@ from accelbench.analysis.ratios import CANNOT_TELL, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import shapes
+from accelbench.core.failing import of_whole_runs
 from accelbench.core.figures import statistic_of
 from accelbench.core.worth import answered, usable_launches
 from accelbench.run.simulating import measured_of
@@ -30,7 +31,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     """A sentence a model and size, by the ratio that every comparison gives."""
     first, second = pair
     found: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
-    for row in measured_of(rows):
+    for row in of_whole_runs(measured_of(rows)):
         counts = answered(row) and not row.get("emulated") and statistic_of(row) is not None
         if row["runtime"] in pair and counts:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))

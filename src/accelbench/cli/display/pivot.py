@@ -9,6 +9,7 @@ from accelbench.analysis.pivot import Line, Pivot
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
+from accelbench.core.failing import launches_failed
 from accelbench.core.rates import unit_of, unit_of_all
 from accelbench.core.words import SINGLE_STREAM
 
@@ -126,6 +127,19 @@ def _error(line: Line) -> str:
     return f"{line.error:.1e}"
 
 
+def _failed(lines: Sequence[Line]) -> Iterable[str]:
+    """Where launches of the run whose figures are shown came to nothing."""
+    said = [
+        f"{line.row.get('runtime')} {line.row.get('precision')} at batch {batch} ({failed})"
+        for line in lines
+        for batch, side in sorted(line.cells.items())
+        if (failed := launches_failed(side.rows))
+    ]
+    if said:
+        more = f" and {len(said) - _MOST_TOLD} more" if len(said) > _MOST_TOLD else ""
+        yield f"Not all launches came to a figure: {'; '.join(said[:_MOST_TOLD])}{more}."
+
+
 def _below(found: Sequence[Pivot]) -> Iterable[str]:
     yield "error: the largest of the verified outputs against PyTorch in fp32."
     lines = [line for one in found for line in one.lines]
@@ -135,6 +149,7 @@ def _below(found: Sequence[Pivot]) -> Iterable[str]:
         yield f"{_NEAR} cannot be told from it: the interval of their ratio has 1 in it."
     if any(not side.usable for line in lines for side in line.cells.values()):
         yield f"{_USELESS} is unusable, and held against nothing."
+    yield from _failed(lines)
     if otherwise := dict.fromkeys(
         one for line in lines for said in line.differs.values() for one in said
     ):

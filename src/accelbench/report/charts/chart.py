@@ -15,6 +15,7 @@ from accelbench.analysis.history import Series
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
 from accelbench.analysis.run_noise import Histories
+from accelbench.core.failing import launches_failed, why_unusable
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import counted
 from accelbench.core.worth import WHY_UNUSABLE
@@ -157,7 +158,13 @@ def _about(drawn: Drawn, machine: str) -> list[str]:
     foreign = {one.kind for one in points} - {"measured"}
     marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
     if useless := sum("quality" in one for one in drawn.records):
-        marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {WHY_UNUSABLE}")
+        why = dict.fromkeys(why_unusable(one.rows) for one in points if not one.usable)
+        said = listed(list(why) or [WHY_UNUSABLE], 2)
+        marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {said}")
+    lost = [one for one in points if one.usable and launches_failed(one.rows)]
+    if lost:
+        why = dict.fromkeys(launches_failed(one.rows) for one in lost)
+        marked.append(f"{counted(len(lost), 'cell')} of runs with failures: {listed(list(why), 2)}")
     return [" · ".join(filter(None, told)), *([" · ".join(marked)] if marked else [])]
 
 

@@ -22,9 +22,10 @@ from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import Failing, why_unusable
 from accelbench.core.figures import statistic_of
 from accelbench.core.provenance import comparable
-from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches
+from accelbench.core.worth import answered, counting_launches
 
 Row = Mapping[str, Any]
 
@@ -63,12 +64,19 @@ def beside(
     if not chosen:
         return []
     first, *others = chosen
-    base = _side(first[1])
+    base = _side(*first)
     alone = Beside(first[0], refused=_why_not(first[0], base), first=True)
-    return [alone, *(_beside(cell, _side(rows), first[0], base, known) for cell, rows in others)]
+    return [
+        alone,
+        *(_beside(cell, _side(cell, rows), first[0], base, known) for cell, rows in others),
+    ]
 
 
-def _side(rows: Sequence[Row]) -> Side | None:
+def _side(cell: Mapping[str, Any], rows: Sequence[Row]) -> Side | None:
+    """The launches of a cell; what failed before it had a device is not among them, but counted."""
+    if cell.get("failed"):
+        failing = Failing(cell["launches"], cell["failed"], cell["wrong"])
+        rows = [failing.of(row) for row in rows]
     known = [row for row in rows if answered(row) and statistic_of(row) is not None]
     return Side((), counting_launches(known)) if known else None
 
@@ -121,4 +129,4 @@ def _why_not(cell: Mapping[str, Any], side: Side | None) -> str:
         return f"{cell['kind']}: nobody measured it"
     if side is None:
         return "there are no figures"
-    return "" if side.usable else f"unusable: {WHY_UNUSABLE}"
+    return "" if side.usable else f"unusable: {why_unusable(side.rows)}"

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS, typical_sql
-from accelbench.analysis.standing import software_sql, worth_sql
+from accelbench.analysis.standing import version_sql, worth_sql
 from accelbench.core.columns import ASKED
+from accelbench.core.failing import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
-from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.core.provenance import OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.words import Quality
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.measure.launches import FEWEST_LAUNCHES
@@ -35,6 +36,11 @@ _SAID = tuple(
 )
 #: What only those of its launches say that came so far.
 _SAID_BY_SOME = ("throughput_unit", "verification", "reason")
+#: What is wrong in one launch is wrong in all, whatever else became of others.
+_WRONG = {
+    "verification": "CASE WHEN bool_or(wrong) THEN 'failed' ELSE any_value({}) END",
+    "reason": "CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value({}) END",
+}
 #: Of no use where half of the launches or more are, as `usable_launches` has it; else the worst of
 #: those that count: one that converged does not speak for four that did not.
 _QUALITY = f"""
@@ -56,9 +62,11 @@ _NEEDED = (
 _ROWS = f"""
 SELECT {{columns}}, fact_result.rowid AS place, machine, software,
     coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
-    CASE WHEN provenance = 'imported' THEN {{versions}} END AS versions,
-    CASE WHEN run_id LIKE 'import-%' THEN started_at::DATE END AS brought
-FROM fact_result LEFT JOIN ran USING (run_id)
+    {{version}} AS versions,
+    CASE WHEN {OF_IMPORT_SQL} THEN started_at::DATE END AS brought,
+    failing.launched AS tried, failing.failed AS failed,
+    coalesce(failing.wrong, false) AS wrong
+FROM fact_result LEFT JOIN ran USING (run_id) LEFT JOIN failing ON {{same_configuration}}
 WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
     AND {THIS_ARM_SQL} {{of_runs}}
 """  # noqa: S608 — our words
@@ -129,8 +137,10 @@ WITH cell AS (
         {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
         first(set_aside) AS set_aside, count(*) FILTER (spoilt) AS left_out,
         {said_by_some},
-        CASE WHEN bool_or(status = 'ok') THEN 'ok' ELSE arg_max(status, started_at) END AS status,
-        count(*) AS launches, count(*) FILTER (status = 'ok') AS answered,
+        CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
+            ELSE arg_max(status, started_at) END AS status, bool_or(wrong) AS wrong,
+        greatest(count(*), coalesce(max(tried), 0)) AS launches, coalesce(max(failed), 0) AS failed,
+        count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count) AS samples,
         {latency_of} AS latency_of, {of_latency},
         {typical_rate} AS throughput,
@@ -175,6 +185,7 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
         con: of the store, with a table `ran` of each run's machine and software.
     """
     there = set(columns_of(con, "fact_result"))
+    con.execute(f"CREATE TEMP TABLE failing AS {failing_sql(there, 'fact_result')}")
     _choose_runs(con, there)
     chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     runs = [run for (run,) in chosen]
@@ -286,7 +297,13 @@ def _cells(
         spoilt=spoilt,
         **_IDENTITIES,
         said_by_some=", ".join(
-            [_QUALITY, *(f'any_value("{name}") AS "{name}"' for name in _SAID_BY_SOME)]
+            [
+                _QUALITY,
+                *(
+                    f'{_WRONG.get(name, "any_value({})").format(name)} AS "{name}"'
+                    for name in _SAID_BY_SOME
+                ),
+            ]
         ),
         said=", ".join(f'"{name}"' for name in _SAID),
         there=", ".join(_or_null(name, there) for name in (*_SAID, "case_id", "options")),
@@ -300,10 +317,15 @@ def _or_null(name: str, there: set[str]) -> str:
 
 
 def _rows(columns: Sequence[str], there: set[str], of_runs: str = "") -> str:
-    """Results with what tells cells apart."""
+    """Results with what tells cells apart, as all launches of their configurations have them."""
+    instead = whole_runs_columns(there)
     return _ROWS.format(
-        columns=", ".join(_or_null(name, there) for name in dict.fromkeys(columns)),
+        columns=", ".join(
+            f"{instead[name]} AS {name}" if name in instead else _or_null(name, there)
+            for name in dict.fromkeys(columns)
+        ),
+        version=version_sql(),
+        same_configuration=same_configuration_sql("failing", there),
         asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED if n in there),
-        versions=software_sql("conditions"),
         of_runs=of_runs,
     )

@@ -71,6 +71,7 @@ class Site:
             orders=ORDERS,
             colour=colour_of,
             why_unusable=WHY_UNUSABLE,
+            why_not=words.why_not,
             query=_query,
             spread=words.spread,
             picked=_picked,

@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from accelbench.analysis.cost_words import money
 from accelbench.core.devices import devices_beside
+from accelbench.core.failing import FAILED, LAUNCHED, why_unusable
 from accelbench.core.nouns import counted
 from accelbench.core.words import SINGLE_STREAM
 from accelbench.core.worth import percentile_text
@@ -88,6 +89,11 @@ def unit(row: Mapping[str, Any]) -> str:
     """What a rate counts, where that is no item of the batch: tokens/s, queries/s."""
     said = str(row.get("throughput_unit") or "")
     return "" if said.lower() in _ITEMS else said
+
+
+def why_not(cell: Mapping[str, Any]) -> str:
+    """Why a cell's times are unusable."""
+    return why_unusable([{FAILED: cell["failed"], LAUNCHED: cell["launches"]}])
 
 
 def spread(low: Any, high: Any, middle: Any) -> str:

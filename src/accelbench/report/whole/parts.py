@@ -15,6 +15,7 @@ from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.exactness import error_of
+from accelbench.core.failing import launches_failed
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.words import Status
@@ -105,6 +106,7 @@ def _names(points: Sequence[Point]) -> Sequence[str]:
 
 def _cell(point: Point, name: str, unit: str) -> list[str]:
     latency, timed = point.latency, point.timed
+    qualities = sorted({_plain(row["quality"]) for row in point.rows if row.get("quality")})
     first = point.metric("first_inference_ms")
     return [
         name,
@@ -116,7 +118,7 @@ def _cell(point: Point, name: str, unit: str) -> list[str]:
         figure(first) if timed else "n/a",
         str(len(point.rows)),
         f"{point.samples:,}" if point.samples else "n/a",
-        ", ".join(sorted({_plain(row["quality"]) for row in point.rows if row.get("quality")})),
+        ", ".join(filter(None, (*qualities, launches_failed(point.rows)))),
     ]
 
 
