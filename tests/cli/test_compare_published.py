@@ -46,13 +46,10 @@ def test_the_fastest_of_several_submissions_says_of_how_many_and_their_range() -
     )
     assert submissions(lines) == ["Lambda, fastest of 3: 78,464 – 102,725", "Dell"]
     best, alone = document([lines], AXES["hardware"])
-    assert (best["submitter"], best["fastest_of"], best["fastest_of_figure"]) == (
-        "Lambda",
-        3,
-        "throughput",
-    )
-    assert (best["fastest_of_low"], best["fastest_of_high"]) == (78_464.0, 102_725.0)
-    assert (alone["fastest_of"], alone["fastest_of_low"]) == (1, None)
+    assert (best["submitter"], best["fastest_of"]) == ("Lambda", 3)
+    assert (best["alike_throughput_low"], best["alike_throughput_high"]) == (78_464.0, 102_725.0)
+    assert best["alike_item_ms_low"] is None
+    assert (alone["fastest_of"], alone["alike_throughput_low"]) == (1, None)
 
 
 def test_systems_are_not_alike_in_their_devices_and_hosts() -> None:
@@ -72,7 +69,7 @@ def test_a_ratio_without_an_interval_is_marked() -> None:
         AXES["threads"],
         known=Histories(),
     )
-    assert [speed(one, AXES["threads"]) for one in lines] == ["baseline", "≈4.00×"]
+    assert [speed(one, AXES["threads"]) for one in lines] == ["baseline", "4.00×, single"]
 
 
 def test_an_engine_says_its_version_where_figures_of_several_stand_together() -> None:

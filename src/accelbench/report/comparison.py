@@ -106,11 +106,14 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
 def _alike(side: Side) -> dict[str, Any]:
     """Of how many results that ran alike it is the fastest, and what they range over."""
     low, high, figure = side.range_alike or (None, None, None)
+    rates = (low, high) if figure is Statistic.RATE else (None, None)
+    times = (None, None) if figure is Statistic.RATE else (low, high)
     return {
         "fastest_of": side.fastest_of,
-        "fastest_of_low": low,
-        "fastest_of_high": high,
-        "fastest_of_figure": None if figure is None else str(figure),
+        "alike_throughput_low": rates[0],
+        "alike_throughput_high": rates[1],
+        "alike_item_ms_low": times[0],
+        "alike_item_ms_high": times[1],
     }
 
 

@@ -21,8 +21,12 @@ _OF_COLUMN = {
 KEYS: Mapping[str, Kind] = {
     **_OF_COLUMN,
     **dict.fromkeys(("latency_ms", "baseline_latency_ms", "latency", "tail", "ms"), Kind.TIME),
-    **dict.fromkeys(("item_ms", "baseline_item_ms"), Kind.ITEM),
-    **dict.fromkeys(("baseline_throughput",), Kind.RATE),
+    **dict.fromkeys(
+        ("item_ms", "baseline_item_ms", "alike_item_ms_low", "alike_item_ms_high"), Kind.ITEM
+    ),
+    **dict.fromkeys(
+        ("baseline_throughput", "alike_throughput_low", "alike_throughput_high"), Kind.RATE
+    ),
     **dict.fromkeys(("memory_mb", "memory"), Kind.MEMORY),
     **dict.fromkeys(
         ("speedup", "memory_ratio", "times_as_fast", "speedup_by_medians"),
@@ -40,6 +44,8 @@ NO_FIGURES = frozenset(
             "speedup_high",
             "efficiency",
             "point_count",
+            "carried_forward",
+            "fastest_of",
             "at",
             "since",
             "without_change",

@@ -11,9 +11,9 @@ from accelbench.cli.display.words import MISSING, figure
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
 
-#: Behind a ratio of two that did not run alike; before one of which no interval is known; behind a
+#: Behind a ratio of two that did not run alike, and of one of which no interval is known; behind a
 #: figure of which nothing is judged.
-UNLIKE, NO_INTERVAL, UNUSABLE = "≠", "≈", "?"
+UNLIKE, NO_INTERVAL, UNUSABLE = "≠", "single", "?"
 _LONG = 30
 
 Lines = Sequence[Compared]
@@ -120,12 +120,13 @@ def speed(one: Compared, axis: Axis) -> str:
     ratio = one.ratio
     known = ratio.low is not None and ratio.high is not None
     ends = f" ({figure(ratio.low)} – {figure(ratio.high)})" if known else ""
-    value = f"{figure(ratio.value)}×{ends}"
-    said = (value if known else f"{NO_INTERVAL}{value}") if ratio.told else f"can't tell{ends}"
+    said = f"{figure(ratio.value)}×{ends}" if ratio.told else f"can't tell{ends}"
     if unlike(one):
         said += f" {UNLIKE}"
     if axis.name == "batch" and one.efficiency is not None:
         said += f", {one.efficiency:.0%}"
+    if not known:
+        said += f", {NO_INTERVAL}"
     return f"{said} knee" if one.knee else said
 
 

@@ -28,7 +28,7 @@ from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 
 _ONE_LAUNCH = (
-    f"One launch says nothing of how far another would differ ({NO_INTERVAL}): for intervals"
+    f"One launch says nothing of how far another would differ (“{NO_INTERVAL}”): for intervals"
     " measure with --launches 5 or more."
 )
 #: Why times are of no use of which most launches failed.
@@ -38,7 +38,7 @@ _WITHIN = (
     " not say; --launches 5 or more does."
 )
 _ONE_FIGURE = (
-    f"Single imported results have no interval ({NO_INTERVAL}): small differences between them"
+    f"Single imported results have no interval (“{NO_INTERVAL}”): small differences between them"
     " cannot be judged."
 )
 _NAMES, _PAIRS = 8, 3
