@@ -57,6 +57,37 @@ def test_a_step_is_told_with_its_commits(tmp_path: Path, shell: Command) -> None
     assert "Of 1 series: 1 worse." in said
 
 
+CRASH = {"status": "failed", "reason": "crash", "verification": "not_done"}
+WRONG = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("launches", "why"),
+    [
+        ([CRASH, {**CRASH, "launch": 1}], "crash"),
+        ([{**CRASH, "series_key": None}], "crash"),  # it never got as far as an engine
+        ([{}, {**CRASH, "launch": 1}, {**CRASH, "launch": 2}], "2 of 3 launches failed: crash"),
+        ([{}, {}, {**WRONG, "launch": 2}], "wrong outputs"),
+        ([{"quality": "unusable"}], "interval wider than ±25 %"),
+    ],
+)
+def test_a_newest_run_without_a_figure_is_told(
+    tmp_path: Path, shell: Command, launches: list[dict[str, Any]], why: str
+) -> None:
+    nights(tmp_path, *[1.0] * 6)
+    late = {"series_key": "s", "started_at": "2026-03-09T00:00:00.000000Z"}
+    store(tmp_path / DB, *({**late, **one} for one in launches), run="late")
+    _, out, _ = shell()
+    said = " ".join(out.split())
+    assert "Can't tell: the newest run, of 2026-03-09 00:00, has no figure: " in said
+    assert f"{why}" in said
+    document = shell.json()
+    (one,) = document["series"]
+    assert one["newest_without_figure"]["run_id"] == "late"
+    assert one["newest_without_figure"]["why"].endswith(why)
+    assert document["without_change"] == 0
+
+
 def test_json_has_every_point_and_what_happened(tmp_path: Path, shell: Command) -> None:
     nights(tmp_path, *[1.0] * 8, *[1.1] * 6)
     (one,) = shell.json()["series"]

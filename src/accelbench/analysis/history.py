@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import itemgetter
@@ -54,6 +54,14 @@ class Point(NamedTuple):
     job: str = ""  # what measured it, where its source names that
 
 
+class Gap(NamedTuple):
+    """A run that came to no figure, and is newer than every point."""
+
+    moment: str
+    run_id: str
+    why: str
+
+
 @dataclass(frozen=True)
 class Series:
     """A question on one machine, in order of time."""
@@ -64,11 +72,14 @@ class Series:
     course: Course | None  # None where there are too few points
     answer: Answer | None = None  # of the newest that happened; None where it is not judged
     why: str = ""  # it cannot be told
+    gap: Gap | None = None  # the newest run, where it has no figure
 
     @property
     def changed(self) -> bool:
         """Whether anything is to be told of it."""
         told = self.course
+        if self.gap is not None:
+            return True
         return told is not None and bool(
             told.steps or told.spikes or told.drift or told.unconfirmed
         )
@@ -96,12 +107,21 @@ class Series:
     @property
     def said(self) -> str:
         """The answer in words, the same wherever it is shown."""
+        if self.gap is None:
+            return self._said
+        newest = f"the newest run, of {self.gap.moment[:16]}, has no figure: {self.gap.why}"
+        open_ = self.answer is Answer.CANNOT_TELL and not self.why
+        return f"{self._said}{':' if open_ else ';'} {newest}"
+
+    @property
+    def _said(self) -> str:
+        """The same of its points."""
         runs = counted(len(self.points), "run")
         if self.answer is None:
             few = _NUMBERS.get(FEWEST_POINTS, str(FEWEST_POINTS))
             return f"{NOT_JUDGED}: {runs}, {few} are needed"
         if self.answer is Answer.CANNOT_TELL:
-            return f"{self.answer.value}: {self.why}"
+            return f"{self.answer.value}: {self.why}" if self.why else self.answer.value
         if self.answer is Answer.STEADY:
             return f"{self.answer.value} in {runs}"
         return self.answer.value
@@ -123,6 +143,12 @@ def same_jobs(several: Iterable[Series]) -> dict[str, list[Series]]:
         if len(alike) > 1
         for one in alike
     }
+
+
+def with_gap(series: Series, gap: Gap) -> Series:
+    """A series whose newest run has no figure: that nothing changed until then is no answer."""
+    answer = Answer.CANNOT_TELL if series.answer is Answer.STEADY else series.answer
+    return replace(series, gap=gap, answer=answer)
 
 
 def series_of(row: Row, metric: Metric, points: Iterable[Point], least: float) -> Series:

@@ -37,7 +37,7 @@ _COLUMNS = (
     *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
     *("batch_size", "sequence_length", "image_size", "audio_seconds", "prompt_tokens"),
     *("new_tokens", "denoising_steps", "mode", "scenario", "world_size", "options", "threads"),
-    *("emulated", "provenance"),
+    *("emulated", "provenance", "case_id", "device_fingerprint"),
 )
 
 

@@ -157,17 +157,26 @@ def failing_sql(there: Container[str], table: str = "benchmark_results") -> str:
         f"NOT {answered_sql(there)} AND status <> '{Status.SKIPPED}'"
         f" AND coalesce(run_id, '') <> '' AND NOT {OF_IMPORT_SQL}"
     )
-    said = [f"coalesce({name}, '') = '{word}'" for name, word in _SAID_WRONG if name in there]
     key = ", ".join(_part(name, there) for name in _CONFIGURATION)
     return f"""
         SELECT {key}, count(*) AS launched, count(*) FILTER ({failed}) AS failed,
-            coalesce(bool_or({" OR ".join(said) or "false"}) FILTER ({failed}), false) AS wrong
+            coalesce(bool_or({wrong_sql(there)}) FILTER ({failed}), false) AS wrong
         FROM {table} WHERE status <> '{Status.SKIPPED}' AND run_id IN (
             SELECT run_id FROM {table} WHERE {failed})
         GROUP BY ALL HAVING count(*) FILTER ({failed}) > 0"""  # noqa: S608 — our words
 
 
 _SAID_WRONG = (("verification", "failed"), ("reason", _WRONG))
+
+
+def wrong_sql(there: Container[str]) -> str:
+    """`is_wrong` in SQL.
+
+    Args:
+        there: the table's columns.
+    """
+    said = [f"coalesce({name}, '') = '{word}'" for name, word in _SAID_WRONG if name in there]
+    return f"({' OR '.join(said) or 'false'})"
 
 
 def failing_in(rows: Iterable[Sequence[Any]]) -> dict[Key, Failing]:

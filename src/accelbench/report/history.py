@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.analysis.history import Point, Series
+from accelbench.analysis.history import Gap, Point, Series
 from accelbench.analysis.versions import in_short
 from accelbench.exchange.titles import title
 
@@ -18,7 +18,7 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
         points: with every point; of ten million results they are most of what is written.
         same: other series that the same jobs measured.
     """
-    told = series.course
+    told, gap = series.course, series.gap
     steps = told.steps if told else ()
     spikes = told.spikes if told else ()
     drift = told.drift if told else None
@@ -36,6 +36,7 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
         "carried_forward": series.carried_forward,
         "same_jobs_as": [other.row.get("series_key") for other in same],
         "newest": _point(series.points[-1]),
+        "newest_without_figure": None if gap is None else _gap(gap),
         "noise": told.noise if told else None,
         "points": [_point(point) for point in series.points] if points else None,
         "steps": [
@@ -66,6 +67,10 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
         else {"since": drift.since, "change": drift.share, "p_value": drift.p_value},
         "unconfirmed": None if last is None else {"at": last.at, "change": last.share},
     }
+
+
+def _gap(gap: Gap) -> dict[str, Any]:
+    return {"started_at": gap.moment, "run_id": gap.run_id, "why": gap.why}
 
 
 def _point(point: Point) -> dict[str, Any]:

@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.carried import job_of
-from accelbench.analysis.history import Point, Series, every_series
+from accelbench.analysis.history import Gap, Point, Series, every_series, with_gap
 from accelbench.analysis.judging import Metric
 from accelbench.analysis.standing import SOFTWARE, Software, software
-from accelbench.core.failing import whole_runs_sql
+from accelbench.core.failing import (
+    FAILED,
+    LAUNCHED,
+    whole_runs_sql,
+    why_unusable,
+    wrong_sql,
+)
+from accelbench.core.provenance import OF_IMPORT_SQL
 from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
 
 if TYPE_CHECKING:
@@ -46,6 +53,18 @@ FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
     AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608
+#: Of each run the launches of a series that came to nothing. What failed before it had an engine is
+#: of no series, but of a case on a device.
+_NOTHING = f"""
+SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id, max(started_at)::VARCHAR,
+    max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
+    bool_or(NOT {{usable}}), arg_max(coalesce(reason, status), started_at) FILTER (NOT {{answered}})
+FROM {{results}}
+WHERE {{where}} AND NOT coalesce({{usable}} AND {{answered}} AND {{value}} > 0, false)
+    AND status <> 'skipped' AND started_at IS NOT NULL
+    AND coalesce(run_id, '') <> '' AND NOT {OF_IMPORT_SQL}
+GROUP BY series_key, case_id, device_fingerprint, run_id ORDER BY max(started_at), run_id
+"""  # noqa: S608 — our words
 
 
 #: A series by one figure, and its points.
@@ -108,8 +127,11 @@ def told(
     metric: Metric,
     where: tuple[str, Sequence[Any]],
     least: float,
+    ours: Callable[[Mapping[str, Any], str], bool] | None = None,
 ) -> list[Series]:
     """Series of these points; of those whose newest is off, every launch is looked at.
+
+    A run without a figure that is newer than all of them is told of.
 
     Args:
         database: the store.
@@ -117,7 +139,73 @@ def told(
         metric: what was asked for, of which they are.
         where: the results that points were made of, in SQL, and its parameters.
         least: what a change has to exceed, as a share.
+        ours: whether a run may be one of a series; any may, where nothing is said.
     """
+    found = _looked_at(database, several, metric, where, least)
+    nothing = _gaps(database, metric, where)
+    if not nothing:
+        return found
+    return [
+        one if (gap := _newest_gap(one, nothing, ours)) is None else with_gap(one, gap)
+        for one in found
+    ]
+
+
+def _newest_gap(
+    series: Series,
+    nothing: Mapping[tuple[str, ...], Sequence[Gap]],
+    ours: Callable[[Mapping[str, Any], str], bool] | None,
+) -> Gap | None:
+    """The newest run that came to nothing, where no point is as new."""
+    row, newest = series.row, series.points[-1]
+    runs = {point.run_id for point in series.points}
+    case = (str(row.get("case_id")), str(row.get("device_fingerprint") or ""))
+    known = [gap for key in ((str(row["series_key"]),), case) for gap in nothing.get(key, ())]
+    later = [
+        gap
+        for gap in known
+        if gap.moment > newest.moment
+        and gap.run_id not in runs
+        and (ours is None or ours(row, gap.run_id))
+    ]
+    return max(later, default=None)
+
+
+def _gaps(
+    database: Database, metric: Metric, where: tuple[str, Sequence[Any]]
+) -> dict[tuple[str, ...], list[Gap]]:
+    """Runs that came to nothing, by series, or by case and device where no series is known."""
+    there = _there(database)
+    _, rows = database.query(_sql(_NOTHING, metric, where[0], "{0}", there), where[1])
+    found: dict[tuple[str, ...], list[Gap]] = {}
+    for series, case, device, run, moment, launched, failed, *became in rows:
+        key = (str(case), str(device)) if series is None else (str(series),)
+        why = _why_nothing({FAILED: failed, LAUNCHED: launched}, metric, *became)
+        found.setdefault(key, []).append(Gap(moment, run, why))
+    return found
+
+
+def _why_nothing(
+    counts: Mapping[str, Any], metric: Metric, wrong: bool, ran: bool, useless: bool, reason: str
+) -> str:
+    """Why a run has no figure, as the end of a sentence."""
+    if wrong:
+        return "wrong outputs"
+    said = str(reason or "").replace("_", " ")
+    if not ran:
+        return said
+    if useless:
+        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", said)))
+    return f"its {metric.name} is not known"
+
+
+def _looked_at(
+    database: Database,
+    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[Point]]],
+    metric: Metric,
+    where: tuple[str, Sequence[Any]],
+    least: float,
+) -> list[Series]:
     found = every_series(several, least)
     off = {number: one for number, one in enumerate(found) if one.course and one.course.unconfirmed}
     keys = sorted({str(one.row["series_key"]) for one in off.values()})
@@ -168,6 +256,7 @@ def _sql(
         where=where,
         usable=usable,
         answered=answered_sql(there),
+        wrong=wrong_sql(there),
         results=whole_runs_sql(there),
         **more,
     )

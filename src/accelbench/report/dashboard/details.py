@@ -149,7 +149,14 @@ def history_of(
     lines = [
         (about[of], by, several) for of, (by, several) in points.items() if len(several) >= fewest
     ]
-    found = told(database, lines, metric, (where, keys), least)
+    found = told(
+        database,
+        lines,
+        metric,
+        (where, keys),
+        least,
+        lambda row, run: snapshot.ran.get(run) == row["machine"],
+    )
     return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
 
 
