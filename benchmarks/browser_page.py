@@ -18,7 +18,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
 from accelbench.hardware.detect import detect
 from accelbench.measure.loop import measure
-from accelbench.run.rules import rules_from_json
+from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.session import BrowserSession
 from bare_page import Site

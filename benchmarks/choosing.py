@@ -36,8 +36,8 @@ from accelbench import HardwareSelector
 from accelbench.core.facts import new_run_id
 from accelbench.exchange.imports import tidy as tidy_tables
 from accelbench.exchange.imports.foreign import Source
-from accelbench.select.evidence import Cell, Known, Place
-from accelbench.select.reading import Store
+from accelbench.select.evidence.cells import Cell, Known, Place
+from accelbench.select.evidence.reader import Store
 from accelbench.store.database import Database
 from keeping import keep, verdict
 

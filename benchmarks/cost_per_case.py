@@ -35,10 +35,10 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
-    from accelbench.run import journey
-    from accelbench.run.context import Settings
-    from accelbench.run.observer import Progress, Silence
-    from accelbench.run.plan import Request
+    from accelbench.run.conduct import lifecycle
+    from accelbench.run.conduct.launch_context import Settings
+    from accelbench.run.conduct.observer import Progress, Silence
+    from accelbench.run.plan.request import Request
 
     class Stopwatch(Silence):
         """Reads a clock as each case ends; nothing else happens in between."""
@@ -59,18 +59,18 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
             self.rows.append({**row, "wall_s": now - self._from})
             self._from = now
 
-    runtimes = journey.installed_runtimes()
+    runtimes = lifecycle.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
         batch_sizes=batches,
         options={"threads": 1},
     )
-    plan = journey.plan_for(request, detect_all(), runtimes)
+    plan = lifecycle.plan_for(request, detect_all(), runtimes)
     watch = Stopwatch()
     settings = replace(Settings(run_id=new_run_id()), threads=1)
     with tempfile.TemporaryDirectory() as folder:
-        journey.start(journey.Journey(plan, settings, runtimes), Path(folder), watch, {})
+        lifecycle.start(lifecycle.Journey(plan, settings, runtimes), Path(folder), watch, {})
     return watch.rows
 
 

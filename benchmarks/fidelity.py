@@ -29,7 +29,7 @@ def same_process(model: str, hardware: str, pairs: int, threads: int) -> dict[st
     from accelbench.catalog.find import find
     from accelbench.core.case import Case, Shapes, Target
     from accelbench.core.protocols import Device, Job
-    from accelbench.core.words import Timing
+    from accelbench.core.vocabulary import Timing
     from accelbench.runtimes.pytorch.runtime import PytorchRuntime
     from accelbench.runtimes.pytorch.session import PytorchSession
 
@@ -73,8 +73,8 @@ def across_processes(model: str, hardware: str, pairs: int, threads: int) -> dic
 def harness_cost() -> dict[str, Any]:
     """Nanoseconds that sampling adds to a step that does nothing."""
     from accelbench.core.clock import MonotonicClock
-    from accelbench.core.words import Timing
-    from accelbench.runtimes.local import LocalSampler
+    from accelbench.core.vocabulary import Timing
+    from accelbench.runtimes.shared.local import LocalSampler
 
     def step(inputs: object) -> None:
         return None

@@ -53,13 +53,13 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
-    from accelbench.run import journey
-    from accelbench.run.context import Settings
-    from accelbench.run.observer import Silence
-    from accelbench.run.plan import Request
+    from accelbench.run.conduct import lifecycle
+    from accelbench.run.conduct.launch_context import Settings
+    from accelbench.run.conduct.observer import Silence
+    from accelbench.run.plan.request import Request
 
     hardware, frameworks, models, precision = cell
-    runtimes = journey.installed_runtimes()
+    runtimes = lifecycle.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
@@ -68,11 +68,11 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
         batch_sizes=(1, 8),
         options={"threads": 1},
     )
-    plan = journey.plan_for(request, detect_all(), runtimes)
+    plan = lifecycle.plan_for(request, detect_all(), runtimes)
     settings = Settings(run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches)
     with tempfile.TemporaryDirectory() as folder:
-        ended = journey.start(
-            journey.Journey(plan, settings, runtimes), Path(folder), Silence(), {}
+        ended = lifecycle.start(
+            lifecycle.Journey(plan, settings, runtimes), Path(folder), Silence(), {}
         )
     return [dict(row) for row in ended.rows]
 

@@ -27,20 +27,21 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
-    from accelbench.run import estimates, journey
-    from accelbench.run.budget import Budget
-    from accelbench.run.conductor import asked_of
-    from accelbench.run.context import Context, Settings
-    from accelbench.run.launch import GroupLaunch
-    from accelbench.run.observer import Silence
-    from accelbench.run.plan import Request
-    from accelbench.run.surroundings import Surroundings
-    from accelbench.run.workshop import Workshop
+    from accelbench.run.conduct import lifecycle
+    from accelbench.run.conduct.conductor import asked_of
+    from accelbench.run.conduct.launch import GroupLaunch
+    from accelbench.run.conduct.launch_context import Context, Settings
+    from accelbench.run.conduct.observer import Silence
+    from accelbench.run.conduct.surroundings import Surroundings
+    from accelbench.run.plan import estimates
+    from accelbench.run.plan.budget import Budget
+    from accelbench.run.plan.request import Request
+    from accelbench.run.process.worker_pool import Workshop
     from accelbench.store.journal import Journal
 
-    runtimes = journey.installed_runtimes()
+    runtimes = lifecycle.installed_runtimes()
     request = Request((find(model),), ("cpu",), batch_sizes=(batch,), options={"threads": 1})
-    plan = journey.plan_for(request, detect_all(), runtimes)
+    plan = lifecycle.plan_for(request, detect_all(), runtimes)
     workshop = Workshop()
     found: list[float] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from bare_engine import Step, looped
 from keeping import accelbench_median, artefact, bare_median, bounded, interleaved, keep
 

@@ -11,10 +11,10 @@ import sys
 import time
 from typing import Any
 
-import accelbench.run.worker
+import accelbench.run.worker.worker
 import accelbench.runtimes.scripted  # noqa: F401 - what is imported here is not imported again
 from accelbench.core import tied
-from accelbench.run import template
+from accelbench.run.process import template
 
 LONGEST = 10.0  # seconds until a fork is given up that nobody has adopted
 

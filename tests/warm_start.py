@@ -26,9 +26,9 @@ from typing import IO, Any
 import psutil
 import pytest
 
-from accelbench.run import workshop
+from accelbench.run.process import worker_pool
 
-start_cold = workshop.start_process
+start_cold = worker_pool.start_process
 _PR_SET_CHILD_SUBREAPER = 36
 NURSERY = Path(__file__).with_name("warm_nursery.py")
 
@@ -121,7 +121,7 @@ def warm_templates() -> Iterator[None]:
     """Scripted templates come from the nursery meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
         if sys.platform == "linux":
-            patch.setattr(workshop, "start_process", start_warm)
+            patch.setattr(worker_pool, "start_process", start_warm)
         yield
 
 

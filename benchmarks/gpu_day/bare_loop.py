@@ -13,7 +13,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs
 from accelbench.catalog.losses import named
 from accelbench.core.case import Shapes
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 LEARNING_RATE = 1e-4
 

@@ -21,7 +21,7 @@ from accelbench.core.protocols import (
     Support,
     Wanted,
 )
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 
 class OnnxReferenceRuntime:

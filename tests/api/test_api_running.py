@@ -17,7 +17,7 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.exchange.guide_csv import FIGURES, GUIDE
-from accelbench.run import journey
+from accelbench.run.conduct import lifecycle
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.journal import read
 
@@ -126,8 +126,8 @@ def test_a_framework_that_is_not_installed_is_unsupported(machine: Machine) -> N
 def test_a_framework_works_once_it_is_installed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = {**journey.installed_runtimes(), "jax": journey.installed_runtimes()["pytorch"]}
-    monkeypatch.setattr(journey, "installed_runtimes", lambda: both)
+    both = {**lifecycle.installed_runtimes(), "jax": lifecycle.installed_runtimes()["pytorch"]}
+    monkeypatch.setattr(lifecycle, "installed_runtimes", lambda: both)
     (result,) = run(framework="jax")
     assert (result["framework"], result["status"]) == ("jax", "ok")
 

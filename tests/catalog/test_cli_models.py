@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from accelbench.catalog.find import every_model, find
-from accelbench.cli.models import app
+from accelbench.cli.commands.models import app
 from accelbench.core.errors import UsageError
 
 

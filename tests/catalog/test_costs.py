@@ -19,7 +19,7 @@ from accelbench.catalog.polynomials import InexactError, through, undominated, v
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import AnalyticCost, ModelSpec
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 #: Counted anew here: of each kind of pass one, those that take seconds.
 CHECKED = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")

@@ -23,7 +23,7 @@ from accelbench.catalog.losses import named
 from accelbench.catalog.passes import Passes, TrainingPasses
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 
 class Named(torch.nn.Module):

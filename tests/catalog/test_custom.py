@@ -17,7 +17,7 @@ from accelbench.catalog.find import choose, find
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.serial import model_from_json
-from accelbench.core.words import Architecture
+from accelbench.core.vocabulary import Architecture
 
 #: As the document has it, word for word.
 DOCUMENT = """{
@@ -190,7 +190,7 @@ def test_own_models_train_where_their_class_tells_how(ours: dict[str, ModelSpec]
     from accelbench.catalog.inputs import make_inputs
     from accelbench.catalog.losses import named
     from accelbench.core.case import Shapes
-    from accelbench.core.words import Mode
+    from accelbench.core.vocabulary import Mode
 
     torch.set_num_threads(1)
     assert ours["our-encoder"].training is None

@@ -12,7 +12,7 @@ import pytest
 
 from accelbench.catalog.find import called, choose, every_model, find, members, names_of
 from accelbench.core.errors import UsageError
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 NAMES = {
     "bert-base": [

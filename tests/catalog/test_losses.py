@@ -219,7 +219,7 @@ def test_it_is_the_loss_that_the_library_gives_its_models(model: str) -> None:
     from accelbench.catalog.build import build
     from accelbench.catalog.inputs import make_inputs
     from accelbench.core.case import Shapes
-    from accelbench.core.words import Mode
+    from accelbench.core.vocabulary import Mode
 
     spec = choose([model], None, (), (), all_models=False)[0]
     assert spec.training is not None

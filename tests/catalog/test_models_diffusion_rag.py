@@ -18,7 +18,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 MODELS = [*diffusion.MODELS, *rag.MODELS]
 TINY = [spec for spec in MODELS if spec.size == "tiny"]

@@ -30,7 +30,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.model import ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
-from accelbench.core.words import Architecture, Family, Mode
+from accelbench.core.vocabulary import Architecture, Family, Mode
 
 FILES = (bert, distilbert, gpt2, t5, llama, qwen2, mixtral, mamba)
 MODELS = [spec for file in FILES for spec in file.MODELS]

@@ -24,7 +24,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
-from accelbench.core.words import Architecture, Family, Mode
+from accelbench.core.vocabulary import Architecture, Family, Mode
 
 #: Parameters as published, weights that are shared once.
 PUBLISHED = {

@@ -10,7 +10,7 @@ from recommend_world import ASKED, BATCH_8, CARD, DB
 from shells import Command, Here
 from stored_rows import store
 
-from accelbench.cli import searching, verifying
+from accelbench.cli.services import searching, verification_runs
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         seen.extend(journeys)
         return ["a-run"]
 
-    monkeypatch.setattr(verifying, "measured", measured)
+    monkeypatch.setattr(verification_runs, "measured", measured)
     monkeypatch.setattr(searching, "measured", measured)
     return seen
 

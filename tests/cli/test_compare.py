@@ -10,7 +10,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli import stored
+from accelbench.cli.services import queries
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_more_than_anybody_wants_to_see_is_to_be_narrowed_down(
     tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(tmp_path / "accelbench.duckdb", {}, GPU, {"model": "vit-tiny"})
-    monkeypatch.setattr(stored, "_MOST", 2)
+    monkeypatch.setattr(queries, "_MOST", 2)
     code, out, err = shell()
     assert (code, out) == (2, "")
     assert "More than 2 results answer to that. Name models" in err

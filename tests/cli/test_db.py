@@ -13,7 +13,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli import db
+from accelbench.cli.commands import db
 from accelbench.core.facts import RESULT, Fact
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError

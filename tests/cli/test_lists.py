@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.cli.lists import LARGEST, joined, numbers, seconds, words
+from accelbench.cli.arguments.lists import LARGEST, joined, numbers, seconds, words
 from accelbench.core.errors import UsageError
 
 LISTS = {"--batch-sizes", "--hardware"}

@@ -19,12 +19,12 @@ from accelbench.analysis.attempts import QUESTION
 from accelbench.analysis.cells import Cell, Matrix
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.matrix import matrix as rated
-from accelbench.cli import matrix
+from accelbench.cli.commands import matrix
 from accelbench.cli.display.matrix import show
 from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent
-from accelbench.core.words import HARDWARE
+from accelbench.core.vocabulary import HARDWARE
 from accelbench.report.matrix import About, document
 from accelbench.report.matrix_html import html
 from accelbench.report.matrix_markdown import markdown

@@ -9,15 +9,16 @@ from shells import Command, ended
 
 from accelbench.api.config import BenchmarkConfig
 from accelbench.api.wanted import Wanted
-from accelbench.cli import asked, recommend
-from accelbench.cli.filters import filters_of
+from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments.filters import filters_of
+from accelbench.cli.commands import recommend
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.near import meant
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware import names
 from accelbench.hardware.names import gpu_here, platform_named
-from accelbench.run.journey import installed_runtimes
-from accelbench.runtimes.names import runtime_named, runtimes_named
+from accelbench.run.conduct.lifecycle import installed_runtimes
+from accelbench.runtimes.shared.names import runtime_named, runtimes_named
 
 Found = Callable[[str], Sequence[Device | Absent]]
 
@@ -126,7 +127,7 @@ def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPa
 
 
 def test_both_models_are_the_two_of_the_guide() -> None:
-    assert asked.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
+    assert run_arguments.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
 
 
 def test_gpu_can_be_asked_about(command: Callable[..., Command]) -> None:

@@ -11,7 +11,7 @@ from recommend_world import ASKED, DB, answer
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.filters import by_word, filters_of
+from accelbench.cli.arguments.filters import by_word, filters_of
 from accelbench.core.precision import spellings
 
 CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 1.0}

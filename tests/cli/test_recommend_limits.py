@@ -13,8 +13,8 @@ from recommend_world import ASKED, DB, answer
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli import verifying
-from accelbench.cli.verifying import Case
+from accelbench.cli.services import verification_runs
+from accelbench.cli.services.verification_runs import Case
 from accelbench.core.protocols import Absent, Device
 from accelbench.store.database import Database
 
@@ -33,7 +33,7 @@ HERE = {
 @pytest.fixture
 def planned(planned: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have been measured on the devices of `HERE`."""
-    monkeypatch.setattr(verifying, "detect_all", lambda: HERE)
+    monkeypatch.setattr(verification_runs, "detect_all", lambda: HERE)
     return planned
 
 

@@ -12,10 +12,10 @@ from recommend_world import CARD, DB
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli import searching, verifying
 from accelbench.cli.display.limits import _searched
+from accelbench.cli.services import searching, verification_runs
 from accelbench.hardware.detect import detect
-from accelbench.select.search import largest, next_batch
+from accelbench.select.constraints.batch_search import largest, next_batch
 from accelbench.store.database import Database
 
 
@@ -52,7 +52,7 @@ def test_a_named_database_is_made(
         database.fill()
         return ["r"]
 
-    monkeypatch.setattr(verifying, "measured", measured)
+    monkeypatch.setattr(verification_runs, "measured", measured)
     words = ("bert-tiny", "--hardware", "cpu", "--db", tmp_path / "new.duckdb")
     code, out, err = recommend(*words, "--verify")
     assert code == 0, err
@@ -220,7 +220,7 @@ def test_the_document_says_whether_what_was_measured_is_in_the_answer(
 
     seen: list[str] = []
     store(tmp_path / DB, {"latency_p50_ms": 8.0, "throughput": 125.0})
-    monkeypatch.setattr(verifying, "measured", measured)
+    monkeypatch.setattr(verification_runs, "measured", measured)
     words = ("bert-tiny", "--hardware", "cpu", "--verify")
     (told,) = recommend.json(*words)["measured_now"]
     assert (told["device"], told["latency"], told["figure"]) == ("This one", 20.0, "mean")
@@ -357,9 +357,9 @@ def test_an_answer_that_nothing_was_measured_for_is_not_verified(
 ) -> None:
     refused = {"status": "unsupported", "message": "the driver is too old", "run_id": "refused"}
     store(tmp_path / DB, {}, refused)
-    monkeypatch.setattr(verifying, "measured", lambda database, journeys: ["refused"])
+    monkeypatch.setattr(verification_runs, "measured", lambda database, journeys: ["refused"])
     code, _, err = recommend("bert-tiny", "--hardware", "cpu", "--verify")
     assert code == 3
     assert "Nothing was measured: the driver is too old." in err
-    monkeypatch.setattr(verifying, "measured", lambda database, journeys: [])
+    monkeypatch.setattr(verification_runs, "measured", lambda database, journeys: [])
     assert recommend("bert-tiny", "--hardware", "cpu", "--verify")[0] == 0

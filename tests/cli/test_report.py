@@ -12,7 +12,7 @@ import pytest
 from shells import QUICK, Command, Shell
 from stored_rows import store
 
-from accelbench.cli import run_report
+from accelbench.cli.services import run_report
 from accelbench.report.charts import draw
 
 DB = "accelbench.duckdb"

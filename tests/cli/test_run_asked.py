@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from shells import SCRIPTED, Command, Shell
 
-from accelbench.cli import planned as planned_module
+from accelbench.cli.services import dry_run as planned_module
 from accelbench.store.database import Database
 
 

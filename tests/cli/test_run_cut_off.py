@@ -130,7 +130,7 @@ def test_ctrl_c_before_the_first_case_is_clean(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    from accelbench.cli import running
+    from accelbench.cli.services import running
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -146,7 +146,7 @@ def test_ctrl_c_before_the_first_case_is_clean(
 
 TERMINATED = """
 import os, signal, typer
-from accelbench.cli.run import termination_as_interrupt
+from accelbench.cli.commands.run import termination_as_interrupt
 
 before = signal.getsignal(signal.SIGTERM)
 try:
@@ -167,7 +167,7 @@ def test_an_interrupt_becomes_an_exit_code_whatever_typer_makes_of_it() -> None:
 
 
 def test_the_resume_hint_names_every_place(shell: Shell) -> None:
-    from accelbench.cli.running import Places, resume_hint
+    from accelbench.cli.services.running import Places, resume_hint
 
     hint = resume_hint(
         "r1", Places(Path("a b.duckdb"), output_dir=Path("out"), output_ci=Path("ci.json"))

@@ -18,13 +18,14 @@ from shells import ended
 from stored_rows import store
 
 from accelbench.api.progress import Printed
-from accelbench.cli import main, report
+from accelbench.cli import main
+from accelbench.cli.commands import report
 from accelbench.cli.display import doctor, watch
 from accelbench.cli.display.console import console
+from accelbench.cli.display.hardware import show as show_hardware
 from accelbench.cli.display.profile import print_profiles
 from accelbench.cli.display.summary import print_summary, trust
 from accelbench.cli.display.terminal import Guarded, print_lines
-from accelbench.cli.hardware_page import show as show_hardware
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible, visible_lines
 from accelbench.exchange import guide_csv

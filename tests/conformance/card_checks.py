@@ -16,7 +16,7 @@ from suite import EXAMPLE, Subject
 
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.protocols import API_VERSION, Runtime, RuntimeInfo, Support
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 ENGINES = {"torch", "transformers", "jax", "onnx", "onnxruntime", "openvino"}
 
@@ -28,7 +28,7 @@ from accelbench.catalog.find import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.protocols import Device
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 module, _, name = {card!r}.partition(":")
 runtime = getattr(import_module(module), name)()
 info = runtime.info

@@ -21,11 +21,11 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.profile import Profiling
 from accelbench.core.protocols import DeviceMemory, Evidence, Importing, Session
-from accelbench.core.words import Mode, Timing
+from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.blocks import refuse_bad_block
-from accelbench.run.steps import refuse_other, right_of
+from accelbench.run.verify.timed_steps import refuse_other, right_of
 from accelbench.runtimes.scripted import ScriptedSession
-from accelbench.runtimes.sketches import MOST_VALUES, outputs_digest, sketch
+from accelbench.runtimes.shared.sketches import MOST_VALUES, outputs_digest, sketch
 
 DTYPES = {
     "fp32": ["float32"],

@@ -31,7 +31,7 @@ from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.assets import engine_folder
 from accelbench.runtimes.jax import JaxRuntime

@@ -14,7 +14,7 @@ from suite import COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, Subject, car
 
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Job
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 
 EVERYONE = [*parameters(SUBJECTS), *parameters(CUDA_SUBJECTS, pytest.mark.cuda)]
 COMPILING = [

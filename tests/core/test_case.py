@@ -9,7 +9,7 @@ import pytest
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 
 def asked(name: str, mode: Mode = Mode.INFERENCE) -> Case:

@@ -19,8 +19,8 @@ from accelbench.exchange.aggregate import _read as aggregated
 from accelbench.exchange.baselines import read_baseline
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.prices import read_prices
-from accelbench.select.config import over_defaults
-from accelbench.select.config import read as read_config
+from accelbench.select.query.config import over_defaults
+from accelbench.select.query.config import read as read_config
 
 SOURCES = Path(__file__).parents[2] / "src" / "accelbench"
 DEEP = 200_000
@@ -132,8 +132,9 @@ def test_infinity_stands_in_configs_of_models_alone() -> None:
 OWN = {
     "artifacts", "run", "runtimes", "store", "hardware", "report", "catalog/own.py",
     "catalog/cost.py", "catalog/analytic.py", "catalog/custom.py", "core/jsonc.py",
-    "select/pricing.py", "select/options.py", "cli/arms.py", "cli/rerun.py", "cli/stored.py",
-    "cli/db.py", "analysis/attempts.py", "analysis/machines.py", "exchange/guide_csv.py",
+    "select/rank/pricing.py", "select/constraints/options.py", "cli/services/arms.py",
+    "cli/services/rerun.py", "cli/services/queries.py", "cli/commands/db.py",
+    "analysis/attempts.py", "analysis/machines.py", "exchange/guide_csv.py",
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ _RUN = f"processes.run(['./program'], {_LONG})"
 _RUN_PYTHON = f"processes.run_python('held_main', [], {_LONG})"
 _DESCRIBE = """
 from accelbench.catalog.own import Own, describe
-from accelbench.core.words import Family
+from accelbench.core.vocabulary import Family
 describe([Own("mine", "BertModel", {}, Family.EMBEDDING, "small", ("text",))])
 """
 _REPORT = """
@@ -81,7 +81,7 @@ browser = BrowserProcess(pathlib.Path("program").absolute(), "wasm", "", "about:
 #: A worker does nothing but wait: it is a child of the process, and has no file of its own.
 _WORKERS = """
 import dataclasses
-from accelbench.run.workshop import Workshop
+from accelbench.run.process.worker_pool import Workshop
 from accelbench.runtimes.scripted import ScriptedRuntime
 made, workers = Workshop(), []
 for how in {}:

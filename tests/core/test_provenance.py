@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from accelbench.core.provenance import COMPARABLE_SQL, comparable, simulation_of
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 
 
 @pytest.mark.parametrize("word", [*(one.value for one in Provenance), "dreamt", None])

@@ -18,7 +18,7 @@ from accelbench.core.serial import (
     device_to_json,
     evidence_from_json,
 )
-from accelbench.core.words import Architecture, Family, Mode
+from accelbench.core.vocabulary import Architecture, Family, Mode
 
 names = st.text(min_size=1, max_size=12)
 sizes = st.integers(1, 2**31 - 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.cli import running
+from accelbench.cli.services import running
 from accelbench.core.protocols import Device
 from accelbench.hardware.detect import detect_all
 

@@ -18,7 +18,7 @@ from map_commands import modes_in, places_in, quickened, spoken
 
 from accelbench.catalog.find import find
 from accelbench.core.precision import parse_precision
-from accelbench.runtimes.names import BOTH
+from accelbench.runtimes.shared.names import BOTH
 
 #: Options whose words choose a way; those of the others are names, numbers and paths.
 CHOOSING = ("--set", "--framework", "--precision", "--mode", "--category", "--model-families")

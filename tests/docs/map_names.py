@@ -112,19 +112,19 @@ def mapped() -> frozenset[str]:
 
 
 def has_setting(name: str) -> bool:
-    from accelbench.select.config import DEFAULTS
+    from accelbench.select.query.config import DEFAULTS
 
     return name in keys_in(DEFAULTS)
 
 
 def has_task(name: str) -> bool:
-    from accelbench.select.task import TASKS
+    from accelbench.select.query.task import TASKS
 
     return name in TASKS
 
 
 def has_rule(name: str) -> bool:
-    from accelbench.select.rules import RULES
+    from accelbench.select.estimate.rules import RULES
 
     return any(rule.hardware == name for rule in RULES)
 

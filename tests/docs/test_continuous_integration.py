@@ -14,7 +14,7 @@ import pytest
 import typer
 import yaml
 
-from accelbench.cli import check, run
+from accelbench.cli.commands import check, run
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "continuous-integration.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from map_running import in_process
 
 from accelbench.catalog.find import every_model, find
 from accelbench.core.precision import parse_precision
-from accelbench.run.plan import DEFAULT_BATCH_SIZES
+from accelbench.run.plan.request import DEFAULT_BATCH_SIZES
 
 #: The guide's word for both of its models.
 BOTH_MODELS = {"both": ("resnet50", "vit_b_16")}

@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from accelbench.run import template, workshop
+from accelbench.run.process import template, worker_pool
 from warm_start import NURSERY, Adopted, Nursery
 
 _ENGINE = "pytorch"
@@ -29,7 +29,7 @@ _START = (
 def engine_nursery() -> Nursery:
     """The process that has imported what PyTorch's templates import."""
     runtime = template.find_runtime(_ENGINE)
-    return Nursery("-c", _START, env=workshop.worker_environment(runtime, threads=1))
+    return Nursery("-c", _START, env=worker_pool.worker_environment(runtime, threads=1))
 
 
 @contextlib.contextmanager
@@ -38,7 +38,7 @@ def warm_engine() -> Iterator[None]:
     if sys.platform != "linux":
         yield
         return
-    start_cold, nursery = workshop.start_process, engine_nursery()
+    start_cold, nursery = worker_pool.start_process, engine_nursery()
 
     def start(
         arguments: Sequence[str], environment: Mapping[str, str], out: IO[bytes]
@@ -50,5 +50,5 @@ def warm_engine() -> Iterator[None]:
         return started(arguments, environment, out)
 
     with pytest.MonkeyPatch.context() as patch, contextlib.closing(nursery):
-        patch.setattr(workshop, "start_process", start)
+        patch.setattr(worker_pool, "start_process", start)
         yield

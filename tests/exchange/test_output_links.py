@@ -10,8 +10,8 @@ import pytest
 from bodies import body
 
 from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
-from accelbench.cli.profiles import ProfileFiles
-from accelbench.cli.running import Places
+from accelbench.cli.services.profiles import ProfileFiles
+from accelbench.cli.services.running import Places
 from accelbench.core.errors import UsageError
 from accelbench.exchange import aggregate, tree
 

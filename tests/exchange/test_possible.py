@@ -19,7 +19,7 @@ from foreign_files import results, table
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.possible import contradiction, impossible
-from accelbench.core.words import OWN_RUNTIMES
+from accelbench.core.vocabulary import OWN_RUNTIMES
 from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from accelbench.core.columns import COLUMNS
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.exchange.rows import entry_of, row_of
 
 

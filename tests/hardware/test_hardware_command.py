@@ -10,11 +10,11 @@ from hardware_records import XEON_V2, RecordedFiles
 from rich.console import Console
 from typer.testing import CliRunner
 
-from accelbench.cli import hardware as command
-from accelbench.cli.hardware_page import show, size
+from accelbench.cli.commands import hardware as command
+from accelbench.cli.display.hardware import show, size
 from accelbench.core.errors import UsageError
 from accelbench.core.protocols import Absent, Device, RuntimeInfo
-from accelbench.core.words import HARDWARE, Provenance
+from accelbench.core.vocabulary import HARDWARE, Provenance
 from accelbench.hardware.browsers import NOT_ASKED
 from accelbench.hardware.cpu import CpuDetector
 

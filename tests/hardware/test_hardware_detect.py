@@ -16,7 +16,7 @@ from hardware_records import RecordedFiles
 
 from accelbench.core.errors import UsageError
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.words import HARDWARE
+from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware import detect as module
 from accelbench.hardware.detect import Detected, ask, detect, detect_all, known
 

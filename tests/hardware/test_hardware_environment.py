@@ -75,7 +75,7 @@ def test_nothing_heavy_is_imported_to_look_around():
         "from accelbench.hardware.detect import detect_all\n"
         "from accelbench.hardware.machine import environment, snapshot\n"
         "import accelbench.hardware.hostmemory, accelbench.hardware.telemetry\n"
-        "import accelbench.cli.hardware\n"
+        "import accelbench.cli.commands.hardware\n"
         "snapshot(), environment(), detect_all()\n"
         "heavy = {'torch', 'transformers', 'pandas', 'duckdb', 'pyarrow', 'numpy', 'rich',\n"
         "         'openvino', 'onnxruntime', 'jax', 'pynvml', 'amdsmi'}\n"

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from accelbench.core.words import HARDWARE
+from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.rooflines import (
     _TABLE,
     _TYPICAL,

@@ -32,7 +32,7 @@ DOORS = {
     },
     r"logging\.(StreamHandler|basicConfig)|traceback\.print": {
         "cli/display/terminal.py",
-        "run/template.py",  # a worker's log; the end of it becomes a message
+        "run/process/template.py",  # a worker's log; the end of it becomes a message
     },
 }
 #: Who writes to a stream of the command line, or of whoever calls the API.
@@ -40,11 +40,11 @@ WRITERS = {
     "cli/display/terminal.py",
     "cli/display/watch.py",
     "api/progress.py",
-    "cli/check.py",  # the comment, which is Markdown already
-    "cli/delivered.py",  # a document of ours, past the guard of `main`
+    "cli/commands/check.py",  # the comment, which is Markdown already
+    "cli/display/text_output.py",  # a document of ours, past the guard of `main`
     "cli/main.py",  # the version
     "api/logger.py",  # the guide's CSV
-    "cli/profiles.py",  # a file
+    "cli/services/profiles.py",  # a file
 }
 #: One JSON document: what is in it is spelled by JSON, in ASCII.
 DOCUMENTS = re.compile(r"\.write\((json\.dumps\(|f\"\{\{\\n\{parts\}|text\b)")

@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Session
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.blocks import refuse_bad_block
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.explained import AFAR, HERE, Explained, fits

@@ -14,7 +14,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Evidence, Job
-from accelbench.core.words import Quality, Timing
+from accelbench.core.vocabulary import Quality, Timing
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Rules, measure
 from accelbench.measure.stopping import StoppingRule

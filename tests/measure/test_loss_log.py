@@ -8,7 +8,7 @@ import pytest
 
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.losses import LossLog
 
 

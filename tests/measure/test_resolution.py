@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.resolution import Resolution, choose_timing
 
 

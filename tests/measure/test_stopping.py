@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from known_series import CENTER, ar1, two_modes, two_modes_median
 
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.measure.intervals import Interval, median_interval
 from accelbench.measure.stopping import Decision, StoppingRule, sample_warnings, worth
 

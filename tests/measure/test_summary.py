@@ -3,7 +3,7 @@ import pytest
 from known_series import ar1
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.intervals import Interval, mean_interval, median_interval
 from accelbench.measure.resolution import Resolution
 from accelbench.measure.summary import summarise

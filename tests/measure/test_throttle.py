@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from known_series import ar1, many
 
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.measure.throttle import Drift, drift, drift_quality
 
 

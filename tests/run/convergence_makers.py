@@ -10,13 +10,13 @@ from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import SUPPORTED, Device, Support
-from accelbench.core.words import Mode
-from accelbench.run.budget import Budget
-from accelbench.run.context import Context, Settings
-from accelbench.run.convergence import STEPS, Curves
-from accelbench.run.observer import Silence
-from accelbench.run.plan import Planned
-from accelbench.run.verdicts import NOT_DONE
+from accelbench.core.vocabulary import Mode
+from accelbench.run.conduct.launch_context import Context, Settings
+from accelbench.run.conduct.observer import Silence
+from accelbench.run.plan.budget import Budget
+from accelbench.run.plan.request import Planned
+from accelbench.run.verify.convergence import STEPS, Curves
+from accelbench.run.verify.verdicts import NOT_DONE
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 FALLING = [2.0 - 0.1 * i for i in range(STEPS)]  # by 0.9

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.run.nulls import unexplained
+from accelbench.run.conduct.missing_reasons import unexplained
 
 Row = Mapping[str, Any]
 

@@ -22,16 +22,16 @@ from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Block, Device, DeviceMemory, Evidence, Job, RuntimeInfo
 from accelbench.core.serial import case_to_json, device_to_json
-from accelbench.core.words import Architecture, Family, Provenance, Timing
+from accelbench.core.vocabulary import Architecture, Family, Provenance, Timing
 from accelbench.hardware.hostmemory import HostMemory
-from accelbench.run.comparing import left
-from accelbench.run.proof import proved
-from accelbench.run.verdicts import FAILED, judged
-from accelbench.run.worker import Bench
-from accelbench.runtimes.local import LocalSampler
+from accelbench.run.verify.device_proof import proved
+from accelbench.run.verify.verdicts import FAILED, judged
+from accelbench.run.worker.output_comparison import left
+from accelbench.run.worker.worker import Bench
 from accelbench.runtimes.pytorch.session import PytorchSession
 from accelbench.runtimes.scripted import VirtualClock
-from accelbench.runtimes.sketches import Sketch, sketch
+from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.sketches import Sketch, sketch
 
 ITEM_NS, LAUNCH_NS, LINK_NS = 6_000_000, 20_000, 1_500_000
 BATCH = 8

@@ -16,11 +16,11 @@ from fixed_machine import FOUND, models
 from accelbench.core.case import Case
 from accelbench.core.facts import Fact, new_run_id
 from accelbench.core.protocols import Runtime
-from accelbench.run import journey
-from accelbench.run.context import Settings
-from accelbench.run.journey import Ended, Journey
-from accelbench.run.observer import Progress, Silence
-from accelbench.run.plan import Request
+from accelbench.run.conduct import lifecycle as journey
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Ended, Journey
+from accelbench.run.conduct.observer import Progress, Silence
+from accelbench.run.plan.request import Request
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read
 from warm_start import is_nursery, warm_templates

@@ -12,10 +12,10 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.predict.roofline import simulated
-from accelbench.run import journey
-from accelbench.run.context import Settings
-from accelbench.run.journey import Ended, Found, Journey
-from accelbench.run.plan import Plan, Request
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Ended, Found, Journey
+from accelbench.run.plan.request import Plan, Request
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
@@ -51,7 +51,7 @@ def planned(*names: str, found: Found = FOUND, simulate: bool = True, **asked: A
         models(*(names or ("bert-tiny",))),
         **{"batch_sizes": (1,), "hardware": ("cuda",), "simulate": simulate, **asked},
     )
-    return journey.plan_for(request, found, RUNTIMES)
+    return lifecycle.plan_for(request, found, RUNTIMES)
 
 
 def run(
@@ -62,4 +62,4 @@ def run(
 ) -> Ended:
     how = Settings(new_run_id(), **settings)
     made = Journey(plan, how, RUNTIMES, simulate=simulated)
-    return journey.start(made, scripted.journals, watcher or Watcher(), {})
+    return lifecycle.start(made, scripted.journals, watcher or Watcher(), {})

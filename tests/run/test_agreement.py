@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.run.agreement import TOLERANCES, Agreement, agree, allowed_for, tolerance_of
-from accelbench.run.kept import Batches, pick
+from accelbench.run.verify.agreement import TOLERANCES, Agreement, agree, allowed_for, tolerance_of
+from accelbench.run.verify.reference_outputs import Batches, pick
 
 RIGHT = np.random.default_rng(1).standard_normal((4, 50)).astype(np.float32)
 OTHER = np.random.default_rng(2).standard_normal((4, 50)).astype(np.float32)

@@ -21,13 +21,15 @@ from scripted_runs import Scripted, Watcher
 import accelbench
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
-from accelbench.run import against, interpreter, introduction, journey
-from accelbench.run.against import FORMS, Against, Kind, meant
-from accelbench.run.arms import Other, asked_otherwise
-from accelbench.run.interpreter import Interpreter, introduced
-from accelbench.run.journey import Journey
-from accelbench.run.observer import Progress
-from accelbench.run.plan import Request
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.observer import Progress
+from accelbench.run.plan import against
+from accelbench.run.plan.against import FORMS, Against, Kind, meant
+from accelbench.run.plan.arms import Other, asked_otherwise
+from accelbench.run.plan.request import Request
+from accelbench.run.process import interpreter, introduction
+from accelbench.run.process.interpreter import Interpreter, introduced
 
 SETTING = Against(Kind.SETTING, "threads=1", "threads=1")
 
@@ -41,7 +43,7 @@ def with_arm(planned: Journey, what: Against = SETTING) -> Journey:
         models("bert-tiny"), hardware=("cpu",), runtimes=("scripted",), batch_sizes=batches
     )
     otherwise, settings = asked_otherwise(request, planned.settings, "threads", 1)
-    plan = journey.plan_for(otherwise, FOUND, planned.runtimes)
+    plan = lifecycle.plan_for(otherwise, FOUND, planned.runtimes)
     return replace(planned, other=Other(what, plan, settings))
 
 
@@ -106,13 +108,13 @@ def test_a_half_done_pair_is_gone_on_with(scripted: Scripted, nth: int) -> None:
     assert (first.interrupted, len(first.rows)) == (True, nth)
     watcher = Watcher()
     run = planned.settings.run_id
-    ended = journey.resume(run, scripted.journals, watcher, {}, FOUND)
+    ended = lifecycle.resume(run, scripted.journals, watcher, {}, FOUND)
     a, b = "this", "threads=1"
     whole = [(a, 0, 1), (b, 0, 1), (b, 1, 1), (a, 1, 1), (a, 2, 1), (b, 2, 1)]
     assert of(list(ended.rows)) == whole
     assert of(watcher.rows) == whole[nth:]
     assert not watcher.alive()
-    done = journey.resume(run, scripted.journals, watcher, {}, FOUND)
+    done = lifecycle.resume(run, scripted.journals, watcher, {}, FOUND)
     assert len(done.rows) == 6
 
 
@@ -261,7 +263,7 @@ def test_a_commit_is_gone_after_ctrl_c(repository: Path, scripted: Scripted) -> 
     assert ended.interrupted
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     run = planned.settings.run_id
-    whole = journey.resume(run, scripted.journals, Watcher(), {}, FOUND)
+    whole = lifecycle.resume(run, scripted.journals, Watcher(), {}, FOUND)
     assert len(whole.rows) == 4
     commits = {row["arm"]: row["conditions"].get("commit") for row in whole.rows}
     assert commits["commit:HEAD~1"] == what.word

@@ -20,14 +20,14 @@ from accelbench.artifacts.recipe import Recipe
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Wanted
-from accelbench.core.words import Status
-from accelbench.run import journey
-from accelbench.run.artefacts import Artefact, Artefacts
-from accelbench.run.context import Settings
-from accelbench.run.conversation import TroubleError
-from accelbench.run.journey import Journey
-from accelbench.run.plan import Plan, Planned
-from accelbench.run.results import Outcome
+from accelbench.core.vocabulary import Status
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.artifacts import Artefact, Artefacts
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.results import Outcome
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.process.worker_client import TroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
@@ -48,7 +48,7 @@ def run_of(folder: Path, case: Case) -> Mapping[str, Any]:
         Settings(new_run_id(), threads=1, verify="only"),
         {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()},
     )
-    (row,) = journey.start(planned, folder, Watcher(), {}).rows
+    (row,) = lifecycle.start(planned, folder, Watcher(), {}).rows
     return row
 
 

@@ -11,9 +11,9 @@ from fixed_machine import models
 
 from accelbench.core.case import Case
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
-from accelbench.core.words import Mode
-from accelbench.run.automatic import Choice, is_automatic, plan_chosen
-from accelbench.run.plan import AUTO, Plan, Request
+from accelbench.core.vocabulary import Mode
+from accelbench.run.plan.automatic import Choice, is_automatic, plan_chosen
+from accelbench.run.plan.request import AUTO, Plan, Request
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 FOUND: Mapping[str, Sequence[Device | Absent]] = {

@@ -13,12 +13,12 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
 from accelbench.core.serial import case_from_json
-from accelbench.core.words import Mode, Status
-from accelbench.run.context import Settings
-from accelbench.run.convergence import STEPS, Curve, Found, convergence
-from accelbench.run.plan import Planned, Refusal
-from accelbench.run.reference import is_own, reference_of
-from accelbench.run.verdicts import FAILED, ITSELF, OK
+from accelbench.core.vocabulary import Mode, Status
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.plan.request import Planned, Refusal
+from accelbench.run.verify.convergence import STEPS, Curve, Found, convergence
+from accelbench.run.verify.reference import is_own, reference_of
+from accelbench.run.verify.verdicts import FAILED, ITSELF, OK
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 
@@ -188,16 +188,16 @@ def test_a_run_on_another_runtime_says_why_it_has_no_convergence(scripted: Scrip
 def test_a_real_case_is_held_against_a_real_reference(tmp_path: Any) -> None:
     """Two workers of the engine: fp32 trains unmeasured, then bf16 is measured."""
     from accelbench.core.facts import new_run_id
-    from accelbench.run import journey
-    from accelbench.run.journey import Journey
-    from accelbench.run.plan import Plan
+    from accelbench.run.conduct import lifecycle
+    from accelbench.run.conduct.lifecycle import Journey
+    from accelbench.run.plan.request import Plan
 
     plan = Plan((Planned(case_of("bf16"), CPU),))
     settings = Settings(new_run_id(), threads=1, iterations=3, warmup=2)
     runtimes: dict[str, Any] = {"pytorch": PytorchRuntime()}
     phases: list[str] = []
     watcher = Watcher(lambda progress: phases.append(progress.phase))
-    (row,) = journey.start(Journey(plan, settings, runtimes), tmp_path, watcher, {}).rows
+    (row,) = lifecycle.start(Journey(plan, settings, runtimes), tmp_path, watcher, {}).rows
     assert row["status"] == "ok", row["message"]
     assert phases[0] == "reference"
     assert phases[-1] == "convergence"

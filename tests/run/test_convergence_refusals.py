@@ -23,10 +23,10 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Support
-from accelbench.run.budget import Budget
-from accelbench.run.convergence import STEPS
-from accelbench.run.plan import Planned
-from accelbench.run.wire import ClosedError
+from accelbench.run.plan.budget import Budget
+from accelbench.run.plan.request import Planned
+from accelbench.run.process.wire import ClosedError
+from accelbench.run.verify.convergence import STEPS
 
 
 def flops(value: float) -> Callable[[Planned], AnalyticCost]:

@@ -11,14 +11,14 @@ from fixed_machine import CPU
 
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Evidence
-from accelbench.core.words import Quality, Status
+from accelbench.core.vocabulary import Quality, Status
 from accelbench.measure.loop import Measurement
-from accelbench.run.convergence import STEPS
-from accelbench.run.launch import GroupLaunch
-from accelbench.run.plan import Planned
-from accelbench.run.results import Asked, Outcome
-from accelbench.run.wire import ClosedError
-from accelbench.run.worker import Bench, skipped
+from accelbench.run.conduct.launch import GroupLaunch
+from accelbench.run.conduct.results import Asked, Outcome
+from accelbench.run.plan.request import Planned
+from accelbench.run.process.wire import ClosedError
+from accelbench.run.verify.convergence import STEPS
+from accelbench.run.worker.worker import Bench, skipped
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 NEARLY = pytest.approx(0.01)

@@ -11,7 +11,7 @@ from fixed_machine import CPU, models
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
-from accelbench.run import estimates
+from accelbench.run.plan import estimates
 
 #: how → (status, reason, a part of the message)
 ENDINGS = {
@@ -200,8 +200,8 @@ def test_a_runtime_that_is_gone_is_unsupported(scripted: Scripted) -> None:
 
 
 def test_a_refused_case_is_a_result_without_a_process(scripted: Scripted) -> None:
-    from accelbench.core.words import Status
-    from accelbench.run.plan import Plan, Planned, Refusal
+    from accelbench.core.vocabulary import Status
+    from accelbench.run.plan.request import Plan, Planned, Refusal
 
     planned = scripted.journey(batches=[1])
     no = Refusal(Status.UNSUPPORTED, "mode", "not that", "do this")

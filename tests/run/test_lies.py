@@ -20,9 +20,9 @@ import torch
 from lying import BATCH, CASE, CPU, ITEM_NS, KINDS, WORLD, Lie, became
 
 from accelbench.core.protocols import Block, DeviceMemory, Job
-from accelbench.core.words import Timing
-from accelbench.run.checks import Checks
-from accelbench.runtimes.sketches import sketch
+from accelbench.core.vocabulary import Timing
+from accelbench.run.worker.case_checks import Checks
+from accelbench.runtimes.shared.sketches import sketch
 
 Sample = Callable[..., Block]
 Step = Callable[[Mapping[str, Any]], Any]

@@ -12,10 +12,10 @@ from fixed_machine import models
 from accelbench.core.case import Case, Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
-from accelbench.core.words import Mode, Status
-from accelbench.run import begun, journey
-from accelbench.run.expand import expand
-from accelbench.run.plan import Plan, Request
+from accelbench.core.vocabulary import Mode, Status
+from accelbench.run.conduct import lifecycle, run_record
+from accelbench.run.plan.expand import expand
+from accelbench.run.plan.request import Plan, Request
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
@@ -120,7 +120,7 @@ def test_an_ordinal_chooses_the_device_and_an_absent_one_is_refused() -> None:
 
 
 def test_two_absent_devices_are_two_results() -> None:
-    from accelbench.run.results import Asked, identity_of
+    from accelbench.run.conduct.results import Asked, identity_of
 
     found = plan(hardware=("cuda:7", "cuda:8"), batch_sizes=(1,)).cases
     assert len({identity_of(Asked("r", 0), one) for one in found}) == 2
@@ -293,7 +293,7 @@ def test_where_memory_is_not_known_nothing_is_left_out(known: str) -> None:
 def test_an_unknown_runtime_is_refused_with_those_there_are() -> None:
     request = Request(models("bert-tiny"), runtimes=("torchh",))
     with pytest.raises(UsageError, match=r"torchh.*Installed here: main, other"):
-        journey.plan_for(request, FOUND, RUNTIMES)
+        lifecycle.plan_for(request, FOUND, RUNTIMES)
 
 
 def test_what_the_catalogue_cannot_train_is_not_trained() -> None:
@@ -353,6 +353,6 @@ def test_a_plan_survives_its_journal() -> None:
         options={"compile": True, "threads": 2},
     )
     for one in found.cases:
-        again = begun._planned_from_json(begun.planned_to_json(one))
+        again = run_record._planned_from_json(run_record.planned_to_json(one))
         assert again == one
         assert again.case.case_id == one.case.case_id

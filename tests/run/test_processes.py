@@ -17,9 +17,9 @@ import pytest
 from scripted_runs import Scripted, Watcher, children
 
 from accelbench.core.protocols import Runtime
-from accelbench.run import workshop
-from accelbench.run.observer import Progress
-from accelbench.run.workshop import Workshop
+from accelbench.run.conduct.observer import Progress
+from accelbench.run.process import worker_pool
+from accelbench.run.process.worker_pool import Workshop
 from accelbench.runtimes.scripted import ScriptedRuntime
 from warm_start import start_cold
 
@@ -29,7 +29,7 @@ TORTURED = Path(__file__).with_name("tortured.py")
 @pytest.fixture(autouse=True)
 def _started_cold(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """How templates start, die and are replaced is what these tests are about."""
-    monkeypatch.setattr(workshop, "start_process", start_cold)
+    monkeypatch.setattr(worker_pool, "start_process", start_cold)
 
 
 def altered(**changes: object) -> Runtime:

@@ -10,7 +10,7 @@ import pytest
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.facts import PROFILE, RESULT
-from accelbench.run import journey
+from accelbench.run.conduct import lifecycle
 
 OPERATORS = {"MatMul": 0.75, "Add": 0.2}
 
@@ -87,7 +87,7 @@ def test_the_engines_own_record_is_handed_over_while_it_is_there(scripted: Scrip
         taken.append((body["batch_size"], record.name, record.read_text()))
 
     planned = scripted.journey(batches=(1, 4), profile=True)
-    journey.start(planned, scripted.journals, Watcher(), {}, keep)
+    lifecycle.start(planned, scripted.journals, Watcher(), {}, keep)
     assert taken == [(1, "trace.json", "[]"), (4, "trace.json", "[]")]
 
 
@@ -98,12 +98,14 @@ def test_a_resumed_run_profiles_what_is_left(scripted: Scripted) -> None:
     def cut_off(body: Mapping[str, Any], record: Path | None) -> None:
         raise KeyboardInterrupt
 
-    first = journey.start(planned, scripted.journals, Watcher(), {}, cut_off)
+    first = lifecycle.start(planned, scripted.journals, Watcher(), {}, cut_off)
     assert first.interrupted
     assert [one["batch_size"] for one in first.profiles] == [1]
-    again = journey.resume(first.run_id, scripted.journals, Watcher(), {})
+    again = lifecycle.resume(first.run_id, scripted.journals, Watcher(), {})
     assert not again.interrupted
     assert [one["batch_size"] for one in again.profiles] == [1, 4]
     assert len(profiles(scripted, first.run_id)) == 2
     # And once more: everything is there, and is told again.
-    assert journey.resume(first.run_id, scripted.journals, Watcher(), {}).profiles == again.profiles
+    assert (
+        lifecycle.resume(first.run_id, scripted.journals, Watcher(), {}).profiles == again.profiles
+    )

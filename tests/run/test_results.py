@@ -13,9 +13,9 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
-from accelbench.core.words import Provenance, Status
-from accelbench.run.plan import Planned
-from accelbench.run.results import Asked, Outcome, compose, identity_of
+from accelbench.core.vocabulary import Provenance, Status
+from accelbench.run.conduct.results import Asked, Outcome, compose, identity_of
+from accelbench.run.plan.request import Planned
 from accelbench.store.fit import fit
 
 CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(8, 128))

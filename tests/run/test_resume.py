@@ -17,8 +17,9 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact
 from accelbench.core.protocols import Device
-from accelbench.run import journey, lifeline
-from accelbench.run.observer import Progress
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.observer import Progress
+from accelbench.run.process import process_control
 from accelbench.store.journal import Journal
 
 
@@ -67,17 +68,17 @@ def test_ctrl_c_ends_cleanly_and_resume_completes(scripted: Scripted, phase: str
     assert facts[-1].kind == RUN_FINISHED
     assert facts[-1].body["status"] == "interrupted"
     assert facts[-1].body["counts"] == ({"ok": len(announced)} if announced else {})
-    assert journey.last_unfinished(scripted.journals) == run_id
+    assert lifecycle.last_unfinished(scripted.journals) == run_id
 
     after = Watcher()
-    resumed = journey.resume(run_id, scripted.journals, after, {}, FOUND)
+    resumed = lifecycle.resume(run_id, scripted.journals, after, {}, FOUND)
     assert not resumed.interrupted
     assert [row["status"] for row in resumed.rows] == ["ok", "ok"]
     assert len(after.rows) == 2 - len(announced)
     ids = result_ids(scripted.facts(run_id))
     assert len(ids) == len(set(ids)) == 2
     assert ids[: len(announced)] == announced
-    assert journey.last_unfinished(scripted.journals) is None
+    assert lifecycle.last_unfinished(scripted.journals) is None
     assert kinds(scripted.facts(run_id))[-1] == RUN_FINISHED
     assert scripted.facts(run_id)[-1].body["counts"] == {"ok": 2}
 
@@ -87,7 +88,7 @@ def test_a_resumed_run_asks_for_the_same(scripted: Scripted) -> None:
         *("bert-tiny", "vit-tiny"), batches=[1, 2], launches=2, seed=5, iterations=7, warmup=2
     )
     ended = scripted.start(planned, Interrupter(3, "steady state"))
-    resumed = journey.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
+    resumed = lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
     assert len(resumed.rows) == 8
     assert {row["sample_count"] for row in resumed.rows} == {7}
     assert {row["seed"] for row in resumed.rows} == {5}
@@ -102,7 +103,7 @@ def test_resuming_a_finished_run_measures_nothing_and_says_so(scripted: Scripted
     ended = scripted.start(scripted.journey(batches=[1]), Watcher())
     before = (scripted.journals / f"{ended.run_id}.jsonl").read_bytes()
     watcher = Watcher()
-    again = journey.resume(ended.run_id, scripted.journals, watcher, {}, FOUND)
+    again = lifecycle.resume(ended.run_id, scripted.journals, watcher, {}, FOUND)
     assert not watcher.rows
     assert not watcher.processes
     assert any("complete" in note for note in watcher.notes)
@@ -116,18 +117,18 @@ def test_a_run_killed_after_its_last_result_only_gets_its_end(scripted: Scripted
     path = scripted.journals / f"{ended.run_id}.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))  # as if killed before run_finished
-    assert journey.last_unfinished(scripted.journals) == ended.run_id
+    assert lifecycle.last_unfinished(scripted.journals) == ended.run_id
     watcher = Watcher()
-    journey.resume(ended.run_id, scripted.journals, watcher, {}, FOUND)
+    lifecycle.resume(ended.run_id, scripted.journals, watcher, {}, FOUND)
     assert not watcher.rows
     said = [RUN_STARTED, RESULT, RUN_RESUMED, RUN_FINISHED]
     assert [k for k in kinds(scripted.facts(ended.run_id)) if k in said] == said
-    assert journey.last_unfinished(scripted.journals) is None
+    assert lifecycle.last_unfinished(scripted.journals) is None
 
 
 def test_an_unknown_run_is_refused(scripted: Scripted) -> None:
     with pytest.raises(SurroundingsError, match="no journal of run"):
-        journey.resume("20200101-000000-0123456789", scripted.journals, Watcher(), {}, FOUND)
+        lifecycle.resume("20200101-000000-0123456789", scripted.journals, Watcher(), {}, FOUND)
     assert not scripted.journals.exists() or not list(scripted.journals.iterdir())
 
 
@@ -138,7 +139,7 @@ def test_a_run_of_another_machine_is_refused(scripted: Scripted) -> None:
     facts = scripted.facts(ended.run_id)
     other = {"cpu": [Device("cpu", "another processor")]}
     with pytest.raises(SurroundingsError, match="test processor"):
-        journey.resume(ended.run_id, scripted.journals, Watcher(), {}, other)
+        lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, other)
     assert scripted.facts(ended.run_id) == facts
 
 
@@ -147,7 +148,7 @@ def test_a_plan_that_this_version_cannot_read_is_refused(scripted: Scripted) -> 
         body = {"run_id": "r", "accelbench": "9.9", "plan": [{"new": 1}], "settings": {}}
         journal.append(Fact(RUN_STARTED, "r", body))
     with pytest.raises(StoreError, match=r"accelbench 9\.9"):
-        journey.resume("r", scripted.journals, Watcher(), {}, FOUND)
+        lifecycle.resume("r", scripted.journals, Watcher(), {}, FOUND)
 
 
 def test_a_run_whose_cases_had_other_identities_is_refused_not_measured_twice(
@@ -159,15 +160,15 @@ def test_a_run_whose_cases_had_other_identities_is_refused_not_measured_twice(
     facts = scripted.facts(ended.run_id)
     monkeypatch.setattr("accelbench.core.case.IDENTITY_VERSION", 999)  # as an upgrade would
     with pytest.raises(StoreError, match="tells cases apart"):
-        journey.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
+        lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
     assert scripted.facts(ended.run_id) == facts
 
 
 def test_a_journal_without_a_beginning_is_refused(scripted: Scripted) -> None:
     Journal.create(scripted.journals, "r").close()
-    assert journey.last_unfinished(scripted.journals) is None
+    assert lifecycle.last_unfinished(scripted.journals) is None
     with pytest.raises(StoreError, match="what was planned"):
-        journey.resume("r", scripted.journals, Watcher(), {}, FOUND)
+        lifecycle.resume("r", scripted.journals, Watcher(), {}, FOUND)
 
 
 def test_the_last_run_to_resume_is_not_one_that_goes_on(scripted: Scripted) -> None:
@@ -177,7 +178,7 @@ def test_the_last_run_to_resume_is_not_one_that_goes_on(scripted: Scripted) -> N
     found: list[str | None] = []
     scripted.run(
         batches=[1],
-        watcher=Watcher(lambda _: found.append(journey.last_unfinished(scripted.journals))),
+        watcher=Watcher(lambda _: found.append(lifecycle.last_unfinished(scripted.journals))),
     )
     assert set(found) == {cut_off}
 
@@ -204,7 +205,7 @@ def test_an_error_of_the_journal_ends_the_run_and_leaves_it_resumable(
     monkeypatch.undo()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACCELBENCH_SCRIPT", str(scripted.path))
-        resumed = journey.resume(planned.settings.run_id, scripted.journals, Watcher(), {}, FOUND)
+        resumed = lifecycle.resume(planned.settings.run_id, scripted.journals, Watcher(), {}, FOUND)
     assert [row["status"] for row in resumed.rows] == ["ok"] * 3
 
 
@@ -214,14 +215,14 @@ def test_two_processes_cannot_resume_one_run(scripted: Scripted) -> None:
         Journal.resume(scripted.journals, ended.run_id),
         pytest.raises(SurroundingsError, match="Another process"),
     ):
-        journey.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
+        lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
 
 
 def test_signals_are_held_back_and_then_heard() -> None:
     reached = []
 
     def interrupted() -> None:
-        with lifeline.undisturbed():
+        with process_control.undisturbed():
             os.kill(os.getpid(), signal.SIGINT)
             reached.append(True)
 
@@ -232,7 +233,7 @@ def test_signals_are_held_back_and_then_heard() -> None:
 
 
 def test_holding_back_hands_an_error_on() -> None:
-    with pytest.raises(ValueError, match="inside"), lifeline.undisturbed():
+    with pytest.raises(ValueError, match="inside"), process_control.undisturbed():
         raise ValueError("inside")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -12,13 +12,13 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.abilities import Candid
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Job
-from accelbench.run import yardsticks
-from accelbench.run.agreement import agree
-from accelbench.run.kept import pick
-from accelbench.run.plan import Planned
-from accelbench.run.reference import NoReferenceError
-from accelbench.run.verdicts import FAILED, NOT_DONE, OK
-from accelbench.run.verification import Verifications
+from accelbench.run.plan.request import Planned
+from accelbench.run.verify import references
+from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.reference import NoReferenceError
+from accelbench.run.verify.reference_outputs import pick
+from accelbench.run.verify.verdicts import FAILED, NOT_DONE, OK
+from accelbench.run.verify.verification import Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 
@@ -40,7 +40,7 @@ class Asked:
             settings=SimpleNamespace(verify="auto"),
             runtimes={},
         )
-        monkeypatch.setattr(yardsticks, "ask", self._ask)
+        monkeypatch.setattr(references, "ask", self._ask)
 
     def _ask(self, *asked: Any, wide: bool = False) -> list[dict[str, Any]]:
         (request,) = asked[-1]

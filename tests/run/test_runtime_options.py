@@ -6,8 +6,8 @@ from fixed_machine import FOUND, models
 from scripted_runs import Scripted
 
 from accelbench.core.case import Case, Option
-from accelbench.run import journey
-from accelbench.run.plan import Request
+from accelbench.run.conduct import lifecycle
+from accelbench.run.plan.request import Request
 
 
 def planned(
@@ -21,7 +21,7 @@ def planned(
         options={"threads": 1},
         runtime_options=options,
     )
-    plan = journey.plan_for(request, FOUND, scripted.runtimes)
+    plan = lifecycle.plan_for(request, FOUND, scripted.runtimes)
     return [one.case for one in plan.cases], plan.notes
 
 

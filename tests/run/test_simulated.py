@@ -13,8 +13,8 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import HARDWARE_MEASURED, RESULT
 from accelbench.core.protocols import Device
-from accelbench.core.words import Mode
-from accelbench.run.nulls import unexplained
+from accelbench.core.vocabulary import Mode
+from accelbench.run.conduct.missing_reasons import unexplained
 
 A100 = ("cuda:a100-80gb",)
 

@@ -20,11 +20,12 @@ from accelbench.core.facts import PROFILE
 from accelbench.exchange.aggregate import Gathered, aggregate
 from accelbench.exchange.rows import row_of
 from accelbench.predict.roofline import simulated
-from accelbench.run import estimates, journey
-from accelbench.run.budget import Budget
-from accelbench.run.context import Settings
-from accelbench.run.conversation import NO_WORKER
-from accelbench.run.journey import Ended, Tally
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Ended, Tally
+from accelbench.run.plan import estimates
+from accelbench.run.plan.budget import Budget
+from accelbench.run.process.worker_client import NO_WORKER
 
 BOTH = {"hardware": ("cpu", "cuda:a100-80gb"), "batch_sizes": (1, 4)}
 
@@ -117,7 +118,7 @@ def test_the_shares_of_a_budget_are_those_of_what_is_measured(
             shared.append(cases)
             super().__init__(seconds, cases)
 
-    monkeypatch.setattr(journey, "Budget", Watched)
+    monkeypatch.setattr(lifecycle, "Budget", Watched)
     run(scripted, planned(**BOTH), launches=2)
     assert shared == [4]
 
@@ -169,18 +170,20 @@ def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
     cut = run(scripted, planned(hardware=("cuda:a100-80gb", "cuda:t4")), Impatient())
     assert cut.interrupted
     (first,) = cut.rows
-    ended = journey.resume(cut.run_id, scripted.journals, Watcher(), {}, FOUND, simulate=simulated)
+    ended = lifecycle.resume(
+        cut.run_id, scripted.journals, Watcher(), {}, FOUND, simulate=simulated
+    )
     assert [row["device"] for row in ended.rows] == ["a100-80gb", "t4"]
     assert ended.rows[0] == first
     assert ended.tally.counts == {"simulated": 2}
     assert ended.rows[1]["latency_mean_ms"] == pytest.approx(ended.rows[1]["flops"] / 8.1e12 * 1e3)
-    again = journey.resume(cut.run_id, scripted.journals, Watcher(), {}, FOUND)
+    again = lifecycle.resume(cut.run_id, scripted.journals, Watcher(), {}, FOUND)
     assert again.tally.counts == {"simulated": 2}
 
 
 def test_where_nobody_may_calculate_it_is_absent(scripted: Scripted) -> None:
-    made = journey.Journey(planned(), Settings("20260101-000000-nobody"), RUNTIMES)
-    (row,) = journey.start(made, scripted.journals, Watcher(), {}).rows
+    made = lifecycle.Journey(planned(), Settings("20260101-000000-nobody"), RUNTIMES)
+    (row,) = lifecycle.start(made, scripted.journals, Watcher(), {}).rows
     assert (row["status"], row["reason"]) == ("unsupported", "hardware_absent")
 
 

@@ -8,7 +8,7 @@ import pytest
 from grids import Row, hold_nulls, said
 
 from accelbench.catalog.find import find, members
-from accelbench.core.words import Architecture
+from accelbench.core.vocabulary import Architecture
 
 #: The thirteen that the guides name; their small variants make the small set.
 KEY_MODELS = (

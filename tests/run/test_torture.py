@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED
-from accelbench.run import journey
+from accelbench.run.conduct import lifecycle
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE
 from accelbench.store.database import Database
 from accelbench.store.journal import read
@@ -72,7 +72,7 @@ class Torture:
     def _live(self, killed: bool) -> bool:
         """One life of a conductor; True where it came to the end of the plan."""
         journals = self.database.journals
-        run_id = journey.last_unfinished(journals) or self._begun()
+        run_id = lifecycle.last_unfinished(journals) or self._begun()
         words = ["resume", str(journals), run_id] if run_id else ["begin", str(journals), "fast"]
         conductor = subprocess.Popen(
             [sys.executable, str(TORTURED), *words],

@@ -15,13 +15,13 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device
-from accelbench.core.words import Provenance
-from accelbench.run import journey
-from accelbench.run.context import Settings
-from accelbench.run.journey import Journey
-from accelbench.run.plan import Plan, Planned
-from accelbench.run.verdicts import Verdict
-from accelbench.run.verification import Verifications
+from accelbench.core.vocabulary import Provenance
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.verify.verdicts import Verdict
+from accelbench.run.verify.verification import Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
 
@@ -114,7 +114,7 @@ def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[st
         Settings(new_run_id(), **how),
         {"pytorch": PytorchRuntime()},
     )
-    rows = list(journey.start(planned, folder, watcher, {}).rows)
+    rows = list(lifecycle.start(planned, folder, watcher, {}).rows)
     watcher.notes = phases
     return rows, watcher
 

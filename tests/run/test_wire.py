@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.run.wire import (
+from accelbench.run.process.wire import (
     ADDRESS_VARIABLE,
     TOKEN_VARIABLE,
     Channel,

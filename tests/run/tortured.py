@@ -15,11 +15,11 @@ from fixed_machine import FOUND, models
 
 from accelbench.core.facts import new_run_id
 from accelbench.core.plugins import RUNTIMES, load, registered
-from accelbench.run import journey
-from accelbench.run.context import Settings
-from accelbench.run.journey import Journey
-from accelbench.run.observer import Silence
-from accelbench.run.plan import Request
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.observer import Silence
+from accelbench.run.plan.request import Request
 
 
 class Announcer(Silence):
@@ -36,12 +36,12 @@ def main(what: str, folder: str, more: str) -> None:
         request = Request(
             models("bert-tiny", "vit-tiny"), ("cpu",), ("scripted",), batch_sizes=(1, 2, 3)
         )
-        plan = journey.plan_for(request, FOUND, runtimes)
+        plan = lifecycle.plan_for(request, FOUND, runtimes)
         steps = {"fast": (3, 1), "slow": (200, 1)}[more]
         settings = Settings(new_run_id(), launches=2, iterations=steps[0], warmup=steps[1])
-        ended = journey.start(Journey(plan, settings, runtimes), Path(folder), Announcer(), {})
+        ended = lifecycle.start(Journey(plan, settings, runtimes), Path(folder), Announcer(), {})
     else:
-        ended = journey.resume(more, Path(folder), Announcer(), {})
+        ended = lifecycle.resume(more, Path(folder), Announcer(), {})
     sys.stdout.write(f"ended {len(ended.rows)}\n")
     sys.stdout.flush()
 

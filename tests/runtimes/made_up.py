@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from accelbench.core.model import InputSpec, ModelSpec, Training
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 THREE_CLASSES = Training("classification", (InputSpec("labels", ("batch",), "int64", 0, 3),))
 

@@ -19,8 +19,8 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Evidence, Job
-from accelbench.core.words import Timing
-from accelbench.runtimes.arrays import ArraySession, timed
+from accelbench.core.vocabulary import Timing
+from accelbench.runtimes.shared.arrays import ArraySession, timed
 
 CPU = Device("cpu", "a processor")
 

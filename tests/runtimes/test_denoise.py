@@ -16,7 +16,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.procedures.denoise import Denoise
 

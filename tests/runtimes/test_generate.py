@@ -18,11 +18,11 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.procedures import Opened
 from accelbench.runtimes.pytorch.procedures.generate import Generate, Request, write
-from accelbench.runtimes.sketches import KEPT_LOGITS
+from accelbench.runtimes.shared.sketches import KEPT_LOGITS
 
 CPU = Device("cpu", "a processor")
 WRITERS = [

@@ -13,9 +13,9 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device
-from accelbench.core.words import Mode
-from accelbench.runtimes import refusals
+from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.jax import JaxRuntime
+from accelbench.runtimes.shared import refusals
 
 CPU = Device("cpu", "a processor")
 

@@ -29,8 +29,8 @@ from accelbench.core.errors import (
 )
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Absent, Device, Job, Session
-from accelbench.core.words import Mode, Timing
-from accelbench.run.selfcheck import self_check
+from accelbench.core.vocabulary import Mode, Timing
+from accelbench.run.verify.self_check import self_check
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.jax.engine_errors import case_errors
 from accelbench.runtimes.jax.procedures.base import Model

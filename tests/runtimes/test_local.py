@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.words import Timing
-from accelbench.runtimes.local import LocalSampler, Mark
+from accelbench.core.vocabulary import Timing
+from accelbench.runtimes.shared.local import LocalSampler, Mark
 
 
 class Recorder:

@@ -10,10 +10,10 @@ from array_sessions import case_of
 
 from accelbench.core.case import Shapes
 from accelbench.core.protocols import Device, Importing, Wanted
-from accelbench.core.words import Mode
-from accelbench.runtimes import refusals
+from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.onnxruntime.providers import CUDA, PROVIDERS, chain, names_on, serving
+from accelbench.runtimes.shared import refusals
 
 RUNTIME = OnnxruntimeRuntime()
 CPU = Device("cpu", "a processor")

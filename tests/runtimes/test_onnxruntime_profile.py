@@ -11,10 +11,10 @@ import pytest
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Evidence
-from accelbench.run.proof import proved
-from accelbench.runtimes.arrays import hold_precision
+from accelbench.run.verify.device_proof import proved
 from accelbench.runtimes.onnxruntime.profile import Profile, read, understood
 from accelbench.runtimes.onnxruntime.providers import place_of
+from accelbench.runtimes.shared.arrays import hold_precision
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 

@@ -20,8 +20,8 @@ from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Device, Job
 from accelbench.core.serial import case_to_json
-from accelbench.core.words import Timing
-from accelbench.run.proof import proved
+from accelbench.core.vocabulary import Timing
+from accelbench.run.verify.device_proof import proved
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.onnxruntime.profile import Profile
 from accelbench.runtimes.pytorch import PytorchRuntime

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Evidence, Importing, Runtime
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.openvino.profile import Profile, understood
 from accelbench.runtimes.openvino.units import (

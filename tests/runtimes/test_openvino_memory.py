@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from accelbench.core.protocols import Session
-from accelbench.core.words import MIB
-from accelbench.run.meter import WorkerMeter
+from accelbench.core.vocabulary import MIB
+from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.runtimes.openvino.memory import UnitMemory
 
 

@@ -21,9 +21,9 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Timing
-from accelbench.run.agreement import agree
-from accelbench.run.kept import pick
+from accelbench.core.vocabulary import Timing
+from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.reference_outputs import pick
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.openvino import session as session_module
 from accelbench.runtimes.openvino.profile import Profile

@@ -9,9 +9,9 @@ from fake_torch import fake_torch
 
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.words import Timing
-from accelbench.runtimes.local import LocalSampler
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch.places import Place, place_for
+from accelbench.runtimes.shared.local import LocalSampler
 
 BUILDS: dict[str, Any] = {
     "cuda": lambda: fake_torch(gpus=2),

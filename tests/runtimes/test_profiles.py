@@ -14,9 +14,9 @@ from accelbench.runtimes.jax import profile as jax_profile
 from accelbench.runtimes.jax.profile import Event
 from accelbench.runtimes.onnxruntime import profile as ort_profile
 from accelbench.runtimes.openvino.profile import CountedRequest
-from accelbench.runtimes.profiling import own
 from accelbench.runtimes.pytorch import profile as torch_profile
 from accelbench.runtimes.qnn import profile as qnn_profile
+from accelbench.runtimes.shared.profiling import own
 
 
 class TestOwn:

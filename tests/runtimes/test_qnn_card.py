@@ -14,10 +14,10 @@ from array_sessions import case_of
 
 from accelbench.core.case import Shapes
 from accelbench.core.protocols import Device, Wanted
-from accelbench.core.words import Mode
-from accelbench.runtimes import refusals
+from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.qnn import QnnRuntime, backend
 from accelbench.runtimes.qnn.composed import Composed, read, understood
+from accelbench.runtimes.shared import refusals
 
 RUNTIME = QnnRuntime()
 NPU = Device("qnn", "an NPU")

@@ -15,7 +15,7 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.qnn.session import distances
 

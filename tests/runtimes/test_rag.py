@@ -15,7 +15,7 @@ from accelbench.catalog.losses import named
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 CPU = Device("cpu", "a processor")

@@ -15,9 +15,9 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.measure.loop import Measurement
-from accelbench.run.worker import with_inputs
+from accelbench.run.worker.worker import with_inputs
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.runtimes.pytorch.session import PytorchSession
 

@@ -19,11 +19,11 @@ from training_sessions import (
 from accelbench.core.abilities import Doubtable
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.losses import LossLog
 from accelbench.runtimes.pytorch.procedures import train
 from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
-from accelbench.runtimes.refusals import OPTIMIZERS
+from accelbench.runtimes.shared.refusals import OPTIMIZERS
 
 PHASES = {"forward", "loss", "backward", "optimizer"}
 

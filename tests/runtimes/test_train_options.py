@@ -15,10 +15,10 @@ from training_sessions import (
 
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.words import Mode, Timing
+from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.procedures import train
-from accelbench.runtimes.refusals import OPTIMIZERS
+from accelbench.runtimes.shared.refusals import OPTIMIZERS
 
 #: A part of a layer whose results are worth recomputing.
 LAYERS = {

@@ -15,7 +15,7 @@ from training_sessions import (
     training_facts,
 )
 
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch.procedures import train
 
 

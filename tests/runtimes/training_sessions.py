@@ -18,7 +18,7 @@ from accelbench.catalog.models import MODELS
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Mode, Timing
+from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.session import PytorchSession
 

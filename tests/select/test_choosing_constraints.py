@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.core.errors import UsageError
-from accelbench.select.front import pareto
-from accelbench.select.options import Option
-from accelbench.select.spans import Span
+from accelbench.select.constraints.options import Option
+from accelbench.select.estimate.spans import Span
+from accelbench.select.rank.pareto import pareto
 
 
 def grid(folder: Path, **more: Any) -> Any:

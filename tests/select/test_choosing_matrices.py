@@ -10,10 +10,10 @@ from choosing_world import result, selector
 
 from accelbench.analysis.matrix import matrix
 from accelbench.core.errors import UsageError
-from accelbench.core.words import Family
+from accelbench.core.vocabulary import Family
 from accelbench.report.matrix import About
 from accelbench.report.matrix_markdown import markdown
-from accelbench.select.pages import of_markdown
+from accelbench.select.answer.matrix_pages import of_markdown
 
 PAGE = """
 # Compatibility

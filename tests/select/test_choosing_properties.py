@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.analysis.run_noise import Histories
-from accelbench.select.answers import told
-from accelbench.select.asking import Put
-from accelbench.select.candidates import Candidate
-from accelbench.select.ceilings import Rates
-from accelbench.select.choosing import Ground, choose
-from accelbench.select.config import defaults
-from accelbench.select.evidence import Cell, Known, Place
-from accelbench.select.failures import Failure
-from accelbench.select.matrices import Matrices
-from accelbench.select.scoring import _rounded
-from accelbench.select.sizes import Size
+from accelbench.select.answer.answers import told
+from accelbench.select.answer.matrices import Matrices
+from accelbench.select.estimate.ceilings import Rates
+from accelbench.select.evidence.cells import Cell, Known, Place
+from accelbench.select.evidence.failures import Failure
+from accelbench.select.query.config import defaults
+from accelbench.select.query.model_size import Size
+from accelbench.select.query.query import Put
+from accelbench.select.rank.candidates import Candidate
+from accelbench.select.rank.choosing import Ground, choose
+from accelbench.select.rank.scoring import _rounded
 
 PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
 

@@ -27,7 +27,7 @@ from accelbench.core.worth import (
     usable_launches,
 )
 from accelbench.measure.launches import typical
-from accelbench.select.reading import Store
+from accelbench.select.evidence.reader import Store
 from accelbench.store.database import Database
 
 Row = Mapping[str, Any]

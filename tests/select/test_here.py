@@ -10,7 +10,7 @@ import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent, Device
-from accelbench.select.here import Here
+from accelbench.select.answer.local_selector import Here
 from accelbench.select.selector import HardwareSelector
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
-from accelbench.select.front import pareto
-from accelbench.select.options import Option
-from accelbench.select.spans import Span
-from accelbench.select.units import counted, unit_of
+from accelbench.select.constraints.options import Option
+from accelbench.select.estimate.spans import Span
+from accelbench.select.evidence.units import counted, unit_of
+from accelbench.select.rank.pareto import pareto
 
 WRITES = {
     "model": "gpt2", "family": "text_generation", "sequence_length": None, "prompt_tokens": 64,

@@ -11,7 +11,7 @@ import pytest
 from choosing_world import result, selector, stored
 
 from accelbench.core.errors import UsageError
-from accelbench.select.limits import Limits, batches_named, limits_named
+from accelbench.select.constraints.limits import Limits, batches_named, limits_named
 from accelbench.select.selector import HardwareSelector
 
 HUGE = pytest.param(10**400, id="huge")

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accelbench.select.asking import Put
-from accelbench.select.candidates import Candidate
-from accelbench.select.constraints import Limits, under
-from accelbench.select.evidence import Cell
-from accelbench.select.own import Own
-from accelbench.select.sizes import Size
+from accelbench.select.constraints.best_under import Limits, under
+from accelbench.select.evidence.cells import Cell
+from accelbench.select.evidence.model_evidence import Own
+from accelbench.select.query.model_size import Size
+from accelbench.select.query.query import Put
+from accelbench.select.rank.candidates import Candidate
 
 ASKED = Put("vision", "ours", 1, "inference").understood("", {}, lambda *_: Size("small", "no one"))
 AMONG = [Candidate("cpu"), Candidate("cuda")]

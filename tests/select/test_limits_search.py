@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.core.errors import UsageError
-from accelbench.select.search import LARGEST, NARROW, PRECISIONS, largest, next_batch
+from accelbench.select.constraints.batch_search import (
+    LARGEST,
+    NARROW,
+    PRECISIONS,
+    largest,
+    next_batch,
+)
 
 
 def searched(

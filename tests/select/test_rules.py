@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.core.words import Family
+from accelbench.core.vocabulary import Family
 from accelbench.select.selector import HardwareSelector
 
 SMALL, MEDIUM, LARGE = "of-ours-50m", "of-ours-500m", "of-ours-7b"

@@ -23,7 +23,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.failing import of_whole_runs
 from accelbench.core.nouns import counted
 from accelbench.core.provenance import THIS_ARM
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.core.worth import WHY_UNUSABLE, answered, usable
 from accelbench.measure.launches import FEWEST_LAUNCHES, MOST_LAUNCHES
 

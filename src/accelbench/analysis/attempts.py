@@ -24,7 +24,7 @@ from accelbench.core.nouns import digits
 from accelbench.core.provenance import of_import
 from accelbench.core.rates import kind_of_unit
 from accelbench.core.reasons import Belongs, belongs
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import answered, usable, usable_launches
 from accelbench.measure.launches import interval_of, typical
 

@@ -24,7 +24,7 @@ from accelbench.analysis.questions import plain
 from accelbench.analysis.run_noise import Histories, of_one_run
 from accelbench.core.columns import ASKED
 from accelbench.core.failing import is_wrong, of_whole_runs, why_unusable
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, settled, usable_launches
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,

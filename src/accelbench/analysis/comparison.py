@@ -26,7 +26,7 @@ from accelbench.core.failing import (
 )
 from accelbench.core.figures import items
 from accelbench.core.provenance import source_of
-from accelbench.core.words import SINGLE_STREAM, Status
+from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.core.worth import answered
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.

@@ -16,7 +16,7 @@ from accelbench.analysis.questions import Row
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.core.devices import devices_in
 from accelbench.core.provenance import comparable
-from accelbench.core.words import Mode, Status
+from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, plain_name
 
 _RATE = {metric.name: metric.of for metric in METRICS}["throughput"]

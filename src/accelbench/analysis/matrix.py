@@ -15,7 +15,7 @@ from accelbench.analysis.families import family_lines
 from accelbench.analysis.speed import SURE, Ratio, Timed, fastest, ratio
 from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
-from accelbench.core.words import HARDWARE
+from accelbench.core.vocabulary import HARDWARE
 
 #: A platform this many times as fast as the machine's CPU is rated high.
 HIGH = 2.0

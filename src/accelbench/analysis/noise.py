@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.judging import METRICS, Judged, Known, Metric, Row, judged
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     Noise,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from accelbench.analysis.questions import Key, Row, values
 from accelbench.analysis.standing import newest
 from accelbench.core.columns import ASKED
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 
 #: What a case's variants are told apart by.
 RAN_AS = ("device_name", "threads", "compiled")

@@ -26,7 +26,7 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.provenance import of_this_arm
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import answered, usable_launches
 from accelbench.measure.launches import interval_of, typical
 

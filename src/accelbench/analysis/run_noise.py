@@ -8,7 +8,7 @@ from typing import Any
 
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.core.provenance import comparable, of_import
-from accelbench.core.words import Provenance, Status
+from accelbench.core.vocabulary import Provenance, Status
 from accelbench.measure.launches import Noise, pooled_noise
 from accelbench.measure.runs import noise_between
 

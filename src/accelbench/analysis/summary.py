@@ -16,7 +16,7 @@ from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
 from accelbench.core.rates import unit_of
-from accelbench.core.words import SINGLE_STREAM, Quality, Status
+from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, usable
 from accelbench.measure.launches import aa_noise, typical
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from accelbench.analysis.standing import Software, software
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 
 #: What makes a step quicker or slower most often: named first where many changed.
 _FIRST = ("engine", "torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench", "python")

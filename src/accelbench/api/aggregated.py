@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import exp, fsum, log
 from typing import Any
 
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.exchange.aggregate import Gathered, aggregate
 from accelbench.exchange.rows import row_of
 

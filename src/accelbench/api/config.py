@@ -16,8 +16,8 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.hardware.names import platform_named, refuse_unknown_platform
-from accelbench.run.plan import DEFAULT_BATCH_SIZES
-from accelbench.runtimes.names import runtime_named
+from accelbench.run.plan.request import DEFAULT_BATCH_SIZES
+from accelbench.runtimes.shared.names import runtime_named
 
 SYNTHETIC = "synthetic"
 #: The guide: "Minimum: 50 iterations".

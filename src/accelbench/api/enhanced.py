@@ -32,11 +32,11 @@ from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.names import platforms_named
-from accelbench.run import journey
-from accelbench.run.automatic import Choice, plan_chosen
-from accelbench.run.journey import Ended, Found, Journey
-from accelbench.run.plan import Plan
-from accelbench.select import checked
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.lifecycle import Ended, Found, Journey
+from accelbench.run.plan.automatic import Choice, plan_chosen
+from accelbench.run.plan.request import Plan
+from accelbench.select.query import validation
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
 
@@ -78,17 +78,17 @@ class EnhancedHardwareBenchmarkRunner:
                 f"selector takes a HardwareSelector, not {in_quotes(selector)}.",
                 "Leave it out for the usual.",
             )
-        self.database_path = checked.path("database_path", database_path)
+        self.database_path = validation.path("database_path", database_path)
         self.no_database = no_database
-        folder = checked.path("output_dir", output_dir)
+        folder = validation.path("output_dir", output_dir)
         self.output_dir = None if folder is None else Path(folder).expanduser()
         self.verbose = verbose
         self._config = (
             config_path
             if isinstance(config_path, Mapping)
-            else checked.path("config_path", config_path)
+            else validation.path("config_path", config_path)
         )
-        self._matrix = checked.path("matrix_file", matrix_file)
+        self._matrix = validation.path("matrix_file", matrix_file)
         self._selector = selector
 
     @property
@@ -159,8 +159,8 @@ class EnhancedHardwareBenchmarkRunner:
         Returns:
             The run, with what `run_benchmark` says of a model for each, by the model's id.
         """
-        named = checked.names("models", models) or []
-        families = checked.names("model_families", model_families) or []
+        named = validation.names("models", models) or []
+        families = validation.names("model_families", model_families) or []
         if limit is not None:
             check_count("limit", limit, least=1)
         how = wanted(**parameters)
@@ -197,7 +197,7 @@ class EnhancedHardwareBenchmarkRunner:
         observer = observer_of(plan, by_case, self.verbose)
         journals = self._journals(database)
         surroundings = environment()
-        planned = Journey(plan, settings, journey.installed_runtimes(), about)
+        planned = Journey(plan, settings, lifecycle.installed_runtimes(), about)
         ended = carried_out(planned, journals, observer, surroundings, database)
         files = self._files(ended, journals, database, create_report)
         where = database.name if database else str(journals)
@@ -216,10 +216,10 @@ class EnhancedHardwareBenchmarkRunner:
 
     def _plan(self, wanted: Wanted, models: Sequence[ModelSpec]) -> tuple[Plan, list[Choice]]:
         request = wanted.request(models)
-        found, runtimes = detect_all(), journey.installed_runtimes()
+        found, runtimes = detect_all(), lifecycle.installed_runtimes()
         if not wanted.chosen:
-            return journey.plan_for(request, found, runtimes), []
-        from accelbench.select.here import Here
+            return lifecycle.plan_for(request, found, runtimes), []
+        from accelbench.select.answer.local_selector import Here
 
         allowed = _allowed(found, wanted.available_hardware)
         here = Here(self.selector, allowed, getattr(self.selector, "database", None))

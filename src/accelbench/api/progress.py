@@ -8,7 +8,7 @@ from typing import IO, Any
 from accelbench.core.case import Case
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
-from accelbench.run.observer import Progress
+from accelbench.run.conduct.observer import Progress
 
 _LINE = "=" * 60
 _SPELLED = {"pytorch": "PyTorch", "jax": "JAX", "onnxruntime": "ONNX Runtime"}

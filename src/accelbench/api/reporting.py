@@ -10,7 +10,7 @@ from typing import Any
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.exchange import result_file
-from accelbench.run.journey import Ended
+from accelbench.run.conduct.lifecycle import Ended
 from accelbench.store.database import Database
 
 #: What draws charts may hang, as any engine.

@@ -24,15 +24,15 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Mode, Status
+from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange.guide_csv import guide_result
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
-from accelbench.run import journey
-from accelbench.run.axes import shapes_of
-from accelbench.run.context import DEFAULT_TIMEOUT, Settings
-from accelbench.run.journey import Found, Journey
-from accelbench.run.plan import Plan, Planned, Refusal, Request, joined
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, Settings
+from accelbench.run.conduct.lifecycle import Found, Journey
+from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
+from accelbench.run.plan.sizes import shapes_of
 from accelbench.store.database import ENVIRONMENT, Database
 
 #: The guide's order, with those in between that it does not know.
@@ -110,7 +110,7 @@ def _run(
     folder = Path(first.csv_output_dir)
     try_writing(folder, "csv_output_dir")
     database = _database(db)
-    found, runtimes = detect_all(), journey.installed_runtimes()
+    found, runtimes = detect_all(), lifecycle.installed_runtimes()
     asked: dict[str, BenchmarkConfig] = {}
     plans = [_plan(config, found, runtimes) for config in configs]
     for config, plan in zip(configs, plans, strict=True):
@@ -161,7 +161,7 @@ def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]
         precisions=(config.precision,),
     )
     if config.runtime in runtimes:
-        return journey.plan_for(request, found, runtimes)
+        return lifecycle.plan_for(request, found, runtimes)
     refusal = Refusal(
         Status.UNSUPPORTED,
         "no_runtime",

@@ -12,10 +12,10 @@ from typing import Any
 from accelbench.api.progress import Printed
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Absent, Device
-from accelbench.run import journey
-from accelbench.run.journey import Ended, Journey
-from accelbench.run.observer import Observer, Silence
-from accelbench.run.plan import Plan, Planned
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.lifecycle import Ended, Journey
+from accelbench.run.conduct.observer import Observer, Silence
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 
@@ -35,7 +35,7 @@ def carried_out(
     database: Database | None,
 ) -> Ended:
     """Run it; what was measured is in the database when this returns, a Ctrl-C included."""
-    ended = journey.start(planned, journals, observer, surroundings)
+    ended = lifecycle.start(planned, journals, observer, surroundings)
     if database is not None:
         for problem in database.fill().problems:
             observer.note(problem)

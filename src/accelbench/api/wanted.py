@@ -13,12 +13,12 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Family, Mode
+from accelbench.core.vocabulary import Family, Mode
 from accelbench.hardware.names import platform_named, refuse_unknown_platform
-from accelbench.run.context import Settings
-from accelbench.run.plan import AUTO, Request
-from accelbench.runtimes.names import runtime_named
-from accelbench.select import checked
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.plan.request import AUTO, Request
+from accelbench.runtimes.shared.names import runtime_named
+from accelbench.select.query import validation
 
 #: What drawing numbers takes.
 _LARGEST_SEED = 2**63 - 1
@@ -74,7 +74,7 @@ class Wanted:
 
     def _check_places(self) -> None:
         names = [] if self.chosen else [str(self.hardware)]
-        allowed = checked.names("available_hardware", self.available_hardware)
+        allowed = validation.names("available_hardware", self.available_hardware)
         if allowed == []:
             raise UsageError("available_hardware is empty.", "Name at least one, or leave it out.")
         for name in (*names, *(allowed or ())):
@@ -85,13 +85,13 @@ class Wanted:
             raise UsageError(
                 f"There is no mode {in_quotes(self.mode)}.", f"Modes: {', '.join(Mode)}."
             )
-        parse_precision(checked.word("precision", self.precision, PRECISIONS))
+        parse_precision(validation.word("precision", self.precision, PRECISIONS))
         if self.framework is not None:
             runtime_named(str(self.framework), "framework")
         if self.verify not in _VERIFY:
             raise UsageError(f"verify takes {', '.join(_VERIFY)}, not {in_quotes(self.verify)}.")
         if self.label is not None:
-            label = checked.word("label", self.label, advice="Use one line of text.")
+            label = validation.word("label", self.label, advice="Use one line of text.")
             if not label.isprintable():
                 raise UsageError(
                     f"The label {in_quotes(label)} has characters that cannot be shown.",
@@ -113,7 +113,7 @@ class Wanted:
         if self.seed > _LARGEST_SEED:
             raise UsageError(f"seed takes a whole number below 2**63, not {self.seed}.")
         if self.budget is not None:
-            checked.amount("budget", self.budget, "Use seconds, such as 600.")
+            validation.amount("budget", self.budget, "Use seconds, such as 600.")
 
     @property
     def chosen(self) -> bool:
@@ -166,10 +166,14 @@ def model_named(name: str, family: str | None) -> ModelSpec:
     Raises:
         UsageError: it is not, or there is no such model or family.
     """
-    spec = find(checked.word("model_name", name, advice="List the models with: accelbench models"))
+    spec = find(
+        validation.word("model_name", name, advice="List the models with: accelbench models")
+    )
     if family is None:
         return spec
-    if checked.word("model_family", family, Family).replace("-", "_").lower() not in tuple(Family):
+    if validation.word("model_family", family, Family).replace("-", "_").lower() not in tuple(
+        Family
+    ):
         raise UsageError(
             f"There is no model family {in_quotes(family)}.",
             f"Known families: {', '.join(Family)}.",

@@ -35,7 +35,7 @@ from accelbench.core import processes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import EXIT_NO, SurroundingsError
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture
+from accelbench.core.vocabulary import Architecture
 
 if TYPE_CHECKING:
     from accelbench.catalog.counting import Count

@@ -20,7 +20,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.catalog.polynomials import value
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 COSTS_FILE = Path(__file__).with_name("costs.json")
 

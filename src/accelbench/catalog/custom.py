@@ -33,7 +33,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Family
+from accelbench.core.vocabulary import Family
 
 SIZES = ("tiny", "small", "base", "medium", "large")
 KEYS = ("name", "family", "size", "modality", "path", "class", "config")

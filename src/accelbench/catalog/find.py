@@ -11,7 +11,7 @@ from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Family
+from accelbench.core.vocabulary import Family
 
 #: The sets that the catalogue itself has; "custom" stands for a models file.
 SETS = ("key", "small")

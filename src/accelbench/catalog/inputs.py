@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
 from accelbench.core.model import Generation, InputSpec, ModelSpec
-from accelbench.core.words import Family, Mode
+from accelbench.core.vocabulary import Family, Mode
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,7 @@ from accelbench.catalog.inputs import input_bytes, settle
 from accelbench.core.case import Option, Shapes
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import bytes_per_weight
-from accelbench.core.words import MIB, Mode
+from accelbench.core.vocabulary import MIB, Mode
 
 #: What a worker of PyTorch holds besides, on a CPU: code imported late and workspaces. Small
 #: models at batch 1 took 7 to 8 MB more than weights, results and inputs.

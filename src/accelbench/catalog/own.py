@@ -28,7 +28,7 @@ from accelbench.core.errors import AccelbenchError, MissingExtraError, Surroundi
 from accelbench.core.identity import plain
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.serial import model_from_json
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 from accelbench.store.scratch import Scratch
 
 #: Of a config.json, what says where it comes from, not what the model is.

@@ -21,7 +21,7 @@ from accelbench.catalog.inputs import input_shapes, tensors
 from accelbench.catalog.losses import named
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 Tensors = dict[str, torch.Tensor]
 

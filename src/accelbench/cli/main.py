@@ -22,8 +22,8 @@ import typer
 from typer.core import TyperCommand
 
 from accelbench import __version__
+from accelbench.cli.arguments.groups import NamedCommands
 from accelbench.cli.display.terminal import complain, guarded, log_everything, print_traceback
-from accelbench.cli.groups import NamedCommands
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,
     EXIT_NO,
@@ -35,20 +35,41 @@ from accelbench.core.visible import in_quotes
 
 #: command → (module with an `app`, what it does); the order is that of the help page.
 COMMANDS = {
-    "run": ("accelbench.cli.run", "Measure models on hardware; store every sample."),
-    "hardware": ("accelbench.cli.hardware", "Show every platform, present or absent, and why."),
-    "matrix": ("accelbench.cli.matrix", "Show what each platform is worth for each model."),
-    "compare": ("accelbench.cli.compare", "Compare results along any axis."),
-    "recommend": ("accelbench.cli.recommend", "Say which hardware to take for a model, and why."),
-    "check": ("accelbench.cli.check", "Say whether anything became worse than a baseline."),
-    "history": ("accelbench.cli.history", "Show what changed over time, and since when."),
-    "report": ("accelbench.cli.report", "Write all that is known of results into one file."),
-    "plot": ("accelbench.cli.plot", "Draw charts of results."),
-    "dashboard": ("accelbench.cli.dashboard", "Look at results in a browser."),
-    "models": ("accelbench.cli.models", "List what can be measured by name."),
-    "doctor": ("accelbench.cli.doctor", "Say what works, what is missing, and what mends it."),
-    "setup": ("accelbench.cli.setup", "Install the packages of engines, and what a browser needs."),
-    "db": ("accelbench.cli.db", "Make, look into, export and merge databases."),
+    "run": ("accelbench.cli.commands.run", "Measure models on hardware; store every sample."),
+    "hardware": (
+        "accelbench.cli.commands.hardware",
+        "Show every platform, present or absent, and why.",
+    ),
+    "matrix": (
+        "accelbench.cli.commands.matrix",
+        "Show what each platform is worth for each model.",
+    ),
+    "compare": ("accelbench.cli.commands.compare", "Compare results along any axis."),
+    "recommend": (
+        "accelbench.cli.commands.recommend",
+        "Say which hardware to take for a model, and why.",
+    ),
+    "check": (
+        "accelbench.cli.commands.check",
+        "Say whether anything became worse than a baseline.",
+    ),
+    "history": ("accelbench.cli.commands.history", "Show what changed over time, and since when."),
+    "report": (
+        "accelbench.cli.commands.report",
+        "Write all that is known of results into one file.",
+    ),
+    "plot": ("accelbench.cli.commands.plot", "Draw charts of results."),
+    "dashboard": ("accelbench.cli.commands.dashboard", "Look at results in a browser."),
+    "models": ("accelbench.cli.commands.models", "List what can be measured by name."),
+    "doctor": (
+        "accelbench.cli.commands.doctor",
+        "Say what works, what is missing, and what mends it.",
+    ),
+    "setup": (
+        "accelbench.cli.commands.setup",
+        "Install the packages of engines, and what a browser needs.",
+    ),
+    "db": ("accelbench.cli.commands.db", "Make, look into, export and merge databases."),
 }
 
 

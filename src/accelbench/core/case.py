@@ -8,7 +8,7 @@ from functools import cached_property
 
 from accelbench.core.identity import IDENTITY_VERSION, digest, said
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import SINGLE_STREAM, Mode
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
 Option = str | int | float | bool
 

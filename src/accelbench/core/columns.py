@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from accelbench.core import ranges
 from accelbench.core.ranges import BY_UNIT, Range
-from accelbench.core.words import (
+from accelbench.core.vocabulary import (
     Architecture,
     Check,
     Family,

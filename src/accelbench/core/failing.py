@@ -17,7 +17,7 @@ from typing import Any
 from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import OF_IMPORT_SQL, of_import
-from accelbench.core.words import Quality, Status
+from accelbench.core.vocabulary import Quality, Status
 from accelbench.core.worth import WHY_UNUSABLE, answered, answered_sql
 
 Row = Mapping[str, Any]

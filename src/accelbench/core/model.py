@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.core.identity import digest, said
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 
 @dataclass(frozen=True)

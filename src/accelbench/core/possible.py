@@ -14,7 +14,7 @@ from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.reasons import REASONS
 from accelbench.core.visible import brief, in_quotes
-from accelbench.core.words import OWN_RUNTIMES, Provenance, Status, Verification
+from accelbench.core.vocabulary import OWN_RUNTIMES, Provenance, Status, Verification
 
 #: A step takes time, and what is asked for has a size.
 ABOVE_ZERO = frozenset(

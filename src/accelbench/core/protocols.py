@@ -12,7 +12,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
 from accelbench.core.options import RuntimeOption
-from accelbench.core.words import Provenance, Timing
+from accelbench.core.vocabulary import Provenance, Timing
 
 #: The version of these protocols; a plugin states the one it was written for.
 API_VERSION = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 
 #: Measured, here or elsewhere. What was predicted or simulated is nobody's measurement.
 COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)

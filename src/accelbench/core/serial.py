@@ -9,7 +9,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.identity import plain
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
 from accelbench.core.protocols import Device, Evidence
-from accelbench.core.words import Architecture, Family, Mode
+from accelbench.core.vocabulary import Architecture, Family, Mode
 
 
 def case_to_json(case: Case) -> dict[str, Any]:

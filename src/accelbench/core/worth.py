@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, TypeVar
 
 from accelbench.core.columns import STEP_MS, step_ms
-from accelbench.core.words import Quality, Status
+from accelbench.core.vocabulary import Quality, Status
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 

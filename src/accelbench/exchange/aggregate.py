@@ -35,7 +35,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.failing import of_whole_runs
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable
-from accelbench.core.words import Provenance, Quality, Status
+from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import answered, usable_launches
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.rows import row_of

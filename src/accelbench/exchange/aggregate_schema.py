@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.words import Provenance, Status
+from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.aggregate import ASIDE, ENOUGH_SAMPLES, FLAGS, NAME, QUESTION, SCHEMA_ID
 from accelbench.exchange.result_schema import property_of
 

@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.core.columns import ASKED, BY_NAME
 from accelbench.core.errors import UsageError
 from accelbench.core.possible import ABOVE_ZERO
-from accelbench.core.words import Provenance, Status
+from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.imports import guide
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.holding import hold, rates_of

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from accelbench.core.visible import visible
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.exchange.series import MEASURES, newest, value
 
 _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)

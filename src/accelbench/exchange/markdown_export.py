@@ -9,7 +9,7 @@ from typing import Any
 from accelbench.core.figures import Statistic, latency, statistic_of, step_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import markdown
-from accelbench.core.words import Quality, Status
+from accelbench.core.vocabulary import Quality, Status
 from accelbench.core.worth import usable
 from accelbench.exchange.titles import title
 

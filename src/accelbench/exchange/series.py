@@ -17,7 +17,7 @@ from accelbench.core.columns import STEP_MS
 from accelbench.core.failing import of_whole_runs
 from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable, source_of
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, usable_launches
 from accelbench.exchange.entry_names import told_apart
 from accelbench.exchange.titles import title

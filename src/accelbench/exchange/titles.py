@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.visible import visible
-from accelbench.core.words import SINGLE_STREAM, Mode
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
 #: Sizes beside the batch, with the word before and after the number.
 _SIZES = (

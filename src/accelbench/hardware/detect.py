@@ -12,7 +12,7 @@ from accelbench.core.plugins import HARDWARE as GROUP
 from accelbench.core.plugins import load, registered
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import HARDWARE
+from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import log
 
 

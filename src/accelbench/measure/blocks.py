@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 
 #: What a timing without phases is called by.
 _WHOLE_STEP = ("step",)

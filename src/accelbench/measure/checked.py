@@ -21,7 +21,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block, Session
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
 from accelbench.measure.explained import AFAR, HERE, MOST_AGAIN, Explained, fits
 

@@ -18,7 +18,7 @@ from accelbench.core.abilities import Unbroken
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
-from accelbench.core.words import Quality, Timing
+from accelbench.core.vocabulary import Quality, Timing
 from accelbench.measure.blocks import refuse_other_tokens, samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.intervals import Interval

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 
 LEAST_TICKS = 1000
 MOST_OVERHEAD = 1e-4

@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.measure.intervals import (
     MINIMUM_SAMPLES,
     Interval,

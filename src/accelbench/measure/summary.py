@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.measure.autocorrelation import effective_size, lag1
 from accelbench.measure.intervals import Interval, mean_interval, median_interval
 from accelbench.measure.outliers import outliers

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.measure.intervals import median_interval
 from accelbench.measure.series import Samples, series
 

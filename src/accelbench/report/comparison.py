@@ -17,7 +17,7 @@ from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
 from accelbench.core.visible import csv_cell
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 from accelbench.measure.launches import typical
 

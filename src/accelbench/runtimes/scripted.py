@@ -51,9 +51,9 @@ from accelbench.core.protocols import (
     RuntimeInfo,
     Support,
 )
-from accelbench.core.words import HARDWARE, Provenance, Timing
-from accelbench.runtimes.local import LocalSampler
-from accelbench.runtimes.profiling import walls
+from accelbench.core.vocabulary import HARDWARE, Provenance, Timing
+from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.profiling import walls
 
 SCRIPT_VARIABLE = "ACCELBENCH_SCRIPT"
 

@@ -11,27 +11,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
-from accelbench.select.answers import told
-from accelbench.select.asking import Put, family_named
-from accelbench.select.candidates import order_in, placed
-from accelbench.select.cases import installed
-from accelbench.select.checked import amount, batches
-from accelbench.select.choosing import Ground, choose
-from accelbench.select.constraints import Limits, limits_named, under
-from accelbench.select.distributed import advised
-from accelbench.select.evidence import Known
-from accelbench.select.known import Knowledge
-from accelbench.select.mapping import selection_map
-from accelbench.select.own import own_of
-from accelbench.select.pricing import Costs, Given, costs_of
-from accelbench.select.ranking import does, may_do, ranked
-from accelbench.select.rules import BROWSERS
-from accelbench.select.sizes import from_name
-from accelbench.select.sources import Nothing, StrPath, configured
-from accelbench.select.task import task_key, task_named
+from accelbench.select.answer.answers import told
+from accelbench.select.answer.selection_map import selection_map
+from accelbench.select.constraints.best_under import Limits, limits_named, under
+from accelbench.select.constraints.case_words import installed
+from accelbench.select.estimate.rules import BROWSERS
+from accelbench.select.evidence.cells import Known
+from accelbench.select.evidence.knowledge import Knowledge
+from accelbench.select.evidence.model_evidence import own_of
+from accelbench.select.evidence.sources import Nothing, StrPath, configured
+from accelbench.select.query.model_size import from_name
+from accelbench.select.query.query import Put, family_named
+from accelbench.select.query.task import task_key, task_named
+from accelbench.select.query.validation import amount, batches
+from accelbench.select.rank.candidates import order_in, placed
+from accelbench.select.rank.choosing import Ground, choose
+from accelbench.select.rank.distributed import advised
+from accelbench.select.rank.pricing import Costs, Given, costs_of
+from accelbench.select.rank.ranking import does, may_do, ranked
 
 if TYPE_CHECKING:
-    from accelbench.select.reading import Store
+    from accelbench.select.evidence.reader import Store
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")

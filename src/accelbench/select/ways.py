@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from accelbench.select.evidence import Cell
+from accelbench.select.evidence.cells import Cell
 
 #: What of a way no cell of a table says by itself.
 SETTINGS = ("compiled", "threads", "options")

@@ -25,7 +25,7 @@ from accelbench.core.possible import (
     latest,
 )
 from accelbench.core.ranges import Range
-from accelbench.core.words import OWN_RUNTIMES, Provenance, Status, Verification
+from accelbench.core.vocabulary import OWN_RUNTIMES, Provenance, Status, Verification
 from accelbench.store.duck import quoted
 from accelbench.store.fit import spell_time
 

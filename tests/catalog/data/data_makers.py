@@ -10,7 +10,7 @@ from PIL import Image
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 #: 24 different sentences, more text than a vocabulary of bytes needs to grow.
 SENTENCES = [f"The {a} {b} sat on the mat.\n" for a in ("red", "old", "big", "sly")

@@ -13,7 +13,7 @@ from accelbench.catalog.data import Feed
 from accelbench.catalog.find import every_model
 from accelbench.catalog.inputs import input_shapes, make_inputs
 from accelbench.core.errors import CaseError, MissingExtraError, UnsupportedError, UsageError
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 
 def feed(path: Path, seed: int = 0, step_ns: int = 10**9) -> Feed:

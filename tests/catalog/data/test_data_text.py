@@ -16,7 +16,7 @@ from accelbench.catalog.data import Feed
 from accelbench.catalog.data.captions import letters
 from accelbench.catalog.data.encoding import encoder_for
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 
 def ticks() -> int:

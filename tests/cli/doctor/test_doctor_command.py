@@ -14,7 +14,7 @@ from doctor_world import (
 from rich.console import Console
 from shells import ended
 
-from accelbench.cli import doctor as command
+from accelbench.cli.commands import doctor as command
 from accelbench.cli.display.doctor import show
 from accelbench.hardware.doctor.checks import examine
 from accelbench.hardware.doctor.finding import Finding, Health
@@ -55,7 +55,7 @@ def test_the_page_fits_80_columns_and_shows_what_a_terminal_would_obey(here):
 
 def test_nothing_heavy_is_imported_by_looking():
     code = (
-        "import sys, json; from accelbench.cli.doctor import world;"
+        "import sys, json; from accelbench.cli.commands.doctor import world;"
         "from dataclasses import replace; from accelbench.hardware.doctor.checks import examine;"
         "found = examine(replace(world(None, 60), detect=dict, runtimes=list));"
         "sys.stderr.write(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"

@@ -17,9 +17,9 @@ from doctor_world import (
     raising,
 )
 
-from accelbench.cli.doctor import world
+from accelbench.cli.commands.doctor import world
 from accelbench.core.protocols import Absent, Device, Support
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.browsers import Browser
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor.checks import browser, examine, platforms

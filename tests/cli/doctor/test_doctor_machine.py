@@ -18,7 +18,7 @@ from doctor_world import (
 )
 
 from accelbench.artifacts.cache import Cache
-from accelbench.cli.doctor import world
+from accelbench.cli.commands.doctor import world
 from accelbench.core.protocols import Absent
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor import machine

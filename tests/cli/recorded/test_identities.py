@@ -11,7 +11,7 @@ from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target, result_id, series_key
 from accelbench.core.protocols import Device
-from accelbench.core.words import Mode
+from accelbench.core.vocabulary import Mode
 
 #: One of each family and architecture that the catalogue has in this size.
 MODELS = choose((), "small", (), (), all_models=False)

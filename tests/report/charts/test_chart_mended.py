@@ -17,9 +17,9 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture, Subject, picture
-from accelbench.report.charts.letters import fitted, width
-from accelbench.report.charts.look import ALERT, BETTER, engine_dashes
+from accelbench.report.charts.font_metrics import fitted, width
 from accelbench.report.charts.pareto import _CLEAR
+from accelbench.report.charts.theme import ALERT, BETTER, engine_dashes
 
 
 def drawn(name: str, given: Subject | None = None) -> Picture:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from accelbench.report.charts.moments import axis, lines, said, utc
+from accelbench.report.charts.time_axis import axis, lines, said, utc
 
 
 def words(first: str, last: str, most: int = 4) -> list[str]:

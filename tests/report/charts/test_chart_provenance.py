@@ -12,8 +12,8 @@ from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, picture
 from accelbench.report.charts.gathered import matrix_of
-from accelbench.report.charts.look import PAPER
 from accelbench.report.charts.pareto import front
+from accelbench.report.charts.theme import PAPER
 
 TIMES = [name for name in CHARTS if name != "compatibility"]
 #: Each panel is of one platform, and in the made-up set nothing else ran where it was emulated.

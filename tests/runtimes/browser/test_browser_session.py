@@ -18,7 +18,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.words import Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.session import BrowserSession
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench.catalog.parts import pixel_values
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 
 def _config(

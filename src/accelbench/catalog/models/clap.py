@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench.catalog.parts import PAIRS, attention_mask
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _RATE = 48_000
 _SECONDS, _MELS = 10, 64

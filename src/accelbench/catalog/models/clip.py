@@ -7,7 +7,7 @@ from typing import Any
 
 from accelbench.catalog.parts import PAIRS, attention_mask, pixel_values, sentence
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 
 @dataclass(frozen=True)

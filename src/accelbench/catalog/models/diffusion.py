@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.core.model import InputSpec, ModelSpec, Training
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _CHANNELS = 4  # of the latent
 _TIMES = 1000  # that the noise schedule has

@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench.catalog.parts import attention_mask, classes, token_ids
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _VOCABULARY = 30522
 _POSITIONS = 512

@@ -12,7 +12,7 @@ from accelbench.catalog.parts import (
     token_ids,
 )
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _VOCABULARY = 50257
 _POSITIONS = 1024

@@ -12,7 +12,7 @@ from accelbench.catalog.parts import (
     turning,
 )
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 #: How version 3 stretches positions it learned up to 8192 over sixteen times as many.
 _STRETCHED = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench.catalog.parts import answers, attention_mask, pixel_values, places, seen_request
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 
 def config(

@@ -14,7 +14,7 @@ from accelbench.catalog.models.llava import (
 )
 from accelbench.catalog.parts import answers, attention_mask, places, seen_request
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 
 def _tiled(made: dict[str, Any], grid: list[list[int]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from accelbench.catalog.parts import FEW, NEXT_TOKEN, request, short_request, token_ids
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _VOCABULARY = 50280
 

@@ -21,7 +21,7 @@ from accelbench.catalog.parts import (
     turning,
 )
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _VOCABULARY = 32000
 

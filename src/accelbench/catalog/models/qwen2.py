@@ -14,7 +14,7 @@ from accelbench.catalog.parts import (
     turning,
 )
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _POSITIONS = 131072
 

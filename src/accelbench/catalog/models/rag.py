@@ -11,7 +11,7 @@ from typing import Any
 
 from accelbench.catalog.parts import FEW, NEXT_TOKEN
 from accelbench.core.model import Generation, InputSpec, ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _RETRIEVED = 3  # passages a question
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench.catalog.parts import FEW, attention_mask, token_ids
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _VOCABULARY = 32128
 _START = 0  # the padding id, which the decoder begins with

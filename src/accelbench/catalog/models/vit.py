@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench.catalog.parts import image_classes, pixel_values
 from accelbench.core.model import ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _CLASSES = 1000  # ImageNet's
 

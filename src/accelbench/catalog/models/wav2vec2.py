@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.core.model import InputSpec, ModelSpec, Training
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _RATE = 16_000
 _LETTERS = 32  # 0 is the blank

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 _RATE = 16_000  # of the sound that the spectra stand for
 _FRAMES_A_SECOND = 100  # a spectrum every 10 ms; the encoder halves them

@@ -6,7 +6,7 @@ from typing import Any
 
 from accelbench.catalog.parts import PAIRS, attention_mask, sentence
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.words import Architecture, Family
+from accelbench.core.vocabulary import Architecture, Family
 
 
 def _tower(hidden: int, layers: int, heads: int) -> dict[str, Any]:

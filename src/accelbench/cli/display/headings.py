@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.analysis.questions import Axis, Row, physical, plain
 from accelbench.analysis.versions import engine_version
 from accelbench.cli.display.words import MISSING, shapes
-from accelbench.core.words import SINGLE_STREAM, Provenance
+from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 
 #: What stands before and after a value; what is not here is said with its name.
 _AROUND: Mapping[str, tuple[str, str]] = {

@@ -15,8 +15,8 @@ from accelbench.cli.display.words import figure
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.select.limits import spelled
-from accelbench.select.otherwise import FEW, sentences_of
+from accelbench.select.constraints.limits import spelled
+from accelbench.select.evidence.other_measurements import FEW, sentences_of
 from accelbench.select.unusable import sentences_of as set_aside
 from accelbench.select.ways import differing
 

@@ -11,7 +11,7 @@ from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
 from accelbench.core.failing import launches_failed
 from accelbench.core.rates import unit_of, unit_of_all
-from accelbench.core.words import SINGLE_STREAM
+from accelbench.core.vocabulary import SINGLE_STREAM
 
 _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
 

@@ -30,12 +30,12 @@ from accelbench.cli.display.recommend_cells import (
     where,
 )
 from accelbench.cli.display.words import figure
-from accelbench.cli.just_measured import sentence
+from accelbench.cli.services.just_measured import sentence
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.select.otherwise import FEW, sentences_of, without_figure
+from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
+from accelbench.select.evidence.other_measurements import FEW, sentences_of, without_figure
 from accelbench.select.unusable import sentences_of as set_aside
-from accelbench.select.words import browsers_left_out, mixed_figures
 
 Answer = Mapping[str, Any]
 

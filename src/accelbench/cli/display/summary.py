@@ -9,7 +9,7 @@ from accelbench.cli.display.words import figure, marks, shapes, spread, where
 from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 from accelbench.core.rates import unit_beside, unit_of_all
-from accelbench.run.simulating import measured_of
+from accelbench.run.conduct.simulation import measured_of
 
 #: What the table has no room for.
 _SHORT = {"onnxruntime": "ort"}

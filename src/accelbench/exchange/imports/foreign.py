@@ -8,7 +8,7 @@ from typing import Any
 
 from accelbench.core.identity import IDENTITY_VERSION, digest
 from accelbench.core.ranges import TIME_MS
-from accelbench.core.words import SINGLE_STREAM, Mode, Provenance, Status
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status
 from accelbench.exchange.imports.holding import hold, hold_samples
 from accelbench.exchange.imports.records import Record
 

@@ -9,7 +9,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.possible import OURS, contradiction, impossible
 from accelbench.core.ranges import TIME_MS
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Provenance, Timing
+from accelbench.core.vocabulary import Provenance, Timing
 from accelbench.exchange.imports.records import Record
 from accelbench.store.fit import MisfitError, as_kind
 

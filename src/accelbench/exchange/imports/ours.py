@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.core.columns import BY_NAME
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.holding import hold, hold_samples, rates_of
 from accelbench.exchange.imports.records import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import canonical
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.ours import NEEDED
 from accelbench.exchange.imports.records import MalformedError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.facts import RUN_FINISHED, RUN_STARTED, Fact
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.run_facts import told
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.jsonc import JsonError, loads
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.imports import parquet
 from accelbench.exchange.imports import tidy as tidy_lines
 from accelbench.exchange.imports.foreign import Source

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION
 from accelbench.core.possible import OTHERS
-from accelbench.core.words import SINGLE_STREAM, Provenance
+from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.imports.foreign import Source
 from accelbench.exchange.imports.parquet import hold, looking_at, query_of, types_of
 from accelbench.exchange.imports.records import MalformedError

@@ -10,7 +10,7 @@ from typing import Any
 from accelbench.core.possible import OTHERS
 from accelbench.core.ranges import OPERATIONS
 from accelbench.core.visible import in_quotes
-from accelbench.core.words import Architecture, Family, Mode
+from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.exchange.imports.foreign import Source, imported
 from accelbench.exchange.imports.records import MalformedError, Record, table_of
 

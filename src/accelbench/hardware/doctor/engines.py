@@ -8,7 +8,7 @@ from typing import Any
 
 from accelbench.core.errors import setting_up
 from accelbench.core.protocols import Runtime, SetUp
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.common import HardwareError, ProbeTimeoutError
 from accelbench.hardware.doctor.finding import Check, Finding, Health
 from accelbench.hardware.doctor.world import World

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accelbench.report.charts.along import (
-    FRAMEWORKS,
-    HARDWARE_LATENCY,
-    HARDWARE_MEMORY,
-    HARDWARE_THROUGHPUT,
-    MODES,
-    PRECISIONS,
-)
 from accelbench.report.charts.architecture import ARCHITECTURES
 from accelbench.report.charts.by_batch import (
     LATENCY_BY_BATCH,
@@ -23,6 +15,14 @@ from accelbench.report.charts.cold_warm import COLD_WARM
 from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.cost import COST_BY_BATCH, HARDWARE_COST, TRAINING_COST
 from accelbench.report.charts.distribution import DISTRIBUTION
+from accelbench.report.charts.grouped_bars import (
+    FRAMEWORKS,
+    HARDWARE_LATENCY,
+    HARDWARE_MEMORY,
+    HARDWARE_THROUGHPUT,
+    MODES,
+    PRECISIONS,
+)
 from accelbench.report.charts.pareto import PARETO
 from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND

@@ -11,7 +11,6 @@ from accelbench.core.exactness import is_exact
 from accelbench.core.figures import items
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.look import INK
 from accelbench.report.charts.marks import (
     Record,
     dots,
@@ -23,6 +22,7 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import Panel, arranged
 from accelbench.report.charts.phrases import emulated, safe
+from accelbench.report.charts.theme import INK
 
 _TITLE = "latency of an item, ms"
 #: More models than this share their architecture's line.

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from accelbench.analysis.points import Point, Span, alike_of_each
 from accelbench.analysis.questions import Axis
 from accelbench.core.rates import ITEMS
-from accelbench.core.words import SINGLE_STREAM, Quality
+from accelbench.core.vocabulary import SINGLE_STREAM, Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Drawn, Subject
-from accelbench.report.charts.look import INK, PAPER
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -31,6 +30,7 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import OF_A_STAND_IN, emulated, figure, left_out, safe
+from accelbench.report.charts.theme import INK, PAPER
 from accelbench.report.charts.words import EVERYTHING, PLACE, Devices, told, unique
 
 #: More bars in one panel are read by nobody.

@@ -21,8 +21,8 @@ from accelbench.core.nouns import counted
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
-from accelbench.report.charts.look import CONFIG, SCHEMA, wrapped
 from accelbench.report.charts.phrases import days, listed, safe
+from accelbench.report.charts.theme import CONFIG, SCHEMA, wrapped
 from accelbench.report.charts.words import Devices, devices_on
 
 

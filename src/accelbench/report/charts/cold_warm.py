@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.look import DIM, INK, PAPER
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -17,6 +16,7 @@ from accelbench.report.charts.marks import (
     record,
 )
 from accelbench.report.charts.phrases import emulated, left_out
+from accelbench.report.charts.theme import DIM, INK, PAPER
 from accelbench.report.charts.words import EVERYTHING, told, unique
 
 #: Column → what people call it and its form. None has a colour: colours are platforms'.

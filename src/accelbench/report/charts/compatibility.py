@@ -10,9 +10,9 @@ from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.provenance import COMPARABLE
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.look import INK
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.phrases import figure, left_out, safe
+from accelbench.report.charts.theme import INK
 
 #: Level → fill and the word in the cell: never by colour alone.
 _LEVELS = {

@@ -7,10 +7,9 @@ from statistics import median, quantiles
 
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.look import ALERT, INK
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -20,6 +19,7 @@ from accelbench.report.charts.marks import (
     record,
 )
 from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.theme import ALERT, INK
 from accelbench.report.charts.words import EVERYTHING, told, unique
 
 _TITLE = "latency of a batch, ms"

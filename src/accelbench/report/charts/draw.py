@@ -17,8 +17,8 @@ from accelbench.core.visible import html as text_of
 from accelbench.core.visible import visible
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Picture
+from accelbench.report.charts.font_metrics import fitted
 from accelbench.report.charts.glyphs import drawable
-from accelbench.report.charts.letters import fitted
 
 #: Of those that vl-convert brings; `look.SCHEMA` names its first number.
 _VEGA_LITE = "6.1"

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import Any
 
-from accelbench.report.charts.letters import FONT
+from accelbench.report.charts.font_metrics import FONT
 
 #: What the font that comes with the renderer has for certain: Latin, Greek and Cyrillic.
 _KNOWN = re.compile("[\x00-\u052f]*")

@@ -10,8 +10,8 @@ from accelbench.analysis.points import Point, alike_of_each
 from accelbench.analysis.questions import AXES, Key, values
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec
-from accelbench.report.charts.look import LINE_WIDTHS, PANEL_WIDE, engine_dashes
 from accelbench.report.charts.marks import Record
+from accelbench.report.charts.theme import LINE_WIDTHS, PANEL_WIDE, engine_dashes
 from accelbench.report.charts.words import ALIKE, WAY, Devices, told
 
 #: More ways of running, each a line in its own dashes, are a tangle.

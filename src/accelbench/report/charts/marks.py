@@ -7,10 +7,11 @@ from typing import Any
 
 from accelbench.analysis.points import Point, Span
 from accelbench.core.devices import devices_beside, devices_of
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Axis, Spec
-from accelbench.report.charts.look import (
+from accelbench.report.charts.phrases import safe
+from accelbench.report.charts.theme import (
     INK,
     PAPER,
     SHAPES,
@@ -19,7 +20,6 @@ from accelbench.report.charts.look import (
     kind_scale,
     paint,
 )
-from accelbench.report.charts.phrases import safe
 
 Record = dict[str, Any]
 

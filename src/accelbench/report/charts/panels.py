@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.report.charts.axes import Spec
-from accelbench.report.charts.look import HIGH, PANEL_HIGH, PANEL_TITLE, PANEL_WIDE, WIDE
+from accelbench.report.charts.theme import HIGH, PANEL_HIGH, PANEL_TITLE, PANEL_WIDE, WIDE
 
 #: More panels than this are no picture.
 MOST_PANELS = 8

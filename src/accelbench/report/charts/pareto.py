@@ -10,7 +10,6 @@ from accelbench.analysis.questions import Key, values
 from accelbench.core.provenance import COMPARABLE
 from accelbench.report.charts.axes import Axis, Spec, in_their_unit, own_axes, shared
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.look import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.marks import (
     UNUSABLE,
     Record,
@@ -22,6 +21,7 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.theme import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.words import ALIKE, EVERYTHING, PLACE, Devices, told, varied
 
 _LATENCY, _THROUGHPUT = "mean latency of a batch, ms", "throughput, items/s"

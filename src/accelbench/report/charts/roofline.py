@@ -8,7 +8,6 @@ from accelbench.analysis.points import Point
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Roof, Subject
-from accelbench.report.charts.look import INK, dash_scale
 from accelbench.report.charts.marks import (
     COLOUR,
     Record,
@@ -20,6 +19,7 @@ from accelbench.report.charts.marks import (
 )
 from accelbench.report.charts.panels import Panel, arranged
 from accelbench.report.charts.phrases import emulated, left_out, listed, safe
+from accelbench.report.charts.theme import INK, dash_scale
 from accelbench.report.charts.words import EVERYTHING, Devices, short_device, told
 
 _X, _Y = "operations a byte, FLOP/B", "operations a second, GFLOP/s"

@@ -15,8 +15,11 @@ from accelbench.core.nouns import counted
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Axis, Spec, axis
 from accelbench.report.charts.chart import Chart, Drawn, Subject
-from accelbench.report.charts.letters import width
-from accelbench.report.charts.look import (
+from accelbench.report.charts.font_metrics import width
+from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
+from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.theme import (
     ALERT,
     BETTER,
     HIGH,
@@ -27,11 +30,8 @@ from accelbench.report.charts.look import (
     WIDE,
     paint,
 )
-from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
-from accelbench.report.charts.moments import axis as time_axis
-from accelbench.report.charts.moments import said, utc
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.phrases import emulated, left_out, safe
+from accelbench.report.charts.time_axis import axis as time_axis
+from accelbench.report.charts.time_axis import said, utc
 from accelbench.report.charts.words import COMMON, EVERYTHING, told
 
 #: Sizes of steps are written above the points, in so many rows at most; of more some have none.

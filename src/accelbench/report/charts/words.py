@@ -15,7 +15,7 @@ from accelbench.analysis.questions import DESCRIBING
 from accelbench.analysis.standing import software
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside
-from accelbench.core.words import Provenance
+from accelbench.core.vocabulary import Provenance
 from accelbench.report.charts.phrases import safe
 
 #: The platform, or the device where a platform has several: no column, but what people think of.

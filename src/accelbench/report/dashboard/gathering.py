@@ -15,7 +15,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.failing import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
 from accelbench.core.provenance import OF_IMPORT_SQL, THIS_ARM_SQL
-from accelbench.core.words import Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.store.duck import quoted

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from accelbench import __version__
 from accelbench.core.visible import visible
-from accelbench.core.words import HARDWARE
+from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms

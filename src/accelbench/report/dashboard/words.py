@@ -11,7 +11,7 @@ from accelbench.analysis.cost_words import money
 from accelbench.core.devices import devices_beside
 from accelbench.core.failing import FAILED, LAUNCHED, why_unusable
 from accelbench.core.nouns import counted
-from accelbench.core.words import SINGLE_STREAM
+from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import percentile_text
 from accelbench.report.charts.phrases import figure, safe
 from accelbench.report.charts.words import short_device

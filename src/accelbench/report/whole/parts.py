@@ -18,7 +18,7 @@ from accelbench.core.exactness import error_of
 from accelbench.core.failing import launches_failed
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
-from accelbench.core.words import Status
+from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
 from accelbench.report.charts.words import Told, told

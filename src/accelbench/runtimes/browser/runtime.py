@@ -21,7 +21,7 @@ from accelbench.core.protocols import (
 )
 from accelbench.runtimes.browser.assets import COMMAND, engine_folder
 from accelbench.runtimes.browser.process import SWITCHES
-from accelbench.runtimes.refusals import beyond_forward, missing, no, not_listed
+from accelbench.runtimes.shared.refusals import beyond_forward, missing, no, not_listed
 
 if TYPE_CHECKING:
     from accelbench.runtimes.browser.page_link import Page

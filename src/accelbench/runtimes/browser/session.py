@@ -10,12 +10,12 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.protocols import Block, Evidence, Job
-from accelbench.core.words import Timing
-from accelbench.runtimes.arrays import Arrays, ArtefactSession, hold_precision
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.browser.page_link import START_SECONDS, Page
 from accelbench.runtimes.browser.pins import ENGINE
 from accelbench.runtimes.browser.proof import Proof, understood
-from accelbench.runtimes.sketches import Glance, Sketch
+from accelbench.runtimes.shared.arrays import Arrays, ArtefactSession, hold_precision
+from accelbench.runtimes.shared.sketches import Glance, Sketch
 
 _RUNS = 2  # of the session that says what it does; the first warms up
 _NS = 1e6  # in a millisecond

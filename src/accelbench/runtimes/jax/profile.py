@@ -18,7 +18,7 @@ import jax
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.profile import Profile, Spent, profiled
-from accelbench.runtimes.profiling import own, walls
+from accelbench.runtimes.shared.profiling import own, walls
 
 NAME = "XLA's profiler"
 _TRACE = "trace.json"

@@ -20,16 +20,16 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
-from accelbench.core.words import Mode, Timing
-from accelbench.runtimes.inputs import Inputs
+from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.jax.engine_errors import case_errors
 from accelbench.runtimes.jax.lowering import array
 from accelbench.runtimes.jax.platforms import Platform, name_of
 from accelbench.runtimes.jax.procedures import Model, Opened, Procedure, Telling, make
 from accelbench.runtimes.jax.procedures.base import Example
 from accelbench.runtimes.jax.programs import Program, Programs
-from accelbench.runtimes.local import LocalSampler
-from accelbench.runtimes.sketches import Sketch, sketch
+from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.sketches import Sketch, sketch
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from accelbench.core.profile import Spent
 from accelbench.runtimes.onnxruntime.providers import place_of
-from accelbench.runtimes.profiling import own
+from accelbench.runtimes.shared.profiling import own
 
 NAME = "ONNX Runtime's profiler"
 REMARK = (

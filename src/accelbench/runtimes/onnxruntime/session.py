@@ -19,7 +19,6 @@ from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
 from accelbench.core.protocols import Evidence, Job
-from accelbench.runtimes.arrays import ArraySession, hold_precision
 from accelbench.runtimes.onnxruntime.profile import NAME, REMARK, Profile, read, spent
 from accelbench.runtimes.onnxruntime.providers import (
     CPU,
@@ -28,7 +27,8 @@ from accelbench.runtimes.onnxruntime.providers import (
     place_of,
     serving,
 )
-from accelbench.runtimes.profiling import walls
+from accelbench.runtimes.shared.arrays import ArraySession, hold_precision
+from accelbench.runtimes.shared.profiling import walls
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
 _PROFILED_RUNS = 3

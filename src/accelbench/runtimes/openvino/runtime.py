@@ -23,7 +23,7 @@ from accelbench.runtimes.openvino.units import (
     engine_name,
     not_computed,
 )
-from accelbench.runtimes.refusals import beyond_forward, missing, no, not_listed
+from accelbench.runtimes.shared.refusals import beyond_forward, missing, no, not_listed
 
 _OWN = (
     RuntimeOption("hint", "what compiling is for", choices=HINTS, default=LATENCY),

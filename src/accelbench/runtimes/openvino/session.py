@@ -26,8 +26,6 @@ from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
 from accelbench.core.protocols import DeviceMemory, Evidence, Job
 from accelbench.core.signalstack import signal_stack_kept
-from accelbench.runtimes.arrays import ArraySession, timed
-from accelbench.runtimes.local import LocalSampler
 from accelbench.runtimes.openvino.engine import openvino
 from accelbench.runtimes.openvino.memory import UnitMemory
 from accelbench.runtimes.openvino.profile import (
@@ -48,7 +46,9 @@ from accelbench.runtimes.openvino.units import (
     places,
     properties,
 )
-from accelbench.runtimes.profiling import walls
+from accelbench.runtimes.shared.arrays import ArraySession, timed
+from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.profiling import walls
 from accelbench.store.folders import default_folder
 
 _PROFILED_RUNS = 3

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.protocols import DeviceMemory
-from accelbench.runtimes.local import DeviceTimer
+from accelbench.runtimes.shared.local import DeviceTimer
 
 
 class Place(Protocol):

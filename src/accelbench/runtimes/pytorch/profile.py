@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity, record_function
 
 from accelbench.core.clock import Clock
 from accelbench.core.profile import Profile, Spent, profiled
-from accelbench.runtimes.profiling import walls
+from accelbench.runtimes.shared.profiling import walls
 
 NAME = "torch.profiler"
 _STEP = "accelbench::step"

@@ -13,8 +13,8 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
-from accelbench.core.words import Mode
-from accelbench.runtimes.refusals import (
+from accelbench.core.vocabulary import Mode
+from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,
     no,
@@ -23,7 +23,7 @@ from accelbench.runtimes.refusals import (
     not_trained,
     writes_nothing,
 )
-from accelbench.runtimes.variables import CARDS_IN_ORDER, MODULES_QUIET
+from accelbench.runtimes.shared.variables import CARDS_IN_ORDER, MODULES_QUIET
 
 _HARDWARE = ("cpu", "cuda", "rocm", "mps")
 

@@ -19,9 +19,7 @@ from accelbench.core.errors import OutOfMemoryError
 from accelbench.core.model import ModelSpec
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
-from accelbench.core.words import Mode, Timing
-from accelbench.runtimes.inputs import Inputs
-from accelbench.runtimes.local import LocalSampler
+from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.doubling import doubled
 from accelbench.runtimes.pytorch.places import Place, place_for
@@ -29,7 +27,9 @@ from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, 
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
 from accelbench.runtimes.pytorch.procedures.forward import Forward
 from accelbench.runtimes.pytorch.rounding import Rounded
-from accelbench.runtimes.sketches import Sketch, places
+from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.sketches import Sketch, places
 
 _DTYPES = {
     "fp32": torch.float32,

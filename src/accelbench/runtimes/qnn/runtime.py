@@ -14,7 +14,7 @@ from accelbench.core.protocols import (
     Support,
     Wanted,
 )
-from accelbench.runtimes.refusals import beyond_forward, missing, no
+from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
 
 _OPTIONS = frozenset({"threads"})
 

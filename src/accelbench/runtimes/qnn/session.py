@@ -17,11 +17,11 @@ from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.precision import FEW_VALUES
 from accelbench.core.profile import Profile, profiled
 from accelbench.core.protocols import Evidence, Job
-from accelbench.runtimes.arrays import ArraySession, hold_precision
 from accelbench.runtimes.onnxruntime.session import understood
-from accelbench.runtimes.profiling import walls
 from accelbench.runtimes.qnn import backend, profile
 from accelbench.runtimes.qnn.composed import Composed, read
+from accelbench.runtimes.shared.arrays import ArraySession, hold_precision
+from accelbench.runtimes.shared.profiling import walls
 
 _QUIET = 3  # errors alone
 _TRACE = "trace.csv"

@@ -12,8 +12,8 @@ import torch
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Job
-from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.places import Place
+from accelbench.runtimes.shared.local import Mark
 
 Inputs = Mapping[str, torch.Tensor]
 

@@ -18,8 +18,8 @@ import torch
 from accelbench.catalog.short import SHORT_PASSES
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
+from accelbench.runtimes.shared.local import Mark
 
 #: How finely Stable Diffusion's noise schedule is cut, and so the most steps there can be.
 _TIMES = 1000

@@ -10,8 +10,8 @@ import torch
 
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case
-from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
+from accelbench.runtimes.shared.local import Mark
 
 
 class Forward:

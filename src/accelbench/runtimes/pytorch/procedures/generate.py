@@ -24,9 +24,9 @@ from accelbench.catalog.short import SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import Generation
-from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
-from accelbench.runtimes.sketches import KEPT_LOGITS
+from accelbench.runtimes.shared.local import Mark
+from accelbench.runtimes.shared.sketches import KEPT_LOGITS
 
 #: The names under which models of transformers keep what they have read: keys and
 #: values of attention, or the state of a state-space model.

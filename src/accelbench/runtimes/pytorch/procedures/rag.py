@@ -14,7 +14,6 @@ import torch
 
 from accelbench.catalog.short import SHORT_TOKENS
 from accelbench.core.case import Case
-from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.pytorch.procedures.generate import (
     Answered,
@@ -24,6 +23,7 @@ from accelbench.runtimes.pytorch.procedures.generate import (
     wanted,
     write,
 )
+from accelbench.runtimes.shared.local import Mark
 
 if TYPE_CHECKING:
     from accelbench.catalog.networks.rag import Rag

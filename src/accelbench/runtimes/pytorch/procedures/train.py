@@ -22,9 +22,9 @@ from accelbench.catalog.losses import named
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.runtimes.local import Mark
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
+from accelbench.runtimes.shared.local import Mark
 
 #: Constant, without warm-up or decay: what is measured is ten to a few thousand steps on
 #: one batch. With these the loss of every small model of the catalogue falls in ten steps,

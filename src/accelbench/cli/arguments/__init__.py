@@ -1,0 +1,1 @@
+"""Arguments: lists, filters and names of the command line, checked."""

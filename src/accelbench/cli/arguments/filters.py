@@ -1,0 +1,106 @@
+"""What narrows stored results down: a command's lists as columns and the values that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accelbench.cli.arguments.lists import words
+from accelbench.core.errors import UsageError
+from accelbench.core.precision import meaning, spellings
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Mode
+
+Filters = dict[str, tuple[Any, ...]]
+
+
+def filters_of(
+    models: Sequence[str] | None = None,
+    hardware: Sequence[str] = (),
+    runtimes: Sequence[str] = (),
+    precisions: Sequence[str] = (),
+    batch_sizes: Sequence[str] = (),
+    modes: Sequence[str] = (),
+) -> Filters:
+    """Column → the values that count; a column is left out where any do."""
+    named = words(list(models or ()))
+    found: Filters = {
+        # By the catalogue's name, and as others call theirs.
+        "model": tuple(dict.fromkeys(n for name in named for n in (catalogued(name), name))),
+        "hardware": tuple(
+            dict.fromkeys(one for name in words(list(hardware)) for one in _platforms(name))
+        ),
+        "runtime": tuple(
+            dict.fromkeys(one for name in words(list(runtimes)) for one in _runtimes(name.lower()))
+        ),
+        "precision": tuple(
+            dict.fromkeys(spelt for name in words(list(precisions)) for spelt in spellings(name))
+        ),
+        "batch_size": tuple(_number(word) for word in words(list(batch_sizes))),
+        "mode": tuple(_mode(word) for word in words(list(modes))),
+    }
+    return {column: wanted for column, wanted in found.items() if wanted}
+
+
+def catalogued(name: str) -> str:
+    """The name results are stored under; a custom model's name stays as it is."""
+    return _of_catalogue(name) or name
+
+
+def by_word(column: str, values: Sequence[Any]) -> dict[Any, list[Any]]:
+    """The words of a column as they were typed, each with every spelling that counts for it."""
+    found: dict[Any, list[Any]] = {}
+    for value in values:
+        same = {"model": catalogued, "precision": meaning}.get(column)
+        found.setdefault(value if same is None else same(str(value)), []).append(value)
+    return {spelt[-1]: spelt for spelt in found.values()}
+
+
+def in_catalogue(name: str) -> bool:
+    """Whether a model is found by this name without looking at what is stored."""
+    return _of_catalogue(name) is not None
+
+
+def misplaced(word: str) -> str:
+    """What to say of a model that a list has swallowed; empty of any other word."""
+    return f"{word} is a model: models come before the options." if in_catalogue(word) else ""
+
+
+def _of_catalogue(name: str) -> str | None:
+    from accelbench.catalog.find import find
+
+    try:
+        return find(name).id
+    except UsageError:
+        return None
+
+
+def _platforms(word: str) -> tuple[str, ...]:
+    from accelbench.hardware.names import platforms_named
+
+    return platforms_named(word)
+
+
+def _runtimes(word: str) -> tuple[str, ...]:
+    """Runtimes of ours, beside the word itself: somebody else may have it for one of theirs."""
+    from accelbench.runtimes.shared.names import runtimes_named
+
+    try:
+        return (*runtimes_named([word]), word)
+    except UsageError:
+        return (word,)
+
+
+def _mode(word: str) -> str:
+    try:
+        return Mode(word.lower()).value
+    except ValueError:
+        known = ", ".join(mode.value for mode in Mode)
+        advice = misplaced(word) or f"Known: {known}."
+        raise UsageError(f"There is no mode {in_quotes(word)}.", advice) from None
+
+
+def _number(word: str) -> int:
+    if not word.isdecimal():
+        raise UsageError(f"{in_quotes(word)} is no batch size.", misplaced(word))
+    return int(word)

@@ -1,0 +1,230 @@
+"""What the words of `accelbench run` mean: names, folders and lists, checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from accelbench.catalog.data.folder import look
+from accelbench.catalog.find import choose
+from accelbench.core.case import Option
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.options import meant, written
+from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.precision import parse_precision
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Mode
+from accelbench.hardware.browsers import BROWSER_VARIABLE
+from accelbench.hardware.names import platform_named
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.run.plan.request import AUTO
+from accelbench.runtimes.shared.names import runtime_named
+
+
+def models_for(
+    names: Sequence[str],
+    set_name: str | None,
+    categories: Sequence[str],
+    specific: Sequence[str],
+    every: bool,
+    hardware_named: bool,
+    models_file: Path | None = None,
+    pass_over: Callable[[UsageError], None] | None = None,
+) -> tuple[ModelSpec, ...]:
+    """The models asked for; hardware alone means every model."""
+    nothing = not (names or set_name or categories or specific or every or models_file)
+    return choose(
+        names,
+        set_name,
+        categories,
+        specific,
+        all_models=every or (nothing and hardware_named),
+        models_file=models_file,
+        pass_over=pass_over,
+    )
+
+
+def use_browser(program: Path | None) -> None:
+    """Whatever runs in a browser runs in this one: detectors and workers read it from here."""
+    if program is None:
+        return
+    path = _inside(program.expanduser())
+    if not path.is_file():
+        raise UsageError(
+            f"There is no browser at {in_quotes(str(program))}.", "Give the program's path."
+        )
+    os.environ[BROWSER_VARIABLE] = str(path.absolute())
+
+
+def _inside(program: Path) -> Path:
+    """What is called a program on a Mac is a folder that has it."""
+    if program.suffix != ".app":
+        return program
+    return program / "Contents" / "MacOS" / program.stem
+
+
+def platforms(names: Sequence[str]) -> tuple[str, ...]:
+    """Platform names as asked for, checked; an ordinal may follow a colon."""
+    names = [name.lower() for name in names]
+    if names == ["all"]:
+        return ()
+    if AUTO in names:
+        if len(names) > 1:
+            raise UsageError(
+                f"--hardware {AUTO} and {', '.join(n for n in names if n != AUTO)} contradict each"
+                " other.",
+                "Name platforms, or let one be chosen.",
+            )
+        return (AUTO,)
+    return tuple(dict.fromkeys(platform_named(name) for name in names))
+
+
+#: The two models that the guide's own runner means by both.
+_BOTH_MODELS = ("resnet50", "vit_b_16")
+
+
+def models_named(words: Sequence[str]) -> tuple[str, ...]:
+    """Models as the guides' option names them."""
+    return tuple(
+        name for word in words for name in (_BOTH_MODELS if word.lower() == "both" else (word,))
+    )
+
+
+def launches(asked: int | None, frameworks: Sequence[str], against: str | None = None) -> int:
+    """One, unless two frameworks or arms are held against each other: there and back again."""
+    if asked is not None:
+        return asked
+    if against is not None:
+        return FEWEST_LAUNCHES
+    return 2 if any(name.lower() == "both" for name in frameworks) else 1
+
+
+def weights(asked: str) -> str:
+    """random, hub, or a folder that is there, by its full path."""
+    if asked in ("random", "hub"):
+        return asked
+    folder = Path(asked).expanduser().absolute()
+    if not folder.is_dir():
+        raise UsageError(
+            f"There is no folder {in_quotes(asked)} with weights.",
+            "Use random, hub or a folder's path.",
+        )
+    return str(folder)
+
+
+def data_folder(asked: Path | None) -> str | None:
+    """The full path of real inputs that are there, seen to be of use; None for synthetic ones."""
+    if asked is None or str(asked) == "synthetic":
+        return None
+    look(asked)
+    return str(asked.expanduser().absolute())
+
+
+def label(asked: str | None) -> str | None:
+    """A run's name, which stands in headings and lists: one line."""
+    if asked is not None and not asked.isprintable():
+        raise UsageError(
+            f"The label {in_quotes(asked)} has characters that cannot be shown.",
+            "Use one line of text.",
+        )
+    return asked
+
+
+def modes(names: Sequence[str], training: bool) -> tuple[Mode, ...]:
+    """Inference, training or both; inference where nothing is said."""
+    chosen: dict[Mode, None] = {}
+    for name in names:
+        if name.lower() in ("both", "all"):
+            chosen |= dict.fromkeys(Mode)
+            continue
+        try:
+            chosen[Mode(name.lower())] = None
+        except ValueError:
+            known_modes = ", ".join(m.value for m in Mode)
+            raise UsageError(
+                f"There is no mode {in_quotes(name)}.", f"Modes: {known_modes}, or both."
+            ) from None
+    if training:
+        chosen = {**chosen, Mode.TRAINING: None}
+    return tuple(chosen) or (Mode.INFERENCE,)
+
+
+#: What an optimiser may be called; the first is meant where none is named.
+OPTIMIZERS = ("adamw", "sgd")
+
+
+def training_options(optimizer: str | None, checkpointing: bool, pure: bool) -> dict[str, Option]:
+    """What was set on purpose for training, less what is meant anyway."""
+    chosen: dict[str, Option] = {}
+    if optimizer is not None:
+        if optimizer.lower() not in OPTIMIZERS:
+            raise UsageError(
+                f"There is no optimizer {in_quotes(optimizer)}.", f"Known: {', '.join(OPTIMIZERS)}."
+            )
+        if optimizer.lower() != OPTIMIZERS[0]:
+            chosen["optimizer"] = optimizer.lower()
+    if checkpointing:
+        chosen["gradient_checkpointing"] = True
+    if pure:
+        chosen["pure"] = True
+    return chosen
+
+
+def precisions(names: Sequence[str]) -> tuple[str, ...]:
+    """Precisions as stored; fp32 where none is named."""
+    return tuple(dict.fromkeys(parse_precision(name) for name in names)) or ("fp32",)
+
+
+def refuse_pure_autocast(pure: bool, names: Sequence[str]) -> None:
+    """Training takes amp-bf16 for bf16, so what was asked for could not be seen any more."""
+    autocast = next((name for name in precisions(names) if name.startswith("amp-")), None)
+    if pure and autocast is not None:
+        raise UsageError(
+            f"--pure and {autocast}, which is autocast, contradict each other.",
+            f"Use --precision {autocast.removeprefix('amp-')}, or leave out --pure.",
+        )
+
+
+def verification(word: str, only: bool, never: bool) -> str:
+    """auto, require, only or off; what contradicts itself is refused."""
+    if word not in ("auto", "require"):
+        raise UsageError(
+            f"There is no way to verify called {in_quotes(word)}.",
+            "Use --verify auto or require, --verify-only, or --benchmark-only.",
+        )
+    given = [
+        name
+        for name, is_given in (
+            ("--verify-only", only),
+            ("--benchmark-only", never),
+            ("--verify require", word == "require"),
+        )
+        if is_given
+    ]
+    if never and len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} contradict each other.", "Leave one out.")
+    if only:
+        return "only"
+    return "off" if never else word
+
+
+def options(compiled: bool, threads: int | None) -> dict[str, Option]:
+    """Only what was set on purpose: it becomes part of a case's identity."""
+    chosen: dict[str, Option] = {}
+    if compiled:
+        chosen["compile"] = True
+    if threads is not None:
+        chosen["threads"] = threads
+    return chosen
+
+
+def runtime_options(values: Iterable[str] | None) -> dict[str, dict[str, Option]]:
+    """What was set for single runtimes, by runtime and name: each seen to be one that it has."""
+    found: dict[str, dict[str, Option]] = {}
+    points = registered(RUNTIMES)
+    for setting in written(values):
+        name = runtime_named(setting.runtime)
+        found.setdefault(name, {})[setting.name] = meant(setting, load(points[name]).info.options)
+    return found

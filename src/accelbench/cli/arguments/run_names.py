@@ -1,0 +1,116 @@
+"""The runs that a word of a command line means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from accelbench.cli.arguments.filters import Filters, misplaced
+from accelbench.cli.services.queries import marks
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes, visible
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: Runs that are named where a word means none.
+_NAMED = 6
+_LIST_RUNS = "accelbench db sql 'SELECT run_id, label FROM benchmark_runs' lists runs."
+
+
+def labels_of(database: Database, runs: Sequence[str]) -> dict[str, str]:
+    """The labels of runs that have one."""
+    _, rows = database.query(
+        "SELECT run_id, label FROM benchmark_runs"  # noqa: S608 — as many marks as runs
+        f" WHERE label IS NOT NULL AND run_id IN ({marks(runs)})",
+        runs,
+    )
+    return {str(run): harmless(str(label)) for run, label in rows}
+
+
+def harmless(label: str) -> str:
+    """A name in one line, as a heading has it: whoever labels a run may put anything there."""
+    return " ".join(visible(label).split())
+
+
+def runs_named(database: Database, word: str) -> list[str]:
+    """Runs by id, else by label, else by branch."""
+    for column in ("run_id", "label", "git_branch"):
+        _, rows = database.query(
+            f"SELECT run_id FROM benchmark_runs WHERE {column} = ? ORDER BY started_at",  # noqa: S608
+            [word],
+        )
+        if rows:
+            return [str(run) for (run,) in rows]
+    return []
+
+
+def runs_meant(database: Database, word: str, what: str = "run, label or branch") -> list[str]:
+    """Runs by id, label or branch, else the one run whose id begins so; the newest first.
+
+    Raises:
+        UsageError: there is none, or several ids begin so.
+    """
+    named = runs_named(database, word)
+    if named:
+        return named[::-1]
+    begun = _runs_begun(database, word, "benchmark_runs") or _runs_begun(
+        # Of what came without its run, results alone say whose they are.
+        database,
+        word,
+        "benchmark_results",
+    )
+    if not begun:
+        advice = misplaced(word) or _there_are(database)
+        raise UsageError(f"There is no {what} {in_quotes(word)}.", advice)
+    if word not in begun and len(begun) > 1:
+        said = _named(begun, labels_of(database, begun))
+        raise UsageError(
+            f"{in_quotes(word)} begins the ids of {len(begun)} runs.", f"There are: {said}."
+        )
+    return [word] if word in begun else begun
+
+
+def only_runs(database: Database, words: Sequence[str]) -> Filters:
+    """The filter of results to the runs that words mean; of no word none.
+
+    Raises:
+        UsageError: as `runs_meant` does.
+    """
+    with database.asking():
+        return only_ids([one for word in words for one in runs_meant(database, word)])
+
+
+def only_ids(ids: Sequence[str]) -> Filters:
+    """The filter of results to runs by their ids, as files say them."""
+    return {"run_id": tuple(dict.fromkeys(ids))} if ids else {}
+
+
+def labels_in(database: Database, runs: Iterable[str]) -> dict[str, str]:
+    """Labels of those of these runs that have one."""
+    known = list(dict.fromkeys(runs))
+    return labels_of(database, known) if known else {}
+
+
+def _runs_begun(database: Database, word: str, table: str) -> list[str]:
+    _, rows = database.query(
+        f"SELECT DISTINCT run_id FROM {table} WHERE starts_with(run_id, ?) ORDER BY 1 DESC",  # noqa: S608
+        [word],
+    )
+    return [str(run) for (run,) in rows]
+
+
+def _there_are(database: Database) -> str:
+    """The newest runs by id and label, and how to see all."""
+    _, rows = database.query(
+        "SELECT run_id, label FROM benchmark_runs ORDER BY started_at DESC NULLS LAST, run_id DESC"
+    )
+    labels = {str(run): harmless(str(label)) for run, label in rows if label is not None}
+    runs = [str(run) for run, _ in rows]
+    return f"There are: {_named(runs, labels)}. {_LIST_RUNS}" if runs else _LIST_RUNS
+
+
+def _named(runs: list[str], labels: Mapping[str, str]) -> str:
+    said = [f"{run} ({labels[run]})" if run in labels else run for run in runs[:_NAMED]]
+    more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+    return ", ".join(said) + more

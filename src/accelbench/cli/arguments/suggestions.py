@@ -1,0 +1,247 @@
+"""What is said where nothing is found: a slip, another spelling, or what is to be measured first.
+
+Only what this program does not know itself is looked for in the database.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.arguments.filters import by_word, catalogued, in_catalogue, misplaced
+from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
+from accelbench.core.near import LIKE, near
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.visible import in_quotes
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: Column → what is said of a word that nobody knows there.
+_UNKNOWN = {
+    "model": "No model is called {}.",
+    "family": "There is no family named {}.",
+    "hardware": "There is no hardware named {}.",
+    "runtime": "There is no runtime named {}.",
+    "precision": "There is no precision named {}.",
+}
+#: Column → the option of `accelbench run` that asks for it.
+_ASKS = {
+    "family": "--category",
+    "hardware": "--hardware",
+    "runtime": "--framework",
+    "precision": "--precision",
+    "batch_size": "--batch-sizes",
+    "mode": "--mode",
+}
+#: Names that are listed where none is like the one that was asked for.
+_NAMED = 6
+#: How like a name has to be; platforms and precisions are short.
+_LIKE = {"model": 0.6, "family": 0.6, "runtime": 0.6}
+
+Asked = Mapping[str, Sequence[Any]]
+
+
+class NothingMeasuredError(AccelbenchError):
+    """There are no results to judge."""
+
+    exit_code = EXIT_CANNOT_TELL
+
+
+def nothing(said: str, asked: Asked, database: Database | None = None) -> NothingMeasuredError:
+    """The error, with the command that would bring what was asked for.
+
+    Args:
+        said: what there is nothing of.
+        asked: column → the values that would have counted.
+        database: where it was looked for, unless nobody named one.
+    """
+    if "run_id" in asked:
+        return NothingMeasuredError(f"{said}.", "Ask for less, or name other runs with --run.")
+    command = _command(asked)
+    if command and database is not None:
+        command += _into(database)
+    if not command:
+        return NothingMeasuredError(
+            f"{said}.", "Ask for less, or name a database that has it with --db."
+        )
+    return NothingMeasuredError(
+        f"{said}: measure first, for example with `{command}`, or name a database with --db."
+    )
+
+
+def none_found(database: Database, asked: Asked, but: str = "") -> NothingMeasuredError:
+    """The error where a database has nothing of what was asked for.
+
+    Args:
+        database: where it was looked for.
+        asked: column → the values that would have counted.
+        but: what there is of it all the same, and does not count.
+
+    Raises:
+        UsageError: a word is known nowhere, or stored in another spelling.
+    """
+    refuse_unknown(database, asked)
+    stored = _stored(database, "model", COMPARABLE_SQL) if "model" in asked else []
+    absent = _absent(asked.get("model", ()), stored)
+    for name in absent:
+        if alike := _spelt_alike(name, stored):
+            raise UsageError(
+                f"{database.name} has no results of {in_quotes(name)}.",
+                f"Did you mean {_or(alike)}?",
+            )
+    what = " of what was asked for" if asked else ""
+    found = nothing(f"{database.name} has no results{what}{but}", asked, database)
+    others = dict.fromkeys(one for name in absent for one in _near(name, stored, "model"))
+    if others:
+        found.advice = f"There are results of {', '.join(others)}."
+    return found
+
+
+def refuse_unknown(database: Database, asked: Asked, *, found: bool = False) -> None:
+    """Tell a slip of the fingers from what nobody has measured yet.
+
+    Args:
+        database: where words are looked for that this program does not know.
+        asked: column → the values that count.
+        found: whether there are such results: then a column's only word needs no second look.
+
+    Raises:
+        UsageError: neither this program nor any result knows a word.
+    """
+    for column, said in _UNKNOWN.items():
+        typed = by_word(column, asked.get(column, ()))
+        if found and len(typed) == 1:
+            continue
+        for word, names in typed.items():
+            if not any(_is_known(column, n) or _is_stored(database, column, n) for n in names):
+                raise UsageError(said.format(in_quotes(word)), _hint(database, column, word))
+
+
+def _is_known(column: str, word: str) -> bool:
+    """Whether this program knows a word, without asking any database."""
+    if column == "model":
+        return in_catalogue(word)
+    if column == "runtime":
+        from accelbench.runtimes.shared.names import runtimes_named
+
+        try:
+            return bool(runtimes_named([word]))
+        except UsageError:
+            return False
+    return word in _known(column)
+
+
+def _known(column: str) -> tuple[str, ...]:
+    """The words of a column that this program has itself; of models there are too many."""
+    if column == "hardware":
+        from accelbench.hardware.detect import known
+
+        return known()
+    if column == "runtime":
+        from accelbench.runtimes.shared.names import known_runtimes
+
+        return known_runtimes()
+    if column == "precision":
+        from accelbench.core.precision import PRECISIONS
+
+        return PRECISIONS
+    if column == "family":
+        from accelbench.core.vocabulary import Family
+
+        return tuple(family.value for family in Family)
+    return ()
+
+
+def _is_stored(database: Database, column: str, word: str) -> bool:
+    _, rows = database.query(
+        f"SELECT 1 FROM benchmark_results WHERE {column} = ? LIMIT 1",  # noqa: S608 — our columns
+        [word],
+    )
+    return bool(rows)
+
+
+def _stored(database: Database, column: str, where: str = "true") -> list[str]:
+    """Every word that results have in a column."""
+    _, rows = database.query(
+        f"SELECT DISTINCT {column} FROM benchmark_results"  # noqa: S608 — our columns
+        f" WHERE {column} IS NOT NULL AND {where} ORDER BY 1"
+    )
+    return [str(name) for (name,) in rows]
+
+
+def _hint(database: Database, column: str, word: str) -> str:
+    """What of all that is known or stored may have been meant."""
+    if column != "model" and (said := misplaced(word)):
+        return said
+    stored = _stored(database, column)
+    alike = _near(word, dict.fromkeys([*_known(column), *stored]), column)
+    if alike:
+        return f"Did you mean {_or(alike)}?"
+    if stored:
+        more = f" and {len(stored) - _NAMED} more" if len(stored) > _NAMED else ""
+        return f"There are results of {', '.join(stored[:_NAMED])}{more}."
+    known = ", ".join(_known(column))
+    return f"Known: {known}." if known else "List the models with: accelbench models"
+
+
+def _near(word: str, names: Iterable[str], column: str) -> list[str]:
+    """Names that are like a word."""
+    return near(word, names, _LIKE.get(column, LIKE))
+
+
+def _absent(models: Sequence[str], stored: Sequence[str]) -> list[str]:
+    """Models of which nothing is stored, as they were typed: the catalogue's name comes first."""
+    there = set(stored)
+    typed: dict[str, list[str]] = {}
+    for name in models:
+        typed.setdefault(catalogued(name), []).append(name)
+    return [names[-1] for names in typed.values() if not there.intersection(names)]
+
+
+def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
+    """What of all that is stored is this very name, or another one of the same model."""
+    from accelbench.catalog.find import find, names_of
+
+    keys = {_letters(one) for one in (name, *(names_of(find(name)) if in_catalogue(name) else ()))}
+    return [one for one in stored if _letters(one) in keys]
+
+
+def _letters(name: str) -> str:
+    """What is left of a name without its owner, its case and its dashes."""
+    return "".join(c for c in name.rpartition("/")[2].lower() if c.isalnum())
+
+
+def _command(asked: Asked) -> str:
+    """The command that measures what was asked for; empty where this program cannot."""
+    if not asked:
+        return "accelbench run --set small --hardware all"
+    words = ["accelbench run"]
+    if models := asked.get("model", ()):
+        known = dict.fromkeys(catalogued(name) for name in models if in_catalogue(name))
+        if not known:
+            return ""
+        words += known
+    elif "family" not in asked:
+        words.append("--set small")
+    for column, option in _ASKS.items():
+        values = [str(value) for value in asked.get(column, ())]
+        if column in _UNKNOWN and values:
+            values = [value for value in values if value in _known(column)]
+            if not values:
+                return ""
+        if values:
+            words.append(f"{option} {','.join(values)}")
+    return " ".join(words)
+
+
+def _into(database: Database) -> str:
+    """The option that puts results into a database, where they do not go by themselves."""
+    from accelbench.store.lake import store_at
+
+    return "" if database.name == store_at(None).name else f" --db {shlex.quote(database.name)}"
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join(names)

@@ -1,0 +1,1 @@
+"""Commands: one module a command, which parses, calls one service and prints."""

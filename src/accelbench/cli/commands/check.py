@@ -1,0 +1,164 @@
+"""`accelbench check`: the gate. Has anything become worse than the baseline, and is it known?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from accelbench.analysis.checking import Check, Outcome
+from accelbench.cli.arguments.filters import filters_of
+from accelbench.cli.arguments.lists import SpacedLists, words
+from accelbench.cli.arguments.thresholds import refuse_threshold
+from accelbench.cli.display.json_output import print_document
+from accelbench.cli.services.baselines import ALLOWED, COLUMNS, Sought, baseline_for
+from accelbench.cli.services.queries import filled
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.store.files import explained
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_EXITS = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
+
+
+@app.command(cls=SpacedLists)
+def check(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    baseline: str | None = typer.Option(
+        None,
+        "--baseline",
+        "--compare-to",
+        help="A CSV, JSON or database file; a run, label, branch; else the other arm of a run"
+        " that was measured with --against.",
+    ),
+    threshold: float | None = typer.Option(
+        None,
+        "--threshold",
+        "--regression-alert",
+        help="A change has to exceed this share: 0.1 for 10 %. Else what launches show, 3 % at"
+        " least; 10 % where there are too few.",
+    ),
+    run: list[str] = typer.Option(
+        [], "--run", help="What is checked: runs by id or label; else the newest."
+    ),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name or id; else that of the newest run."
+    ),
+    allow: list[str] = typer.Option(
+        [], "--allow", help=f"Check although not alike: {', '.join(ALLOWED)}."
+    ),
+    rerun: bool = typer.Option(
+        False,
+        "--rerun",
+        help="Measure again, in as many launches as the noise asks for, what seems worse or cannot"
+        " be told, and judge by that.",
+    ),
+    noise: int | None = typer.Option(
+        None,
+        "--noise",
+        metavar="LAUNCHES",
+        help="Instead: measure the same so many times a side, and say what it differs by.",
+    ),
+    markdown: Path | None = typer.Option(
+        None, "--markdown", help="Add a summary in Markdown to this file, as pull requests show it."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Has anything become worse? Latency, throughput and memory against a baseline, each apart.
+
+    Ends with 0 where nothing has, with 1 where something has, with 4 where it cannot be told.
+    """
+    refuse_threshold(threshold)
+    allowed = _allowed(words(allow))
+    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
+    if noise is not None:
+        _refuse_beside_noise(
+            {
+                "--baseline": baseline,
+                "--threshold": threshold,
+                "--run": run,
+                "--machine": machine,
+                "--allow": allow,
+                "--rerun": rerun,
+                "--markdown": markdown,
+            }
+        )
+        from accelbench.cli.services.noise import noise_floor
+        from accelbench.store.lake import store_at
+
+        database = store_at(db or db_path)
+        raise typer.Exit(noise_floor(database, filters, noise, as_json))
+    sought = Sought(filters, tuple(words(run)), machine, allowed)
+    if baseline is None and rerun:
+        raise UsageError(
+            "--rerun is of a --baseline: the arms of one run were measured in turns.",
+            "Leave it out, or measure more --launches.",
+        )
+    database = filled(db or db_path)
+    if baseline is None:
+        from accelbench.cli.services.arms import check_of_arms
+
+        arms, about = check_of_arms(database, sought, COLUMNS, threshold)
+        _say(arms, about, markdown, as_json)
+        raise typer.Exit(_EXITS.get(arms.outcome, EXIT_OK))
+    found = baseline_for(database, baseline, sought)
+    checked = found.check(threshold)
+    if rerun:
+        from accelbench.cli.services.rerun import rerun_of
+
+        checked, found = rerun_of(database, checked, found, threshold)
+    _say(checked, found.about(threshold), markdown, as_json)
+    raise typer.Exit(_EXITS.get(checked.outcome, EXIT_OK))
+
+
+def _refuse_beside_noise(given: Mapping[str, object]) -> None:
+    """Nothing is checked there: what would silently be ignored is refused instead."""
+    named = ", ".join(option for option, value in given.items() if value)
+    if named:
+        raise UsageError(
+            f"--noise measures one thing against itself, where {named} would mean nothing.",
+            "Leave out one or the other.",
+        )
+
+
+def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:
+    from accelbench.report.check import document
+    from accelbench.report.check_markdown import summary
+
+    if markdown is not None:
+        _append(markdown.expanduser(), summary(checked, about))
+    if as_json:
+        print_document(document(checked, about))
+        return
+    from accelbench.cli.display.check import show
+
+    show(checked, about)
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to what is there: a step of CI has one summary file for all that it says."""
+    with explained("Writing the summary", path, "--markdown"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+
+
+def _allowed(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in ALLOWED:
+            raise UsageError(
+                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(ALLOWED)}."
+            )
+    return names

@@ -1,0 +1,392 @@
+"""`accelbench db`: make, look into, query, export and merge databases."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from accelbench.cli.arguments.groups import NamedCommands
+from accelbench.cli.display.imports import (
+    Brought,
+    brought,
+    kept_theirs,
+    known_already,
+    machines_of,
+    named,
+    samples_left,
+    told,
+    without_figures,
+)
+from accelbench.cli.display.tables import (
+    apart,
+    jsonable,
+    print_answer,
+    print_json,
+    print_pairs,
+)
+from accelbench.cli.display.terminal import complain, print_line
+from accelbench.cli.services.sql_advice import advised, refuse_but_one
+from accelbench.core.errors import UsageError
+from accelbench.core.nouns import counted
+from accelbench.exchange.csv_export import write_lines
+from accelbench.exchange.imports.kinds import KINDS
+from accelbench.exchange.imports.places import placed
+from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.run_facts import told as run_told
+from accelbench.exchange.table_export import (
+    ENTRIES,
+    FORMATS,
+    TABLES,
+    export_report,
+    export_table,
+    format_for,
+    wrote,
+)
+from accelbench.exchange.writing import refuse_taken
+from accelbench.store.conflicts import ConflictError
+from accelbench.store.database import Database
+from accelbench.store.files import ReadOnlyPlaceError
+from accelbench.store.lake import Lake, store_at
+from accelbench.store.places import place_of
+
+app = typer.Typer(
+    cls=NamedCommands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Make, look into, export and merge databases.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_DB_HELP = "The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+DbOption = Annotated[Path | None, typer.Option("--db", help=_DB_HELP)]
+DbPathOption = Annotated[Path | None, typer.Option("--db-path", hidden=True)]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+#: As many as a few lines hold: somebody else's tables have thousands of models.
+_MOST_NAMES = 24
+#: Results that were refused, of which each is a line.
+_MOST_REFUSED = 5
+
+
+@app.command()
+def init(
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start anew; the old database is kept as a backup.")
+    ] = False,
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an empty database. One of ours that is there already stays."""
+    database = _database(db, db_path)
+    there = database.begun
+    backup = database.init(overwrite=overwrite)
+    made = backup is not None or not there
+    if as_json:
+        print_json(
+            {
+                "database": database.name,
+                "made": made,
+                "backup": str(backup) if backup else None,
+            }
+        )
+        return
+    print_line(f"Made {database.name}" if made else f"{database.name} is there already; it stays.")
+    if backup:
+        print_line(f"The old one is kept as {backup}")
+
+
+@app.command()
+def status(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOption = False) -> None:
+    """Show what the database holds."""
+    database = _database(db, db_path)
+    _fill(database)
+    found = {**database.status(), "machines": machines_of(database)}
+    if as_json:
+        print_json(found)
+        return
+    print_pairs(_status_lines(found))
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="SQL that reads; e.g. FROM benchmark_results.")],
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="CSV on standard output, empty where nothing is known.")
+    ] = False,
+) -> None:
+    """Ask the database in SQL. It reads this database and nothing else.
+
+    As JSON, rows are records: objects with a value by each column's name.
+    """
+    if as_json and as_csv:
+        raise UsageError("--json and --csv contradict each other.", "Leave one out.")
+    refuse_but_one(query)
+    database = _database(db, db_path)
+    _fill(database)
+    try:
+        columns, rows = database.query(query)
+    except UsageError as error:
+        raise advised(error, query, database) from error
+    columns = apart(columns)
+    if as_json:
+        plain = (map(jsonable, row) for row in rows)
+        records = [dict(zip(columns, row, strict=True)) for row in plain]
+        print_json({"columns": columns, "rows": records})
+    elif as_csv:
+        write_lines(sys.stdout, columns, (map(jsonable, row) for row in rows))
+    else:
+        print_answer(columns, rows)
+
+
+@app.command()
+def export(
+    path: Annotated[Path, typer.Argument(help="The file to write; one that exists is refused.")],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help=f"{', '.join(FORMATS)}; else what the suffix says."),
+    ] = None,
+    samples: Annotated[bool, typer.Option("--samples", help="Raw samples too.")] = False,
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write all results into a file."""
+    form = format_for(path, form)
+    refuse_taken(path)
+    database = _database(db, db_path)
+    _fill(database)
+    runs = _told_runs(database)
+    if form in TABLES:
+        results = entries = export_table(path, database, form, samples=samples, runs=runs)
+    else:
+        rows = database.results()
+        told = _of_interest(rows, runs) if form in ENTRIES else rows
+        results, entries = len(rows), export_report(path, told, form)
+    if as_json:
+        counts = {"results": results, "entries": entries}
+        print_json({"path": str(path.absolute()), "format": form, **counts})
+    else:
+        print_line(f"Wrote {wrote(form, entries, results)} to {path}")
+
+
+@app.command()
+def merge(
+    others: Annotated[list[Path], typer.Argument(help="Databases, lakes; they stay as is.")],
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in other databases. Doing it twice changes nothing."""
+    database = _database(db, db_path)
+    if database.there:
+        _fill(database)
+    merged = []
+    for other in others:
+        name, path = _other(other, database)
+        found = database.merge(path)
+        _warn(found.problems)
+        merged.append({"from": name, "results": found.results, "facts": found.facts})
+        if not as_json:
+            results, facts = counted(found.results, "result"), counted(found.facts, "other fact")
+            print_line(f"{results} and {facts} from {name}")
+    if as_json:
+        print_json({"database": database.name, "merged": merged})
+
+
+@app.command("import")
+def import_(
+    kind: Annotated[str, typer.Argument(help=f"What it is: {', '.join(KINDS)}.")],
+    path: Annotated[Path, typer.Argument(help="A file, or a folder with files of that kind.")],
+    source: Annotated[
+        str | None, typer.Option(help="Whose figures they are, and what --machine then calls them.")
+    ] = None,
+    commit: Annotated[str, typer.Option(help="The version of the source.")] = "",
+    licence: Annotated[
+        str | None, typer.Option("--licence", "--license", help="Its licence.")
+    ] = None,
+    measured_at: Annotated[
+        str, typer.Option("--measured-at", help="When, for files that do not say it themselves.")
+    ] = "",
+    db: DbOption = None,
+    db_path: DbPathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in what others measured: whole files or nothing. Doing it twice changes nothing."""
+    found = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
+    database = _database(db, db_path)
+    if database.there:
+        _fill(database)
+    try:
+        filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
+    except ConflictError as conflict:
+        raise placed(kind, found.files, conflict) from conflict
+    new = brought(database, found) if filled.results else Brought()
+    there = found.results - filled.results
+    if as_json:
+        print_json(
+            {
+                "database": database.name,
+                "files": [str(file) for file in found.files],
+                "source": found.source.told(),
+                "machines": list(new.machines),
+                "results": filled.results,
+                "there_already": there,
+                "without_figures": found.empty,
+                "without_moment": new.undated,
+                "keep_their_source": found.keep_theirs,
+                "samples_not_read": [str(file) for file in found.samples_left],
+            }
+        )
+        return
+    print_line(f"{counted(filled.results, 'result')} from {_files(found.files)}")
+    if there:
+        print_line(known_already(there, dated=bool(measured_at)))
+    if found.empty:
+        print_line(without_figures(found.empty))
+    if found.keep_theirs:
+        print_line(kept_theirs(found.keep_theirs))
+    if found.samples_left:
+        print_line(samples_left(found.samples_left))
+    for line in told(new):
+        print_line(line)
+
+
+@app.command()
+def compact(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOption = False) -> None:
+    """Make one file of the many of a lake; those that an earlier one replaced go."""
+    lake = _database(db, db_path)
+    if not lake.there:
+        raise UsageError(
+            f"There is no lake at {lake.name}.", "Name one with --db, a folder or a URL."
+        )
+    if not isinstance(lake, Lake):
+        raise UsageError(
+            f"{lake.name} is a database: it is one file already.", "Only a lake is compacted."
+        )
+    files, removed = lake.compact()
+    if as_json:
+        print_json({"database": lake.name, "files": files, "removed": removed})
+        return
+    print_line(f"{files} files are one now" if files else "There is nothing to put together")
+    if removed:
+        print_line(f"{removed} that had been replaced before are removed")
+
+
+def _files(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{len(files)} files"
+
+
+def _database(db: Path | None, alias: Path | None) -> Database:
+    return store_at(db or alias)
+
+
+def _other(word: Path, database: Database) -> tuple[str, Path]:
+    """Another database by name, and where it is: of a lake, this machine's mirror of it."""
+    place = place_of(word)
+    if place is None:
+        return str(word), word.expanduser()
+    lake = Lake.at(place)
+    if isinstance(database, Lake) and database.name == lake.name:
+        raise UsageError(f"{lake.name} is the lake itself.", "Name another one to merge.")
+    if not lake.there:
+        raise UsageError(f"{lake.name} is no lake.", "Name a database or a lake to merge.")
+    _fill(lake)
+    return lake.name, lake.path
+
+
+def _told_runs(database: Database) -> dict[str, dict[str, Any]]:
+    """What an export says of each run."""
+    names, rows = database.query(
+        "SELECT run_id, label, git_commit, git_branch, started_at, environment::VARCHAR"
+        " AS environment FROM benchmark_runs ORDER BY run_id"
+    )
+    found = {}
+    for row in rows:
+        about = {name: jsonable(value) for name, value in zip(names, row, strict=True)}
+        about["environment"] = json.loads(about["environment"] or "{}")
+        found[str(about["run_id"])] = run_told(about)
+    return found
+
+
+def _of_interest(
+    rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Results but those of runs that a check made for itself: they are no news of a series."""
+    from accelbench.query.histories import is_of_a_check
+
+    labels = {run: str(about.get("label") or "") for run, about in runs.items()}
+    own = {run for run, label in labels.items() if is_of_a_check(label)}
+    return [row for row in rows if row["run_id"] not in own]
+
+
+def _fill(database: Database) -> None:
+    """Bring in what runs left in the journals; where that cannot be written, say so and go on."""
+    try:
+        filled = database.fill()
+    except ReadOnlyPlaceError as error:
+        _warn([f"{error.message} What waits in {database.journals} is not shown."])
+        return
+    if filled.results and isinstance(database, Lake):
+        are = "is" if filled.results == 1 else "are"
+        _warn([f"{counted(filled.results, 'result')} {are} new here."])
+    elif filled.results:
+        one = filled.results == 1
+        was, now = ("was", "is") if one else ("were", "are")
+        results = counted(filled.results, "result")
+        _warn([f"{results} {was} waiting in journals and {now} now in the database."])
+    _warn(filled.problems)
+
+
+def _warn(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        complain(sentence)
+
+
+def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    tables, journals = found["tables"], found["journals"]
+    lines = [
+        ("database", found["database"]),
+        ("size", f"{found['size_bytes'] / 2**20:.1f} MB, schema {found['schema_version']}"),
+        *((name, str(count)) for name, count in tables.items()),
+        ("results by status", _counted(found["results_by_status"])),
+        ("by provenance", _counted(found["results_by_provenance"])),
+        ("runs by status", _counted(found["runs_by_status"])),
+        ("models", _named(found["models"])),
+        ("hardware", ", ".join(found["hardware"]) or "none"),
+        ("machines", named(found["machines"])),
+    ]
+    if found["first_result_at"]:
+        lines.append(("measured", f"{found['first_result_at']} to {found['last_result_at']}"))
+    lines.append(("journals", f"{journals['known']} in {journals['folder']}"))
+    if journals["orphans"]:
+        lines.append(("not filled in", ", ".join(journals["orphans"])))
+    refused = [
+        f"result {a['result_id']} of run {a['run_id']}: {a['why']}" for a in found["refused"]
+    ]
+    more = len(refused[_MOST_REFUSED:])
+    said = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
+    lines += [("not stored", one) for one in said]
+    for name, numbers in journals["corrupt_lines"].items():
+        lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
+    return lines
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first of many names; all of them are in --json."""
+    more = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES]) or "none"
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"

@@ -1,0 +1,129 @@
+"""`accelbench hardware`: every platform, present or absent, why, and what would bring it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from accelbench.core.errors import setting_up
+from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.serial import device_to_json
+from accelbench.core.vocabulary import Provenance
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+Found = Mapping[str, list[Device | Absent]]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A runtime that serves a platform, whether or not its engine is installed."""
+
+    name: str
+    extra: str
+    installed: bool
+
+    def __str__(self) -> str:
+        if self.installed:
+            return self.name
+        return (
+            f"{self.name} ({f'needs {setting_up(self.extra)}' if self.extra else 'not installed'})"
+        )
+
+
+@app.command()
+def hardware(
+    names: list[str] | None = typer.Argument(
+        None, metavar="[NAME]", help="Only these platforms, e.g. cpu cuda."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="One JSON document, for machines."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Every detail of each device."),
+    browser: Path | None = typer.Option(
+        None, "--browser", help="Of browsers, only the one that this program is."
+    ),
+) -> None:
+    """Show every platform, present or absent, and why.
+
+    A device can be present while no runtime serves it yet: the last column tells.
+    """
+    from accelbench.cli.arguments.run_arguments import use_browser
+    from accelbench.hardware.detect import detect, detect_all
+
+    use_browser(browser)
+
+    wanted = [part for name in names or () for part in name.split(",") if part]
+    found = {name: detect(name) for name in _platforms(wanted)} if wanted else detect_all()
+    served, broken = runtimes()
+    if as_json:
+        sys.stdout.write(json.dumps(document(found, served, broken), indent=2) + "\n")
+        return
+    from accelbench.cli.display.hardware import show
+
+    show(found, served, broken, verbose=verbose)
+
+
+def _platforms(words: Iterable[str]) -> dict[str, None]:
+    """The platforms that are asked about; of gpu the one that is here, else why none is."""
+    from accelbench.core.errors import SurroundingsError
+    from accelbench.hardware.names import GPU, GPU_PLATFORMS, gpu_here
+
+    found: dict[str, None] = {}
+    for word in words:
+        if word.lower() != GPU:
+            found[word.lower()] = None
+            continue
+        try:
+            found[gpu_here().partition(":")[0]] = None
+        except SurroundingsError:
+            found |= dict.fromkeys(GPU_PLATFORMS)
+    return found
+
+
+def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
+    """Which runtimes serve each platform, and those that cannot be loaded, with the reason.
+
+    Runtimes that only simulate serve nothing.
+    """
+    served: dict[str, list[Serving]] = {}
+    broken: dict[str, str] = {}
+    for name, runtime in load_all(RUNTIMES):
+        if not isinstance(runtime, Runtime):
+            broken[name] = f"{type(runtime).__name__}: {runtime}"
+            continue
+        info = runtime.info
+        if info.provenance is Provenance.SIMULATED:
+            continue
+        installed = not info.package or find_spec(info.package) is not None
+        for platform in info.hardware:
+            served.setdefault(platform, []).append(Serving(name, info.extra, installed))
+    return served, broken
+
+
+def document(
+    found: Found, served: Mapping[str, list[Serving]], broken: Mapping[str, str]
+) -> dict[str, Any]:
+    """Everything as plain JSON values."""
+    return {
+        "hardware": {name: _platform(ones, served.get(name, [])) for name, ones in found.items()},
+        "broken_runtimes": dict(broken),
+    }
+
+
+def _platform(ones: list[Device | Absent], served: list[Serving]) -> dict[str, Any]:
+    devices = [device_to_json(one) for one in ones if isinstance(one, Device)]
+    gone = next((one for one in ones if isinstance(one, Absent)), None)
+    return {
+        "present": bool(devices),
+        "devices": devices,
+        "reason": gone.reason if gone else None,
+        "remedy": gone.remedy if gone else None,
+        "runtimes": [asdict(one) for one in served],
+    }

@@ -1,0 +1,187 @@
+"""`accelbench history`: what happened to a question's figures over time, and since which commit."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Point, Series, same_jobs
+from accelbench.analysis.judging import METRICS, Answer, Metric
+from accelbench.cli.arguments.filters import filters_of
+from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.suggestions import NothingMeasuredError
+from accelbench.cli.display.json_output import print_document
+from accelbench.cli.display.words import other_machines
+from accelbench.cli.services.queries import filled, marks, on_one_machine, rows_of
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.report.series import points_in, told
+
+if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
+    from accelbench.store.database import Database
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+#: Series of which nobody can tell that are shown unasked.
+_FEW = 10
+_METRICS = {metric.name: metric for metric in METRICS}
+_COLUMNS = (
+    *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
+    *("batch_size", "sequence_length", "image_size", "audio_seconds", "prompt_tokens"),
+    *("new_tokens", "denoising_steps", "mode", "scenario", "world_size", "options", "threads"),
+    *("emulated", "provenance", "case_id", "device_fingerprint"),
+)
+
+
+@app.command(cls=SpacedLists)
+def history(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    metric: str = typer.Option("latency", "--metric", help=f"{', '.join(_METRICS)}."),
+    threshold: float = typer.Option(
+        LEAST_EFFECT, "--threshold", help="Changes below this share are not told: 0.03 for 3 %."
+    ),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name, id or source; else that of the newest result."
+    ),
+    every: bool = typer.Option(False, "--all", help="Show series in which nothing happened, too."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Show steps, spikes and drift in what was measured over time, and between which commits."""
+    if metric not in _METRICS:
+        raise UsageError(
+            f"No metric is called {in_quotes(metric)}.", f"Known: {', '.join(_METRICS)}."
+        )
+    if not 0 < threshold < 10:
+        raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
+    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
+    database = filled(db or db_path)
+    with database.asking():
+        where, values, here, others = on_one_machine(database, filters, machine)
+        with _collected_later():
+            found = series_in(database, _METRICS[metric], where, values, threshold)
+        undated = 0 if found else _without_moment(database, where, values)
+    names = [str(one) for one in others]
+    if not found:
+        raise _no_history(here, undated, names)
+    if as_json:
+        from accelbench.report.history import document
+
+        same = same_jobs(found)
+        whole: dict[str, Any] = {
+            "metric": metric,
+            "machine": str(here),
+            "other_machines": names,
+            "threshold": threshold,
+            "series": [
+                document(
+                    one,
+                    points=every or one.changed,
+                    same=same.get(str(one.row.get("series_key")), ()),
+                )
+                for one in found
+            ],
+            "answers": answers(found),
+            "without_change": sum(one.answer is Answer.STEADY for one in found),
+        }
+        print_document(whole)
+        return
+    from accelbench.cli.display.history import show
+
+    with _collected_later():
+        show(found if every else worth_showing(found), answers(found), str(here), names)
+
+
+def worth_showing(found: Sequence[Series]) -> list[Series]:
+    """Those in which something happened; of what has no answer, a few."""
+    open_ = [one for one in found if not one.changed and one.answer is not Answer.STEADY]
+    return [one for one in found if one.changed] + (open_ if len(open_) <= _FEW else [])
+
+
+def answers(found: Sequence[Series]) -> dict[str, int]:
+    """How many series came to each answer; a series that is not judged has none."""
+    counts = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in found)
+    order = [*Answer, NOT_JUDGED]
+    return {str(one): counts[str(one)] for one in order if counts[str(one)]}
+
+
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """No search for garbage meanwhile: among ten thousands of points, all of them kept, it took a
+    third of the time.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _without_moment(database: Database, where: str, values: Sequence[Any]) -> int:
+    _, ((count,),) = database.query(
+        f"SELECT count(*) FROM benchmark_results WHERE {where} AND started_at IS NULL",  # noqa: S608
+        values,
+    )
+    return int(count)
+
+
+def _no_history(here: Machine, undated: int, others: Sequence[str]) -> NothingMeasuredError:
+    """The error, with what would make a history of what there is."""
+    measure = "A point of a series is a run: measure the same again, for example each night."
+    if undated:
+        results = "result has" if undated == 1 else "results have"
+        measure = (
+            f"{undated:,} {results} no moment, and so no place in a history: import each release"
+            " into a new database, by `accelbench db import … --measured-at 2026-08-08`."
+        )
+    return NothingMeasuredError(
+        f"Nothing on {here} was measured twice and more.",
+        " ".join([measure, *other_machines(others)]),
+    )
+
+
+def series_in(
+    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
+) -> list[Series]:
+    """Every series with points enough, that which became worst first."""
+    points = points_in(database, metric, where, values)
+    points = {key: line for key, line in points.items() if len(line[1]) >= FEWEST_DRAWN}
+    newest = {key: max(several, key=lambda one: one.moment) for key, (_, several) in points.items()}
+    about = _about(database, newest)
+    several = [(about[key], by, known) for key, (by, known) in points.items()]
+    found = told(database, several, metric, (where, values), least)
+    names = ("model", "series_key")
+    return sorted(
+        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+    )
+
+
+def _about(database: Database, newest: Mapping[str, Point]) -> dict[str, dict[str, Any]]:
+    """A row of each series, of its newest run: what it is of."""
+    if not newest:
+        return {}
+    runs = sorted({point.run_id for point in newest.values()})
+    condition = (
+        f"series_key IN ({marks(list(newest))}) AND coalesce(run_id, '') IN ({marks(runs)})"
+        " QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY started_at DESC) = 1"
+    )
+    rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
+    return {str(row["series_key"]): row for row in rows}

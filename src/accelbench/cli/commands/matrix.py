@@ -1,0 +1,212 @@
+"""`accelbench matrix`: what each platform of a machine is worth for each model, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from accelbench.analysis.attempts import QUESTION
+from accelbench.cli.arguments.filters import Filters, by_word, filters_of
+from accelbench.cli.arguments.lists import SpacedLists, words
+from accelbench.cli.arguments.suggestions import refuse_unknown
+from accelbench.cli.display.text_output import deliver
+from accelbench.cli.services.queries import (
+    filled_if_any,
+    of_machine,
+    rows_of,
+    runs_to_judge,
+    where_of,
+)
+from accelbench.core.errors import UsageError
+from accelbench.core.facts import utc_now
+from accelbench.core.figures import OF_A_STEP
+from accelbench.core.visible import in_quotes
+from accelbench.exchange.writing import refuse_taken
+from accelbench.hardware.names import platforms_named
+
+if TYPE_CHECKING:
+    from accelbench.analysis.cells import Matrix
+    from accelbench.report.matrix import About
+    from accelbench.store.database import Database
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+#: What a matrix is made of: reading all columns of a hundred thousand results takes 20 s.
+_COLUMNS = tuple(dict.fromkeys((
+    *QUESTION, "family", "hardware", "runtime", "device", "options", "status", "reason", "message",
+    "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
+    "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
+    "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms", "latency_mean_ms",
+    "throughput_unit", "latency_std_ms", *OF_A_STEP,
+)))  # fmt: skip
+_EMPTY = dict.fromkeys(_COLUMNS)
+#: Results of one machine that a matrix is made of.
+_MOST = 500_000
+_FORMATS = ("table", "json", "markdown", "html")
+_SUFFIXES = {".json": "json", ".md": "markdown", ".markdown": "markdown", ".html": "html"}
+
+
+@app.command(cls=SpacedLists)
+def matrix(
+    models: list[str] = typer.Argument(
+        None, metavar="MODEL", help="Only these models.", show_default=False
+    ),
+    family: list[str] = typer.Option([], "--family", help="Only these families."),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    precision: str | None = typer.Option(
+        None, "--precision", help="All in this one; else each platform in the best that ran."
+    ),
+    mode: str = typer.Option("inference", "--mode", help="Of inference or training."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name or id; else the machine of the newest result."
+    ),
+    explain: bool = typer.Option(False, "--explain", help="The rule and every cell's reason."),
+    page: int | None = typer.Option(
+        None, "--page", min=1, help="Of a table with many models; 1 by default."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    form: str | None = typer.Option(
+        None, "--format", help="table, json, markdown or html; else what the suffix says."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="Write it to this file; one that exists is refused."
+    ),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    named: list[str] = typer.Option([], "--models", "--model", "--model-id", hidden=True),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Show High, Medium, Low or N/A for each model and family on each platform, and why.
+
+    Ratings come from stored results: verification, and speed against that machine's CPU.
+    """
+    form = _form(form, output, as_json)
+    refuse_taken(output)
+    if page is not None and (form != "table" or output is not None):
+        raise UsageError("--page is of the table in a terminal.", "Leave it out: the rest has all.")
+    filters = _filters([*(models or []), *named], words(family), precision, mode)
+    there = (one for name in words(hardware) for one in platforms_named(name))
+    only = tuple(dict.fromkeys(there))
+    made, about = _made(filled_if_any(db or db_path, filters), filters, machine, only)
+    if output is None and form == "table":
+        from accelbench.cli.display.matrix import show
+
+        _refuse_beyond(page or 1, len(made.models))
+        show(made, about, explain=explain, page=page or 1)
+        return
+    deliver(_spelled(made, about, form, explain), output)
+
+
+def _spelt(moment: str | None) -> str | None:
+    """A moment as result files have it."""
+    if not moment:
+        return None
+    whole, _, part = moment.partition(".")
+    return f"{whole.replace(' ', 'T')}.{part:0<6}Z"
+
+
+def _form(asked: str | None, output: Path | None, as_json: bool) -> str:
+    """The form: what is named, else what the file's suffix says, else a table."""
+    if as_json and asked not in (None, "json"):
+        raise UsageError(f"--json and --format {asked} contradict each other.", "Leave one out.")
+    by_suffix = None if output is None else _SUFFIXES.get(output.suffix.lower())
+    form = "json" if as_json else (asked or by_suffix or "table").lower()
+    if form not in _FORMATS:
+        raise UsageError(
+            f"There is no format {in_quotes(asked)}.", f"Formats: {', '.join(_FORMATS)}."
+        )
+    return form
+
+
+def _refuse_beyond(page: int, models: int) -> None:
+    from accelbench.cli.display.matrix import PAGE
+
+    pages = max(-(-models // PAGE), 1)
+    if page > pages:
+        raise UsageError(f"There is no page {page}: there are {pages}.", f"Use 1 to {pages}.")
+
+
+def _filters(
+    models: Sequence[str], families: Sequence[str], precision: str | None, mode: str
+) -> Filters:
+    """Column → the values that count."""
+    from accelbench.cli.arguments.run_arguments import modes
+
+    of_mode = tuple(one.value for one in modes([mode], training=False))
+    if len(of_mode) > 1:
+        raise UsageError("A matrix is of one mode.", "Use --mode inference or --mode training.")
+    found = filters_of(models, precisions=[precision] if precision else (), modes=of_mode)
+    if len(by_word("precision", found.get("precision", ()))) > 1:
+        raise UsageError("A matrix is of one precision.", "Name one with --precision.")
+    if families:
+        found["family"] = tuple(name.replace("-", "_").lower() for name in families)
+    return found
+
+
+def _made(
+    database: Database,
+    filters: Filters,
+    asked: str | None,
+    only: Sequence[str],
+) -> tuple[Matrix, About]:
+    """The matrix of the machine asked for."""
+    from accelbench.query.matrices import LocalPlatforms, matrix_on
+    from accelbench.report.matrix import About
+
+    refuse_unknown(database, {"hardware": only})
+    where, values = where_of(filters)
+    runs = runs_to_judge(database, filters, where, values)
+    machine, ours, others = of_machine(runs, asked)
+    marks = ", ".join("?" * len(ours))
+    where += f" AND coalesce(run_id, '') IN ({marks})"
+    given = [*values, *ours]
+    found = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
+    rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
+    made = matrix_on(
+        rows, machine, LocalPlatforms(), only, best_precision="precision" not in filters
+    )
+    precision = _spelt_there(rows, filters) if "precision" in filters else None
+    return made, About(utc_now(), machine, precision, filters["mode"][0], others)
+
+
+def _spelt_there(rows: Sequence[Mapping[str, Any]], filters: Filters) -> str:
+    """A precision as the results spell it; as it was typed where there are none."""
+    there = sorted({str(row["precision"]) for row in rows})
+    return " and ".join(there) or next(iter(by_word("precision", filters["precision"])))
+
+
+def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[str]:
+    """Software tells runs of ours apart; of imports each result has its own, which nothing asks."""
+    ours = f"SELECT 1 FROM benchmark_results WHERE {where} AND provenance = 'measured' LIMIT 1"  # noqa: S608
+    return [*_COLUMNS, "conditions"] if database.query(ours, values)[1] else _COLUMNS
+
+
+def _spelled(made: Matrix, about: About, form: str, explain: bool) -> str:
+    if form == "json":
+        from accelbench.report.matrix import document
+
+        content = document(made, about)
+        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    if form == "markdown":
+        from accelbench.report.matrix_markdown import markdown
+
+        return markdown(made, about)
+    if form == "html":
+        from accelbench.report.matrix_html import html
+
+        return html(made, about)
+    import io
+
+    from accelbench.cli.display.console import console
+    from accelbench.cli.display.matrix import PAGE, show
+
+    text = io.StringIO()
+    whole = console(text, width=80)
+    for page in range(1, max(-(-len(made.models) // PAGE), 1) + 1):
+        show(made, about, explain=explain, page=page, console=whole)
+    return text.getvalue()

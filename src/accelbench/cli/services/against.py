@@ -1,0 +1,127 @@
+"""`run --against`: the other arm of a run, and what the two come to beside each other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from accelbench.cli.arguments.run_arguments import runtime_options
+from accelbench.core.case import Option
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.run.plan.against import Against, Kind, meant
+from accelbench.run.plan.arms import Other, asked_otherwise
+
+if TYPE_CHECKING:
+    from accelbench.analysis.checking import Check
+    from accelbench.run.conduct.launch_context import Settings
+    from accelbench.run.plan.request import Plan, Request
+
+_YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
+
+
+def against_of(word: str | None) -> Against | None:
+    """What `--against` names."""
+    return None if word is None else meant(word)
+
+
+def other_of(
+    against: Against | None,
+    request: Request,
+    settings: Settings,
+    plan: Plan,
+    planned: Callable[[Request], Plan],
+) -> Other | None:
+    """The arm that a run is held against.
+
+    Args:
+        against: what was named.
+        request: what was asked for.
+        settings: of the run.
+        plan: of that request.
+        planned: how another request becomes a plan.
+    """
+    if against is None:
+        return None
+    if against.kind is not Kind.SETTING:
+        return Other(against, plan, settings)
+    otherwise, theirs = asked_otherwise(request, settings, *_setting(against))
+    other = planned(otherwise)
+    before = {(one.case.case_id, theirs.threads) for one in other.cases}
+    if before == {(one.case.case_id, settings.threads) for one in plan.cases}:
+        raise UsageError(
+            f"--against {against.word} changes nothing: it is what every case has already, or of a"
+            " runtime that none is of.",
+            "Name a setting that differs.",
+        )
+    return Other(against, other, theirs)
+
+
+def _setting(against: Against) -> tuple[str, Option | Mapping[str, Option]]:
+    name, value = against.setting
+    if name == "threads":
+        if not value.isdigit() or int(value) < 1:
+            raise UsageError(
+                f"--against threads={value}: {in_quotes(value)} is no number of threads."
+            )
+        return name, int(value)
+    if name == "compile":
+        if value.lower() not in _YES_OR_NO:
+            raise UsageError(f"--against compile={value}: it is yes or no.")
+        return name, _YES_OR_NO[value.lower()]
+    ((runtime, options),) = runtime_options([against.word]).items()
+    return runtime, options
+
+
+def held(
+    rows: Sequence[Mapping[str, Any]], started: Mapping[str, Any], threshold: float | None
+) -> tuple[Check, dict[str, Any]] | None:
+    """What the arms of a run come to beside each other, and what has to be known of it.
+
+    Args:
+        rows: of the run.
+        started: what it said when it began.
+        threshold: what a change has to exceed at least, as a share.
+
+    Returns:
+        None where the run has no arms.
+    """
+    from accelbench.analysis.arms import checked_arms, names_of_arms
+    from accelbench.analysis.machines import machine_of
+
+    names = names_of_arms(rows)
+    if not names:
+        return None
+    run = str(started.get("run_id"))
+    about = {
+        "baseline": names[0],
+        "runs": [run],
+        "labels": {run: started["label"]} if started.get("label") else {},
+        "machine": str(machine_of(run, started.get("environment"))),
+        "threshold": threshold,
+        "notes": [],
+    }
+    return checked_arms(rows, threshold), about
+
+
+def say(found: tuple[Check, dict[str, Any]], stream: IO[str] | None = None) -> None:
+    """The table of verdicts."""
+    from accelbench.cli.display.check import show
+
+    show(*found, stream=stream or sys.stdout)
+
+
+def document_of(found: tuple[Check, dict[str, Any]]) -> dict[str, Any]:
+    """The same in plain JSON."""
+    from accelbench.report.check import document
+
+    return document(*found)
+
+
+def exit_code(check: Check) -> int:
+    """As `check` ends."""
+    from accelbench.analysis.checking import Outcome
+
+    exits = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
+    return exits.get(check.outcome, EXIT_OK)

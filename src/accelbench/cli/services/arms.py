@@ -1,0 +1,88 @@
+"""`check` of a run with arms: its own other arm is what it is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.arms import checked_arms, names_of_arms
+from accelbench.analysis.machines import machine_of
+from accelbench.cli.arguments.run_names import harmless, labels_of, runs_meant
+from accelbench.cli.services.queries import marks, rows_of
+from accelbench.core.errors import UsageError
+from accelbench.core.provenance import COMPARABLE
+
+if TYPE_CHECKING:
+    from accelbench.analysis.checking import Check
+    from accelbench.cli.services.baselines import Sought
+    from accelbench.store.database import Database
+
+_NOTHING = UsageError(
+    "There is nothing to check against.",
+    "Name a --baseline, or measure both sides in one run: `accelbench run … --against`.",
+)
+_MEASURED = f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)})"
+
+
+def check_of_arms(
+    database: Database, sought: Sought, columns: Sequence[str], threshold: float | None
+) -> tuple[Check, dict[str, Any]]:
+    """Hold the arms of a run against each other.
+
+    Args:
+        database: where it is.
+        sought: which run, else the newest one with arms; which of its questions; what may differ.
+        columns: what is read of each result.
+        threshold: what a change has to exceed at least, as a share.
+
+    Raises:
+        UsageError: there is none, or what was named has no arms.
+    """
+    with database.asking():
+        run = _run_with_arms(database, sought)
+        where, values = [f"{_MEASURED} AND run_id = ?"], [run]
+        for column, wanted in sought.filters.items():
+            where.append(f"{column} IN ({marks(wanted)})")
+            values += wanted
+        rows = rows_of(database, [*columns, "arm"], " AND ".join(where), values)
+        labels = labels_of(database, [run])
+        environment = _environment(database, run)
+    names = names_of_arms(rows)
+    if not names:
+        raise _NOTHING
+    about = {
+        "baseline": harmless(names[0]),
+        "runs": [run],
+        "labels": labels,
+        "machine": str(machine_of(run, environment)),
+        "threshold": threshold,
+        "notes": [],
+    }
+    return checked_arms(rows, threshold, sought.allow), about
+
+
+def _run_with_arms(database: Database, sought: Sought) -> str:
+    """The newest of those that were named, or of all."""
+    condition, values = "coalesce(arm, '') <> ''", list[Any]()
+    if sought.runs:
+        named = [run for word in sought.runs for run in runs_meant(database, word)]
+        condition += f" AND run_id IN ({marks(named)})"
+        values += named
+    _, rows = database.query(
+        f"SELECT run_id FROM benchmark_results WHERE {condition}"  # noqa: S608 — our columns
+        " ORDER BY started_at DESC, run_id DESC LIMIT 1",
+        values,
+    )
+    if not rows:
+        raise _NOTHING
+    return str(rows[0][0])
+
+
+def _environment(database: Database, run: str) -> Mapping[str, Any] | None:
+    import json
+
+    _, rows = database.query(
+        "SELECT environment::VARCHAR FROM benchmark_runs WHERE run_id = ?", [run]
+    )
+    found: Mapping[str, Any] | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
+    return found

@@ -1,0 +1,303 @@
+"""What `check` holds against what: the runs of now, and the baseline that a word names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.checking import MISSING, Check, Rules, checked
+from accelbench.analysis.comparison import REFUSED
+from accelbench.analysis.machines import chosen, machine_of
+from accelbench.analysis.run_noise import Histories
+from accelbench.cli.arguments.filters import Filters, catalogued
+from accelbench.cli.arguments.run_names import harmless, labels_of, runs_meant
+from accelbench.cli.arguments.suggestions import (
+    NothingMeasuredError,
+    none_found,
+    nothing,
+    refuse_unknown,
+)
+from accelbench.cli.services.queries import (
+    filled,
+    marks,
+    no_lake_in,
+    of_machine,
+    rows_of,
+    runs_of,
+    where_of,
+)
+from accelbench.core.columns import ASKED
+from accelbench.core.errors import UsageError
+from accelbench.exchange.baselines import FromFile, read_baseline
+from accelbench.query.histories import NOISE, RERUN_OF, histories_on
+from accelbench.store.places import place_of
+
+if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
+    from accelbench.store.database import Database
+
+#: What may be held against each other although it is not alike.
+ALLOWED = (*REFUSED, "machine", MISSING)
+#: What another machine has of its own.
+_OF_A_MACHINE = frozenset({"device_name", "threads"})
+
+COLUMNS = (
+    *ASKED,
+    *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
+    *("provenance", "quality", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
+    *("latency_ci_low_ms", "latency_ci_high_ms"),
+    *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
+    *("conditions", "effective_sample_count", "device_fingerprint"),
+)
+#: What helps where the baseline has nothing to say.
+_ANOTHER = "Name another --baseline."
+_FILES = (".csv", ".json")
+_DATABASES = (".duckdb", ".db")
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What of the database is checked."""
+
+    filters: Filters
+    runs: tuple[str, ...] = ()
+    machine: str | None = None
+    allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Both sides, and what is known of them."""
+
+    name: str
+    machine: str  # of now
+    runs: tuple[str, ...]  # of now
+    labels: Mapping[str, str]
+    now: Rows
+    before: Rows
+    told: frozenset[str]
+    untold: tuple[str, ...]
+    allow: tuple[str, ...]
+    older: Histories
+    notes: tuple[str, ...] = ()  # what the baseline does not say, or is not alike in all
+
+    def check(self, threshold: float | None) -> Check:
+        told = self.told - _OF_A_MACHINE if "machine" in self.allow else self.told
+        rules = Rules(told, self.untold, threshold, self.allow, self.older)
+        return checked(self.now, self.before, rules)
+
+    def about(self, threshold: float | None) -> dict[str, Any]:
+        """What a reader has to know of the check, in plain values."""
+        return {
+            "baseline": harmless(self.name),
+            "runs": list(self.runs),
+            "labels": dict(self.labels),
+            "machine": self.machine,
+            "threshold": threshold,
+            "notes": list(self.notes),
+        }
+
+
+def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
+    """Read both sides.
+
+    Args:
+        database: where what is checked lies.
+        word: a file; else a run's id, a label or a branch of this database.
+        sought: what is checked.
+    """
+    path = Path(word).expanduser()
+    read = read_baseline(path) if _is_file(path) else None
+    other = _other_database(word, path) if _is_database(path) else None
+    # Nobody can write into what is asked, and another database may be this one by another name.
+    with database.asking() if other is None else nullcontext():
+        return _both_sides(database, word, other if read is None else read, sought)
+
+
+def _both_sides(
+    database: Database, word: str, elsewhere: FromFile | Database | None, sought: Sought
+) -> Baseline:
+    where, values = where_of(sought.filters)
+    with database.asking():
+        theirs = (
+            []
+            if elsewhere is not None
+            else runs_meant(database, word, "file, run, label or branch")
+        )
+        runs = runs_of(database, where, values)
+        if not runs:
+            raise none_found(database, sought.filters)
+        refuse_unknown(database, sought.filters, found=True)
+        ours = _runs_of_now(database, runs, word, theirs, sought)
+        machine, on_it, _ = of_machine({run: runs[run] for run in ours}, sought.machine)
+        now = _rows(database, where, values, on_it)
+    told, untold = frozenset(ASKED), tuple[str, ...]()
+    if isinstance(elsewhere, FromFile):
+        told, untold = elsewhere.told, elsewhere.untold
+        before, notes = _of_file(word, elsewhere, machine, sought)
+        if set(on_it) <= {str(row.get("run_id")) for row in before}:
+            raise NothingMeasuredError(
+                f"{word} is of what would be checked, {', '.join(on_it)}, itself.", _ANOTHER
+            )
+    elif elsewhere is not None:
+        before, notes = _of_database(elsewhere, word, None, on_it, machine, sought)
+    else:
+        before, notes = _of_database(database, word, theirs, on_it, machine, sought)
+    if not before:
+        raise NothingMeasuredError(f"{word} has nothing of what was asked for.", _ANOTHER)
+    with database.asking():
+        # A change would be part of the noise that it is held against: runs of now are left out.
+        older = histories_on(database, now, machine, on_it)
+        labels = labels_of(database, on_it)
+    return Baseline(
+        word, str(machine), tuple(on_it), labels, now, before, told, untold, sought.allow, older,
+        tuple(notes),
+    )  # fmt: skip
+
+
+def rows_of_runs(database: Database, runs: Sequence[str]) -> Rows:
+    """All that whole runs came to."""
+    where, values = where_of({})
+    return _rows(database, where, values, runs)
+
+
+def _runs_of_now(
+    database: Database,
+    runs: Mapping[str, tuple[Machine, str]],
+    baseline: str,
+    theirs: Sequence[str],
+    sought: Sought,
+) -> list[str]:
+    """Those that were named, else the newest measured one that is not the baseline's."""
+    found: list[str] = []
+    for word in sought.runs:
+        found += runs_meant(database, word)
+    if sought.runs:
+        if not set(found) & set(runs):
+            said = f"Run {', '.join(sought.runs)} has no results of what was asked for"
+            raise nothing(said, {**sought.filters, "run_id": found})
+        return [run for run in dict.fromkeys(found) if run in runs]
+    if sought.machine is not None:
+        chosen({machine: "" for machine, _ in runs.values()}, sought.machine)
+    out = {*theirs, *_runs_of_checks(database)}
+    left = {
+        run: about
+        for run, about in runs.items()
+        if run not in out and _may_be_now(about[0], sought.machine)
+    }
+    if not left:
+        raise nothing(f"{database.name} has no measured run beside {baseline}", sought.filters)
+    return [max(left, key=lambda run: (left[run][1], run))]
+
+
+def _runs_of_checks(database: Database) -> list[str]:
+    """Runs that a check made for itself, of which nobody asks whether anything became worse."""
+    _, rows = database.query(
+        "SELECT run_id FROM benchmark_runs WHERE label = ? OR starts_with(label, ?)",
+        [NOISE, RERUN_OF],
+    )
+    return [str(run) for (run,) in rows]
+
+
+def _may_be_now(machine: Machine, asked: str | None) -> bool:
+    """What others measured elsewhere is checked only where it is asked for by name."""
+    return not machine.elsewhere if asked is None else machine.answers(asked)
+
+
+def _of_file(path: str, read: FromFile, machine: Machine, sought: Sought) -> tuple[Rows, list[str]]:
+    notes = []
+    if read.environment is None:
+        notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
+    elif (theirs := machine_of("", read.environment)) != machine:
+        notes += _of_another(theirs, machine, sought)
+    untold = dict.fromkeys([*sorted(set(ASKED) - read.told), *read.untold])
+    if untold:
+        notes.append(f"{path} does not say {', '.join(untold)}.")
+    rows = [{**row, "model": catalogued(str(row.get("model")))} for row in read.rows]
+    wanted = {n: set(values) for n, values in sought.filters.items() if n in read.told}
+    kept = [row for row in rows if all(row.get(n) in values for n, values in wanted.items())]
+    return kept, notes
+
+
+def _of_another(theirs: Machine, ours: Machine, sought: Sought) -> list[str]:
+    said = f"The baseline is of {theirs}, what is checked is of {ours}"
+    if "machine" in sought.allow:
+        return [f"{said}."]
+    raise UsageError(f"{said}.", "--allow machine holds them against each other all the same.")
+
+
+def _is_file(path: Path) -> bool:
+    """A file of results, by its name or because it is there."""
+    return path.suffix.lower() in _FILES or (path.is_file() and not _is_database(path))
+
+
+def _is_database(path: Path) -> bool:
+    """A file by its name; a folder and a URL are lakes."""
+    return path.suffix.lower() in _DATABASES or place_of(path) is not None
+
+
+def _other_database(word: str, path: Path) -> Database:
+    """Another database or lake, filled.
+
+    Raises:
+        UsageError: there is none at what the word names.
+    """
+    from accelbench.store.lake import store_at
+
+    if store_at(word).there:
+        return filled(Path(word))
+    if path.is_dir():
+        raise UsageError(no_lake_in(path.absolute(), "--baseline"), _ANOTHER)
+    kind = "database" if place_of(word) is None else "lake"
+    raise UsageError(f"There is no {kind} at {word}.", _ANOTHER)
+
+
+def _of_database(
+    database: Database,
+    word: str,
+    named: Sequence[str] | None,
+    on_it: Sequence[str],
+    machine: Machine,
+    sought: Sought,
+) -> tuple[Rows, list[str]]:
+    """Rows of another database, or of the runs of this one that were named."""
+    where, values = where_of(sought.filters)
+    with database.asking():
+        if named is not None:
+            where, values = f"{where} AND run_id IN ({marks(named)})", [*values, *named]
+        # Runs of now are no baseline: another database may be a copy of this one.
+        found = runs_of(database, where, values)
+        runs = {run: about for run, about in found.items() if run not in on_it}
+        if not runs:
+            said = f"{word} has nothing of what was asked for, but what is checked."
+            raise NothingMeasuredError(said, _ANOTHER)
+        same = [run for run, (one, _) in runs.items() if one == machine]
+        if same:
+            return _rows(database, where, values, same, newest=True), []
+        theirs, others, _ = of_machine(runs, None)
+        rows = _rows(database, where, values, others, newest=True)
+    return rows, _of_another(theirs, machine, sought)
+
+
+def _rows(
+    database: Database,
+    where: str,
+    values: Sequence[Any],
+    runs: Sequence[str],
+    *,
+    newest: bool = False,
+) -> Rows:
+    """Rows of runs; of many, of each case those of its newest run."""
+    condition = f"{where} AND coalesce(run_id, '') IN ({marks(runs)})"
+    if newest:
+        condition += (
+            " QUALIFY coalesce(run_id, '') ="
+            " arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"  # some say no moment
+            " OVER (PARTITION BY case_id, device_fingerprint, threads)"
+        )
+    return rows_of(database, COLUMNS, condition, [*values, *runs])

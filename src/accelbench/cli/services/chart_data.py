@@ -1,0 +1,200 @@
+"""What pictures are of: results of a database or of files, samples, history, matrix, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.costs import with_costs
+from accelbench.analysis.points import Point, points
+from accelbench.analysis.run_noise import histories
+from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
+from accelbench.cli.arguments.filters import catalogued
+from accelbench.cli.services.queries import marks, of_machine, one_of, rows_of, runs_to_judge
+from accelbench.core.columns import BY_NAME
+from accelbench.core.errors import UsageError
+from accelbench.core.failing import failing_in, failing_sql, marked
+from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.query.histories import histories_on
+from accelbench.query.matrices import LocalPlatforms
+from accelbench.store.samples import step_ms, step_samples
+
+if TYPE_CHECKING:
+    from accelbench.analysis.history import Series
+    from accelbench.analysis.machines import Machine
+    from accelbench.exchange.imports.records import Record
+    from accelbench.exchange.prices import Prices
+    from accelbench.report.charts.chart import Subject
+    from accelbench.store.database import Database
+
+Row = dict[str, Any]
+Filters = Mapping[str, Sequence[Any]]
+
+#: All that a chart may show of a result.
+_COLUMNS = tuple(
+    name
+    for name, column in BY_NAME.items()
+    if name not in ("evidence", "nulls", "environment", "input_shape") and column.role != "other"
+)
+#: A case on a device, of which one run stands; an import has many moments in one run.
+_CELL = ("case_id", "device_fingerprint", "threads", "provenance")
+
+
+def subject_in(
+    database: Database, filters: Filters, machine: str | None, prices: Prices | None = None
+) -> Subject:
+    """What a database has of one machine.
+
+    Args:
+        database: which.
+        filters: column → the values that count.
+        machine: else that of the newest result.
+        prices: what figures cost by, where the user gave any.
+
+    Raises:
+        NothingMeasuredError: There is nothing of what was asked for.
+    """
+    from accelbench.report.charts.chart import Subject
+    from accelbench.report.charts.gathered import matrix_of, roofs_of
+
+    where, values = _where(filters)
+    with database.asking():
+        runs = runs_to_judge(database, filters, where, values)
+        here, ours, _ = of_machine(runs, machine)
+        of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
+        columns = _there(database)
+        stands = f"{of_it} AND {standing_sql(_CELL, of_it, columns)}"
+        rows = rows_of(database, columns, stands, 2 * [*values, *ours])
+        failing = failing_in(database.query(failing_sql(columns))[1])
+        rows = with_costs(marked(rows, failing), prices, dict.fromkeys(ours, here))
+        rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
+        found = points(rows, dict.fromkeys(ours, str(here)))
+        return Subject(
+            found,
+            _samples(database, found),
+            _series(database, of_it, [*values, *ours]),
+            matrix_of(rows, here, LocalPlatforms()),
+            roofs_of(database, rows),
+            str(here),
+            rows,
+            prices,
+            histories_on(database, rows, here),
+        )
+
+
+def _with_newer(
+    database: Database, rows: Sequence[Row], query: str, values: Sequence[Any]
+) -> list[Row]:
+    """Rows that know how many newer launches of their cell say less, and are not among them."""
+    newer = dict(database.query(query, values)[1])
+    if not newer:
+        return [*rows]
+    return [
+        row | {NEWER: newer[cell]} if (cell := cell_of(row, _CELL)) in newer else row
+        for row in rows
+    ]
+
+
+def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Subject:
+    """What result files say, as `run --output-dir` and `db export` write them.
+
+    Args:
+        files: which.
+        filters: column → the values that count.
+        prices: what figures cost by, where the user gave any.
+
+    Raises:
+        UsageError: One of them is no such file, or there is nothing of what was asked for.
+    """
+    from accelbench.analysis.machines import machine_of
+    from accelbench.exchange.imports.ours import runs_told, told_as_json
+    from accelbench.exchange.imports.records import object_of
+    from accelbench.report.charts.chart import Subject
+    from accelbench.report.charts.gathered import matrix_of
+
+    rows: dict[str, Row] = {}
+    samples: dict[str, list[float]] = {}
+    machines: dict[str, Machine] = {}
+    for file in files:
+        whole = object_of(file)
+        told = runs_told(whole)
+        for one, body in told_as_json(whole):
+            row = {name: _plain(value) for name, value in body.items()}
+            row["model"] = catalogued(str(body.get("model")))
+            if any(row.get(name) not in wanted for name, wanted in filters.items()):
+                continue
+            key = str(row["result_id"])
+            rows[key] = row
+            run = str(row.get("run_id"))
+            about = told.get(run, told.get(""))
+            said = about.get("environment") if isinstance(about, Mapping) else None
+            machines[run] = machine_of(run, said)
+            if one.has("samples"):
+                samples[key] = _samples_in(one)
+    if not rows:
+        raise UsageError("The files have no results of what was asked for.")
+    ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
+    priced = with_costs(ordered, prices, machines)
+    names = {run: str(one) for run, one in machines.items()}
+    here = ", ".join(sorted(set(names.values())))
+    known = histories(priced)
+    of_one = next(iter(machines.values())) if len(set(machines.values())) == 1 else None
+    rated = matrix_of(priced, of_one, LocalPlatforms())
+    return Subject(points(priced, names), samples, (), rated, (), here, priced, prices, known)
+
+
+def _samples_in(one: Record) -> list[float]:
+    """Of a result in a file."""
+    samples = one.of("samples").values.get("step") or ()
+    steps = None
+    if one.has("sampling") and (told := one.of("sampling")).has("step"):
+        steps = told.of("step").values.get("steps")
+    if steps and len(steps) != len(samples):
+        one.wrong("sampling", f"it says how many steps {len(steps)} samples cover")
+    return step_ms(samples, steps)
+
+
+def _plain(value: Any) -> Any:
+    """As a database has it: objects of a file know their lines, and are no part of a key."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def _where(filters: Filters) -> tuple[str, list[Any]]:
+    """Results with these values, whoever made them: a picture marks what nobody measured."""
+    parts = [f"model IS NOT NULL AND status IS NOT NULL AND {THIS_ARM_SQL}"]
+    values: list[Any] = []
+    for column, wanted in filters.items():
+        parts.append(one_of(column, wanted))
+        values += wanted
+    return " AND ".join(parts), values
+
+
+def _there(database: Database) -> list[str]:
+    """Columns that are there: a database that an older version made lacks the newest."""
+    _, rows = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    known = {str(name) for (name,) in rows}
+    return [name for name in dict.fromkeys(_COLUMNS) if name in known]
+
+
+def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float]]:
+    from accelbench.report.charts.distribution import MOST_LAUNCHES
+
+    # The smallest batch of every model before every batch of the first one.
+    ordered = sorted(
+        (one for one in found if one.timed), key=lambda one: int(one.row.get("batch_size") or 0)
+    )
+    wanted = [str(row["result_id"]) for one in ordered for row in one.rows][:MOST_LAUNCHES]
+    return step_samples(database, wanted)
+
+
+def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[Series]:
+    from accelbench.analysis.judging import METRICS
+    from accelbench.cli.commands.history import series_in
+    from accelbench.core.provenance import COMPARABLE_SQL
+    from accelbench.measure.launches import LEAST_EFFECT
+
+    found = series_in(database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT)
+    return sorted(found, key=lambda one: not one.changed)

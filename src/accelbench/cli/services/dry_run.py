@@ -1,0 +1,72 @@
+"""`accelbench run --dry-run`: what a run would do, and roughly how long it would take."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+
+from accelbench.cli.display.terminal import print_line
+from accelbench.cli.display.words import duration
+from accelbench.cli.services.running import How, prepare
+from accelbench.core.visible import visible
+from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.run.plan import estimates
+from accelbench.run.plan.request import Planned, Request
+
+
+def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> None:
+    """What a run would do and roughly how long it would take; nothing is measured or written."""
+    planned, _ = prepare(request, how)
+    low, high = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
+    launches = planned.settings.launches
+    busy = busy_warning(snapshot()) if planned.measurements else None
+    notes = [*planned.plan.notes, *([busy] if busy else [])]
+    if as_json:
+        document = {
+            "cases": [_case_entry(p) for p in planned.plan.cases],
+            "launches": launches,
+            "against": planned.other.against.name if planned.other else None,
+            "notes": notes,
+            "seconds_low": low,
+            "seconds_high": high,
+        }
+        stream.write(json.dumps(document) + "\n")
+        return
+    for note in notes:
+        print_line(f"Note: {note}", stream)
+    for number, one in enumerate(planned.plan.cases, 1):
+        why = f": {one.refusal.status.value} — {one.refusal.message}" if one.refusal else ""
+        why = why or (": simulated, not measured" if one.roofline else "")
+        print_line(f"{number:4d}  {one.case}{why}", stream)
+    times = f" × {launches} launches" if launches > 1 else ""
+    times += f", in turns with {visible(planned.other.against.name)}" if planned.other else ""
+    noun = "case" if len(planned.plan.cases) == 1 else "cases"
+    print_line(
+        f"{len(planned.plan.cases)} {noun}{times}; between {duration(low)} and {duration(high)},"
+        " estimated from operation counts for an idle machine, not measured.",
+        stream,
+    )
+
+
+def _case_entry(planned: Planned) -> dict[str, Any]:
+    case, refusal = planned.case, planned.refusal
+    will_be = "planned" if planned.roofline is None else "simulated"
+    return {
+        "case_id": case.case_id,
+        "model": case.model.id,
+        "runtime": case.target.runtime,
+        "hardware": case.target.hardware,
+        "device": str(planned.device) if planned.device else None,
+        "precision": case.precision,
+        "batch_size": case.shapes.batch,
+        "sequence_length": case.shapes.sequence,
+        "image_size": case.shapes.image,
+        "prompt_tokens": case.shapes.prompt_tokens,
+        "new_tokens": case.shapes.new_tokens,
+        "audio_seconds": case.shapes.audio,
+        "denoising_steps": case.shapes.steps,
+        "mode": case.mode.value,
+        "options": dict(case.options),
+        "status": refusal.status.value if refusal else will_be,
+        "reason": refusal.message if refusal else None,
+    }

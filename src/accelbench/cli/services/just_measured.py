@@ -1,0 +1,164 @@
+"""What `recommend --verify` has just measured, and whether the answer rests on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.arguments.filters import catalogued
+from accelbench.core.failing import of_whole_runs, why_unusable
+from accelbench.core.figures import Statistic, name_of, step_of
+from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches, usable, usable_launches
+from accelbench.measure.launches import typical
+from accelbench.select.evidence.units import rounded
+from accelbench.select.query.model_names import plain_name
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+Row = Mapping[str, Any]
+Words = Mapping[str, Any]
+
+#: What tells the figures of a run apart.
+_WAY = ("model", "hardware", "device_name", "runtime", "precision", "batch_size")
+IN_THE_ANSWER = "in the answer"
+_NO_USE = f"its times are not usable, {WHY_UNUSABLE}"
+
+
+def rows_of(database: Database, runs: Sequence[str]) -> list[Row]:
+    """The results of runs."""
+    marks = ", ".join("?" for _ in runs)
+    return list(database.results(f"run_id IN ({marks})", runs)) if runs else []
+
+
+def step(row: Row) -> tuple[float, Statistic] | None:
+    """The time of a step as an answer has it: the mean, or else the median."""
+    for one in (Statistic.MEAN, Statistic.MEDIAN):
+        if (known := step_of(row, one)) is not None:
+            return known, one
+    return None
+
+
+def why_no_time(row: Row) -> str:
+    """Why nothing is judged by the time of a result; "" where it may be."""
+    if not usable(row):
+        return _NO_USE
+    return "" if step(row) else "the time of its step is not known"
+
+
+def why_failed(row: Row) -> str:
+    """What became of what has no figure."""
+    said = row.get("message") or row.get("reason") or row.get("status")
+    return str(said).rstrip(".") if row.get("status") != "ok" else "its outputs are wrong"
+
+
+def told(rows: Iterable[Row], found: Sequence[Words]) -> list[dict[str, Any]]:
+    """Each thing that was measured, and why it is not in the answer, where it is not.
+
+    Args:
+        rows: results of the runs that were made for it.
+        found: the answers that came after them.
+    """
+    ways: dict[tuple[Any, ...], list[Row]] = {}
+    for row in of_whole_runs(rows):
+        ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
+    figures = [one for answer in found for one in _figures(answer)]
+    return [_told(way, launches, figures) for way, launches in ways.items()]
+
+
+def sentence(one: Words) -> str:
+    """The same for people."""
+    where = f"{one['hardware']} ({one['device']})" if one["device"] else one["hardware"]
+    way = " ".join(str(one[name]) for name in ("runtime", "precision") if one[name])
+    time = (
+        ""
+        if one["latency"] is None
+        else f", {name_of(Statistic(one['figure']))} {rounded(one['latency'])} ms"
+    )
+    said = one["outcome"]
+    verdict = said if said == IN_THE_ANSWER else f"not in the answer: {said}"
+    return f"Measured now: {where} {way}, batch {one['batch_size']}{time}; {verdict}."
+
+
+def _told(
+    way: tuple[Any, ...], launches: Sequence[Row], figures: Sequence[Words]
+) -> dict[str, Any]:
+    good = [row for row in launches if answered(row)]
+    steps = [known for row in counting_launches(good) if (known := step(row))]
+    alike = [ms for ms, one in steps if one is steps[0][1]]
+    runs = {row["run_id"] for row in launches}
+    names = ("model", "hardware", "device", "runtime", "precision", "batch_size")
+    found = dict(zip(names, way, strict=True))
+    asked = {**found, "model": _model(found["model"])}
+    return {
+        **found,
+        "run_id": max(runs),
+        "launches": len(launches),
+        "latency": typical(alike) if alike else None,
+        "figure": str(steps[0][1]) if alike else None,
+        "outcome": _outcome(asked, runs, launches, good, figures),
+    }
+
+
+def _outcome(
+    found: Words,
+    runs: set[str],
+    launches: Sequence[Row],
+    good: Sequence[Row],
+    figures: Sequence[Words],
+) -> str:
+    if not good:
+        return why_failed(launches[0])
+    if not usable_launches(good):
+        return f"its times are not usable, {why_unusable(good)}"
+    names = ("model", "device", "runtime", "precision", "batch_size")
+    if any(one["run_id"] in runs and all(one[n] == found[n] for n in names) for one in figures):
+        return IN_THE_ANSWER
+    same = [
+        one
+        for one in figures
+        if one["platform"] == found["hardware"]
+        and all(one[name] == found[name] for name in ("model", "batch_size"))
+    ]
+    for one in same:
+        if one["why"] and all(one[name] == found[name] for name in ("runtime", "precision")):
+            return str(one["why"])
+    if same and same[0]["latency"] is not None:
+        one = same[0]
+        where = " ".join(str(one[n]) for n in ("device", "runtime", "precision") if one[n])
+        time = f"{rounded(one['latency'])} ms"
+        return f"{found['hardware']} stands there by {where}, {time}, faster or better known"
+    return "nothing of the question that is asked"
+
+
+def _model(name: str) -> str:
+    """The model by the catalogue's name: a question may have it as a source spells it."""
+    return plain_name(catalogued(name))
+
+
+def _figures(answer: Words) -> Iterable[dict[str, Any]]:
+    """What an answer has figures of, and what it leaves out."""
+    if "all_scores" in answer:
+        question = answer["question"]
+        about = {"model": _model(question["model"]), "batch_size": question["batch_size"]}
+        for name, one in answer["all_scores"].items():
+            if one["basis"] == "measured":
+                yield _figure(name, one, one["predictions"]["latency"], about)
+        for one in answer["left_out"]:
+            yield _figure(one["hardware"], one, None, {**about, "why": one["reason"]})
+        return
+    for one in (*answer["fits"], *answer["does_not_fit"]):
+        if one["basis"] == "measured":
+            about = {"model": _model(answer["model"]), "batch_size": one["batch_size"]}
+            yield _figure(one["hardware"], one, one["latency_ms"], about)
+
+
+def _figure(name: str, one: Words, latency: float | None, about: Words) -> dict[str, Any]:
+    names = ("device", "runtime", "precision", "run_id")
+    return {
+        "platform": name.partition(":")[0],
+        "latency": latency,
+        "why": "",
+        **{each: one.get(each) for each in names},
+        **about,
+    }

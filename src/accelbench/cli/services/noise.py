@@ -1,0 +1,99 @@
+"""`check --noise`: what this machine's launches differ by where nothing changed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.judging import Answer
+from accelbench.analysis.noise import Floor, floors
+from accelbench.catalog.find import find
+from accelbench.cli.arguments.filters import Filters, by_word
+from accelbench.cli.arguments.run_arguments import platforms, precisions
+from accelbench.cli.arguments.suggestions import NothingMeasuredError
+from accelbench.cli.display.json_output import print_document
+from accelbench.cli.services.baselines import rows_of_runs
+from accelbench.cli.services.measuring import measured
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
+from accelbench.core.facts import new_run_id
+from accelbench.core.vocabulary import Mode
+from accelbench.exchange.titles import title
+from accelbench.hardware.detect import detect_all
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.query.histories import NOISE
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.plan.request import Request
+from accelbench.runtimes.shared.names import runtimes_named
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+_DEFAULT_MODEL = "bert-tiny"
+
+
+def noise_floor(database: Database, asked: Filters, launches: int, as_json: bool) -> int:
+    """Measure the same so many times a side, say what it differs by, and return the exit code.
+
+    Args:
+        database: where the results go: later checks of the same know its noise from them.
+        asked: which models, on what; a small one on the CPU where nothing is named.
+        launches: a side.
+        as_json: one document instead of a table.
+    """
+    if launches < FEWEST_LAUNCHES:
+        raise UsageError(f"{launches} launches a side say little.", "Take five or more.")
+    run = _measured(database, asked, 2 * launches)
+    found = floors(rows_of_runs(database, [run]))
+    if not found:
+        raise NothingMeasuredError(f"No launch of run {run} came to a figure.")
+    if as_json:
+        document = {"run_id": run, "launches": launches, "floors": [_told(one) for one in found]}
+        print_document(document)
+    else:
+        from accelbench.cli.display.noise import show
+
+        show(found)
+    steady = all(one.against_itself.answer is Answer.STEADY for one in found)
+    return EXIT_OK if steady else EXIT_CANNOT_TELL
+
+
+def _measured(database: Database, asked: Filters, launches: int) -> str:
+    """The run that measured it."""
+    request = Request(
+        models=tuple(find(name) for name in _models(asked)),
+        hardware=platforms(asked.get("hardware", ("cpu",))),
+        runtimes=runtimes_named(asked.get("runtime", ())),
+        precisions=precisions(tuple(by_word("precision", asked.get("precision", ())))),
+        batch_sizes=asked.get("batch_size", (1,)),
+        modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),
+    )
+    present, runtimes = detect_all(), lifecycle.installed_runtimes()
+    plan = lifecycle.plan_for(request, present, runtimes)
+    settings = Settings(run_id=new_run_id(), launches=launches)
+    about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
+    (run,) = measured(database, [Journey(plan, settings, runtimes, about)])
+    return run
+
+
+def _models(asked: Filters) -> Sequence[str]:
+    """Named ones by the catalogue's names: beside each stands the word that was typed."""
+    return tuple(dict.fromkeys(find(name).id for name in asked.get("model", (_DEFAULT_MODEL,))))
+
+
+def _told(one: Floor) -> dict[str, Any]:
+    return {
+        "what": title(one.row),
+        "metric": one.metric.name,
+        "noise": one.noise,
+        "values": list(one.values),
+        "against_itself": one.against_itself.answer.value,
+        "launches_for_the_least_change": one.launches_for_the_least,
+        "finds": [
+            {"launches": k, "has_to_exceed": least, "found": shown}
+            for k, least, shown in one.finds()
+        ],
+    }

@@ -1,0 +1,252 @@
+"""Asking the database for results to judge: filled from journals, of one machine at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.arguments.suggestions import none_found, nothing, refuse_unknown
+from accelbench.cli.display.terminal import complain
+from accelbench.core.errors import StoreError, UsageError
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
+
+if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
+    from accelbench.store.database import Database
+    from accelbench.store.places import Place
+
+#: What may be compared at all: what nobody measured is not among it.
+_COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
+
+
+#: Results that are held against each other at once.
+_MOST = 20_000
+
+
+def filled(path: Path | None) -> Database:
+    """The database, with what runs left in the journals."""
+    from accelbench.store.duck import absent
+    from accelbench.store.files import ReadOnlyPlaceError
+    from accelbench.store.lake import Lake, store_at
+
+    database = store_at(path)
+    if not database.there:
+        raise _no_lake(database.place) if isinstance(database, Lake) else absent(database.name)
+    try:
+        filled = database.fill()
+    except ReadOnlyPlaceError as error:
+        complain(f"{error.message} What waits in journals is not shown.")
+    else:
+        for problem in filled.problems:
+            complain(problem)
+    return database
+
+
+def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Database:
+    """As `filled`; where nobody named a database and there is none, nothing is measured yet.
+
+    Args:
+        path: the database that is named, if one is.
+        asked: column → the values that would have counted.
+
+    Raises:
+        NothingMeasuredError: there is none, with the command that would bring what is asked for.
+    """
+    from accelbench.store.lake import store_at
+
+    usual = store_at(None)
+    if path is None and not usual.there:
+        raise nothing(f"Nothing is measured, as there is no database at {usual.name}", asked)
+    return filled(path)
+
+
+def _no_lake(place: Place) -> StoreError:
+    """The error where a place has no lake."""
+    from accelbench.store.places import FolderPlace
+
+    advice = f"Begin one with `accelbench db init --db {place.name}`"
+    if not isinstance(place, FolderPlace) or not place.folder.is_dir():
+        return StoreError(f"There is no lake at {place.name}.", f"{advice}.")
+    return StoreError(no_lake_in(place.folder, "--db"), f"{advice}, or name a database's file.")
+
+
+def no_lake_in(folder: Path, option: str) -> str:
+    """What is said of a folder that an option took for a lake, with the databases in it."""
+    files = sorted(f"{option} {path}" for path in folder.glob("*.duckdb"))
+    there = f" There is a database in it: {' or '.join(files[:3])}." if files else ""
+    return f"{folder} is a folder with no lake in it.{there}"
+
+
+def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
+    """Results that count and have these values in these columns: SQL and its parameters."""
+    parts: list[str] = [_COUNTS]
+    values: list[Any] = []
+    for column, wanted in filters.items():
+        parts.append(one_of(column, wanted))
+        values += wanted
+    return " AND ".join(parts), values
+
+
+#: OpenVINO is a platform of its own in a store, and on the machine's processor one of its engines.
+_ON_THE_CPU = (
+    "hardware = 'openvino' AND device_name IN (SELECT environment->>'cpu' FROM benchmark_runs)"
+)
+
+
+def one_of(column: str, wanted: Sequence[Any]) -> str:
+    """That a column has one of so many values, in SQL; what runs on the CPU is all its engines."""
+    said = f"{column} IN ({marks(wanted)})"
+    return f"({said} OR {_ON_THE_CPU})" if column == "hardware" and "cpu" in wanted else said
+
+
+def runs_of(
+    database: Database,
+    where: str,
+    values: Sequence[Any],
+    named: Sequence[str] | None = None,
+) -> dict[str, tuple[Machine, str]]:
+    """Each run that has such results, with its machine and the moment of its newest one.
+
+    Args:
+        database: where they are.
+        where: which results, in SQL.
+        values: its parameters.
+        named: of the runs that a check made for itself, only these; all where it is None.
+    """
+    from accelbench.analysis.machines import machines_of
+
+    condition, more = "", list[Any]()
+    if named is not None:
+        condition = f" WHERE {NOT_OF_A_CHECK}"
+        more = [NOISE, RERUN_OF]
+    if named:
+        condition += f" OR run_id IN ({marks(named)})"
+        more += named
+    _, rows = database.query(
+        "SELECT r.run_id, b.environment::VARCHAR, r.moment::VARCHAR"  # noqa: S608 — our columns
+        " FROM (SELECT coalesce(run_id, '') AS run_id, max(started_at) AS moment"
+        f" FROM benchmark_results WHERE {where} GROUP BY 1) r"
+        f" LEFT JOIN benchmark_runs b USING (run_id){condition}",
+        [*values, *more],
+    )
+    machines = machines_of((run, environment) for run, environment, _ in rows)
+    return {str(run): (machines[str(run)], str(moment or "")) for run, _, moment in rows}
+
+
+def of_machine(
+    runs: Mapping[str, tuple[Machine, str]], asked: str | None
+) -> tuple[Machine, list[str], tuple[Machine, ...]]:
+    """The machine that is asked for, or that of the newest result; its runs, and the others."""
+    from accelbench.analysis.machines import chosen
+
+    newest: dict[Machine, str] = {}
+    for one, moment in runs.values():
+        newest[one] = max(moment, newest.get(one, ""))
+    machine = chosen(newest, asked)
+    ours = [run for run, (one, _) in runs.items() if one == machine]
+    return machine, ours, tuple(sorted(one for one in newest if one != machine))
+
+
+def runs_to_judge(
+    database: Database,
+    filters: Mapping[str, Sequence[Any]],
+    where: str,
+    values: Sequence[Any],
+    named: Sequence[str] = (),
+) -> dict[str, tuple[Machine, str]]:
+    """The runs of such results, but for those that checks made for themselves and nobody named.
+
+    Raises:
+        UsageError: A word is known nowhere, or stored in another spelling.
+        NothingMeasuredError: There are none at all.
+    """
+    runs = runs_of(database, where, values, [*named, *filters.get("run_id", ())])
+    if not runs:
+        but = ", but what checks measured for themselves"
+        raise none_found(database, filters, but if runs_of(database, where, values) else "")
+    refuse_unknown(database, filters, found=True)
+    return runs
+
+
+def on_one_machine(
+    database: Database,
+    filters: Mapping[str, Sequence[Any]],
+    asked: str | None,
+    named: Sequence[str] = (),
+) -> tuple[str, list[Any], Machine, tuple[Machine, ...]]:
+    """Results with these values of one machine: SQL, its parameters, that machine, and the others.
+
+    Args:
+        database: where they are.
+        filters: column → the values that count.
+        asked: the machine, else that of the newest result.
+        named: runs that count although a check made them for itself.
+    """
+    where, values = where_of(filters)
+    runs = runs_to_judge(database, filters, where, values, named)
+    machine, ours, others = of_machine(runs, asked)
+    where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
+    return where, [*values, *ours], machine, others
+
+
+def marks(values: Sequence[Any]) -> str:
+    """What stands in SQL for so many parameters."""
+    return ", ".join("?" * len(values))
+
+
+def rows_of(
+    database: Database,
+    columns: Sequence[str],
+    where: str,
+    values: Sequence[Any],
+    most: int | None = None,
+) -> list[dict[str, Any]]:
+    """Some columns of results in the order they were taken, JSON as what it holds.
+
+    Args:
+        database: where they are.
+        columns: which.
+        where: which results, in SQL.
+        values: its parameters.
+        most: so many at once; else as many as anybody reads.
+
+    Raises:
+        UsageError: They are more than anybody wants to see side by side.
+    """
+    from accelbench.core.columns import BY_NAME
+
+    most = _MOST if most is None else most
+    _, described = database.query("SELECT column_name FROM (DESCRIBE benchmark_results)")
+    there = {str(name) for (name,) in described}
+    # A database that an older version made lacks the newest columns.
+    shown = [
+        f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
+        for name in columns
+        if name in there
+    ]
+    names, rows = database.query(
+        f"SELECT {', '.join(shown)} FROM benchmark_results WHERE {where}"  # noqa: S608 — ours
+        f" ORDER BY benchmark_results.started_at, result_id LIMIT {most + 1}",
+        values,
+    )
+    if len(rows) > most:
+        raise UsageError(
+            f"More than {most:,} results answer to that.",
+            "Name models, platforms, batch sizes or a machine.",
+        )
+    parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]
+    # Thousands of results share a few texts, and nobody changes what they say.
+    said: dict[str | None, Any] = {None: None}
+    found = []
+    for row in rows:
+        cells = list(row)
+        for i in parsed:
+            text = cells[i]
+            if text not in said:
+                said[text] = json.loads(text)
+            cells[i] = said[text]
+        found.append(dict(zip(names, cells, strict=True)))
+    return found

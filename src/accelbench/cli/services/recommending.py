@@ -1,0 +1,384 @@
+"""What `accelbench recommend` asks of the selector, and the answers as it shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.arguments.filters import catalogued, in_catalogue
+from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.exactness import UNVERIFIED
+from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.select.query.query import family_named
+from accelbench.select.selector import HardwareSelector
+
+if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
+    from accelbench.select.constraints.best_under import Limits
+    from accelbench.store.database import Database
+
+#: On a command line, what this machine has.
+HERE = "here"
+#: What a search under limits has no use for.
+_NOT_UNDER_LIMITS = {
+    "deployment": "--deployment",
+    "distributed_config": "--gpu-count",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Answers, as a document and as people read them."""
+
+    document: dict[str, Any]
+    exit_code: int
+    show: Callable[[bool], None]  # with all that speaks for it, or in short
+
+
+class Recommender:
+    """Asks the selector.
+
+    Args:
+        db: The database, lake or folder that is named, if one is.
+        config: The selector's configuration.
+        matrix_file: Its compatibility matrix.
+        question: What is asked beside model and batch, by the selector's own words.
+        batches: Batch sizes that are named.
+        prices: What an hour costs, where that is to count.
+        verify: Something will be measured, into a database that need not be there yet.
+    """
+
+    def __init__(
+        self,
+        db: Path | None,
+        config: Path | None,
+        matrix_file: Path | None,
+        question: Mapping[str, Any],
+        batches: Sequence[int],
+        prices: Prices | None = None,
+        *,
+        verify: bool = False,
+    ) -> None:
+        self._verify = verify
+        self._db, self._batches, self._prices = db, tuple(batches), prices
+        self._about = (config, matrix_file)
+        self._question = dict(question)
+        _refuse_other_mode(question)
+        if "model_family" in question:
+            family_named(question["model_family"])  # a slip is told before what it is looked for in
+
+    @cached_property
+    def selector(self) -> HardwareSelector:
+        """Over what is named; a database that is named and is not there is a slip.
+
+        Unless it is about to be made by what is measured for the answer.
+        """
+        from accelbench.cli.services.queries import filled
+        from accelbench.store.lake import store_at
+
+        named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
+        if named is not None and (store_at(named).there or not self._verify):
+            filled(named)
+        return HardwareSelector(self._db, *self._about, self._prices)
+
+    def _look_again(self) -> None:
+        """The database may not have been there when it was first looked for."""
+        vars(self).pop("selector", None)
+
+    @cached_property
+    def question(self) -> dict[str, Any]:
+        """As the selector takes it."""
+        asked = dict(self._question)
+        hardware = asked.get("available_hardware", ())
+        if [name.lower() for name in hardware] == ["all"]:
+            asked["available_hardware"] = self.selector.hardware_types
+        elif HERE in [name.lower() for name in hardware]:
+            others = [name for name in hardware if name.lower() != HERE]
+            asked["available_hardware"] = [*self._here(), *others]
+        return asked
+
+    def selection_map(self) -> dict[str, Any]:
+        """Of all families, sizes, batches and modes."""
+        return self.selector.create_hardware_selection_map(self.question.get("available_hardware"))
+
+    def answers(self, named: Sequence[str], verify: bool) -> Found:
+        """What to take for each model at each batch."""
+        models, runs = self._meant(named), list[str]()
+        found = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
+        if verify:
+            from accelbench.cli.services.verification_runs import measured_again
+
+            runs = measured_again(self.database, found)
+            if runs:
+                self._look_again()
+                found = [self._answer(n, batch) for n in models for batch in self._batches or (1,)]
+        now = self._measured_now(runs, found)
+        firsts = [one["primary_recommendation"] for one in found]
+
+        def show(explain: bool) -> None:
+            from accelbench.cli.display.recommend import show_answer, show_answers, show_measured
+
+            if len(found) == 1 or explain:
+                for one in found:
+                    show_answer(one, explain)
+            else:
+                show_answers(found)
+            show_measured(now)
+
+        document = {"recommendations": found, **({"measured_now": now} if verify else {})}
+        return Found(document, EXIT_NO if None in firsts else EXIT_OK, show)
+
+    def ranking(self, task: str) -> Found:
+        """Which stored models are best at a task."""
+        self._refuse_empty()
+        more = {k: v for k, v in self.question.items() if k not in ("mode", "task_type")}
+        batch = self._only_batch("a ranking")
+        ranked = self.selector.rank_models(task, batch_size=batch, **more)
+        unknown = self.selector.of_no_known_family(task)
+        about = {"task": task, "batch_size": batch, "hardware": more.get("available_hardware")}
+
+        def show(explain: bool) -> None:
+            from accelbench.cli.display.recommend import show_ranking
+
+            show_ranking(ranked, task, batch, explain, unknown)
+
+        found = {**about, "ranking": ranked, "of_no_known_family": unknown}
+        return Found(found, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
+
+    def under(
+        self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
+    ) -> Found:
+        """The best of each model under limits, and what is on its Pareto front.
+
+        Args:
+            named: the models; without any all that have results.
+            limits: what has to be kept.
+            verify: search by measuring.
+            budget: how many seconds that may take.
+        """
+        for name, option in _NOT_UNDER_LIMITS.items():
+            if name in self._question:
+                raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
+        models = self._meant(named)
+        found = [self._under(name, limits) for name in models]
+        now: list[dict[str, Any]] = []
+        if verify:
+            searched, runs = self._searched(found, limits, budget)
+            self._look_again()
+            found = [self._under(name, limits) for name in models]
+            found = [{**one, "searched": ways} for one, ways in zip(found, searched, strict=True)]
+            now = self._measured_now(runs, found)
+
+        def show(explain: bool) -> None:
+            from accelbench.cli.display.limits import show_under
+            from accelbench.cli.display.recommend import show_measured
+
+            for one in found:
+                show_under(one, explain)
+            # What a search found of each batch is said with its way.
+            if explain or not any(one.get("searched") for one in found):
+                show_measured(now)
+
+        document = {"recommendations": found, **({"measured_now": now} if verify else {})}
+        return Found(document, _said_of(found), show)
+
+    def _searched(
+        self, found: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
+    ) -> tuple[list[list[dict[str, Any]]], list[str]]:
+        """Measure for each answer: the ways that were searched; none where cases were verified.
+
+        Beside them the runs that were made for it.
+        """
+        from accelbench.cli.arguments.suggestions import NothingMeasuredError
+        from accelbench.cli.services.searching import USUAL_SECONDS, Search
+        from accelbench.cli.services.verification_runs import measured_options
+
+        shapes = self.question.get("shapes") or {}
+        for why in (why for one in found for why in one["unfillable"]):
+            raise NothingMeasuredError(
+                f"No measurement can show that it is kept: {why}.", "Leave that limit out."
+            )
+        if not any(one["to_search"] for one in found):
+            return [[] for _ in found], measured_options(self.database, found, shapes)
+        search = Search(self.database, limits, self._batches, budget or USUAL_SECONDS)
+        if "available_hardware" in self.question:
+            return [search.through(one["to_search"], shapes) for one in found], search.runs
+        here = {word.partition(":")[0] for word in self._here()}
+        ways = [
+            search.through(
+                [way for way in one["to_search"] if way["hardware"].partition(":")[0] in here],
+                shapes,
+            )
+            for one in found
+        ]
+        return ways, search.runs
+
+    def _measured_now(
+        self, runs: Sequence[str], found: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """What was measured for answers, and whether they rest on it."""
+        if not runs:
+            return []
+        from accelbench.cli.services.just_measured import rows_of, told
+
+        return told(rows_of(self.database, runs), found)
+
+    @property
+    def database(self) -> Database:
+        """What results can be stored in: what was read, else the usual one.
+
+        Raises:
+            UsageError: A folder of result files was read.
+        """
+        from accelbench.store.lake import store_at
+
+        named = store_at(self._db)
+        folder = self._db.expanduser() if self._db is not None else None
+        if folder is None or not folder.is_dir() or named.there or not any(folder.iterdir()):
+            return named
+        known = self.selector.database
+        if known is not None and known.path.parent == folder.resolve():
+            return known
+        raise UsageError(
+            f"What is measured cannot be stored in {self._db}, a folder of other files.",
+            "Name a database with --db.",
+        )
+
+    def _answer(self, name: str, batch: int) -> dict[str, Any]:
+        found = self.selector.select_hardware(model_name=name, batch_size=batch, **self.question)
+        return {**found, "measurable_here": self._measurable(found)}
+
+    def _measurable(self, answer: Mapping[str, Any]) -> list[str]:
+        """What of an answer's gaps, and of what it cannot tell apart, can be measured here."""
+        is_here, scores = self.selector.is_here, answer["all_scores"]
+        unclear = answer["no_clear_winner_between"]
+        # Another device of the platform would not tell which of these is faster.
+        there = [name for name in unclear if is_here(name, scores[name]["device"])]
+        gaps = [one["hardware"] for one in answer["missing"] if one["hardware"] not in unclear]
+        return [*there, *filter(is_here, gaps)]
+
+    def _under(self, name: str, limits: Limits) -> dict[str, Any]:
+        asked = dict(self.question)
+        task = asked.pop("task_type", None)
+        if task is not None:
+            from accelbench.select.query.task import task_named
+
+            asked["mode"] = task_named(task).mode
+        found = self.selector.best_under(
+            limits, model_name=name, batch_sizes=self._batches, **asked
+        )
+        is_here = self.selector.is_here
+        cases = [
+            {**one, "measurable_here": is_here(one["hardware"], one["device"])}
+            for one in found["to_verify"]
+        ]
+        return {**found, "to_verify": cases}
+
+    def _meant(self, named: Sequence[str]) -> list[str]:
+        """The models that are named, each seen to be known; else all that have results."""
+        if not named:
+            return self._refuse_empty()
+        database = self.selector.database
+        stored = set() if database is None else set(_models_in(database))
+        # What is stored under this very name is meant, though the catalogue may know it by another.
+        names = list(dict.fromkeys(n if n in stored else catalogued(n) for n in named))
+        if "model_family" in self._question:
+            return names
+        for name in names:
+            if not in_catalogue(name):
+                self._refuse_unknown(name)
+        return names
+
+    def _refuse_unknown(self, name: str) -> None:
+        """A name that only a stored result may know."""
+        from accelbench.cli.arguments.suggestions import refuse_unknown
+
+        database = self.selector.database
+        try:
+            if database is None:
+                from accelbench.catalog.find import find
+
+                find(name)
+            else:
+                refuse_unknown(database, {"model": (name,)})
+        except UsageError as error:
+            error.advice = f"{error.advice} Of a model of your own say --model-family.".strip()
+            raise
+
+    def _refuse_empty(self) -> list[str]:
+        """The models that have results.
+
+        Raises:
+            NothingMeasuredError: There is none.
+        """
+        from accelbench.cli.arguments.suggestions import none_found, nothing
+        from accelbench.cli.services.queries import filled_if_any
+
+        database = self.selector.database
+        family = self._question.get("model_family")
+        asked = {} if family is None else {"family": (family_named(family),)}
+        if database is None:
+            if self._db is None:
+                filled_if_any(None, asked)  # says that there is none
+            raise nothing(f"{self._db} has no results", asked)
+        names = _models_in(database, *asked.get("family", ()))
+        if not names:
+            raise none_found(database, asked)
+        return names
+
+    def _only_batch(self, what: str) -> int:
+        if len(self._batches) > 1:
+            raise UsageError(f"{what.capitalize()} is of one batch size.", "Name one.")
+        return self._batches[0] if self._batches else 1
+
+    def _here(self) -> list[str]:
+        """What can be measured on this machine: no stand-in is."""
+        from accelbench.hardware.detect import detect_all
+        from accelbench.select.answer.local_selector import Here
+
+        browsers = self._question.get("deployment") == "browser"
+        return Here(self.selector, detect_all(), self.selector.database).words(browsers=browsers)
+
+
+def _said_of(found: Sequence[Mapping[str, Any]]) -> int:
+    """No where something keeps no limit, can't tell where nobody knows whether it does."""
+    without = [one for one in found if not one["best"]]
+    if not without:
+        return EXIT_OK
+    return EXIT_CANNOT_TELL if all(map(_nobody_knows, without)) else EXIT_NO
+
+
+def _nobody_knows(one: Mapping[str, Any]) -> bool:
+    """Whether nothing is measured, or something may fit for all that is known of it."""
+    options = one["does_not_fit"]
+    return not options or any(all(_is_gap(why) for why in each["why"]) for each in options)
+
+
+def _is_gap(why: str) -> bool:
+    return why.endswith(("was not measured", "no price is known", UNVERIFIED))
+
+
+def _models_in(database: Database, family: str | None = None) -> list[str]:
+    """The models that have results which count; of one family, where one is named."""
+    where, values = ("", []) if family is None else (" AND family = ?", [family])
+    _, rows = database.query(
+        "SELECT DISTINCT model FROM benchmark_results"  # noqa: S608 — our words
+        f" WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'{where} ORDER BY 1",
+        values,
+    )
+    return [str(name) for (name,) in rows]
+
+
+def _refuse_other_mode(question: Mapping[str, Any]) -> None:
+    """A task has its mode."""
+    from accelbench.select.query.task import task_named
+
+    task, mode = question.get("task_type"), question.get("mode")
+    if task is None or mode is None or task_named(task).mode == mode.lower():
+        return
+    raise UsageError(
+        f"--task {task} is {task_named(task).mode}, and --mode {mode} is not.", "Leave one out."
+    )

@@ -1,0 +1,61 @@
+"""What a report is of: pictures, with the results and the runs behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.cli.services.chart_data import Filters, subject_in, subject_of
+from accelbench.cli.services.queries import marks
+from accelbench.core.facts import utc_now
+
+if TYPE_CHECKING:
+    from accelbench.exchange.prices import Prices
+    from accelbench.report.whole.parts import Known
+    from accelbench.store.database import Database
+
+_RUN = "run_id, label, command, status, started_at::VARCHAR, git_commit, environment::VARCHAR"
+_NAMES = ("run_id", "label", "command", "status", "started_at", "git_commit", "environment")
+
+
+def known_in(
+    database: Database, filters: Filters, machine: str | None, prices: Prices | None = None
+) -> Known:
+    """What a database has of one machine."""
+    from accelbench.report.whole.parts import Known
+
+    with database.asking():
+        subject = subject_in(database, filters, machine, prices)
+        ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
+        return Known(subject, _runs(database, ids), database.name, utc_now())
+
+
+def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Known:
+    """What result files say."""
+    from accelbench.exchange.imports.ours import runs_told
+    from accelbench.exchange.imports.records import object_of
+    from accelbench.report.whole.parts import Known
+
+    subject = subject_of(files, filters, prices)
+    there = {str(row.get("run_id")) for row in subject.rows}
+    runs = {
+        key or str(one.get("run_id")): {"run_id": key, **one}
+        for file in files
+        for key, one in runs_told(object_of(file)).items()
+        if isinstance(one, Mapping)
+    }
+    names = ", ".join(one.name for one in files[:3])
+    source = f"{names} and {len(files) - 3} more" if len(files) > 3 else names
+    return Known(subject, [runs[run] for run in sorted(there & runs.keys())], source, utc_now())
+
+
+def _runs(database: Database, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    if not ids:
+        return []
+    _, rows = database.query(
+        f"SELECT {_RUN} FROM benchmark_runs WHERE run_id IN ({marks(ids)})"  # noqa: S608 — ours
+        " ORDER BY started_at",
+        ids,
+    )
+    return [dict(zip(_NAMES, row, strict=True)) for row in rows]

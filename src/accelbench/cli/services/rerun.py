@@ -1,0 +1,95 @@
+"""`check --rerun`: what seems worse is measured again before it is said to be.
+
+Suspects run in as many fresh launches as the noise asks for, in turns with each other: a slow
+moment of the machine falls on all of them. What the second time gives no figure for stays as the
+first judged it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.checking import BAD, Check, Checked, Outcome
+from accelbench.cli.services.baselines import rows_of_runs
+from accelbench.cli.services.measuring import measured
+from accelbench.core.errors import UsageError
+from accelbench.hardware.detect import detect_all
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.query.histories import RERUN_OF
+from accelbench.run.conduct import lifecycle
+
+if TYPE_CHECKING:
+    from accelbench.cli.services.baselines import Baseline
+    from accelbench.store.database import Database
+
+_SUSPECT = (*BAD, Outcome.CANNOT_TELL)
+
+
+def rerun_of(
+    database: Database, check: Check, found: Baseline, threshold: float | None
+) -> tuple[Check, Baseline]:
+    """Measure suspects again, and judge those by what that gives; the rest stays as it was."""
+    suspects = [one for one in check.questions if one.outcome in _SUSPECT and _may_help(one)]
+    if not suspects:
+        return check, found
+    runs = _measured(database, suspects, _launches(suspects))
+    again = replace(found, now=rows_of_runs(database, runs)).check(threshold)
+    second = {str(one.row["case_id"]): one for one in again.questions if one.figures}
+    questions = tuple(
+        second.get(str(one.row["case_id"]), one) if one in suspects else one
+        for one in check.questions
+    )
+    return replace(check, questions=questions), replace(found, runs=(*found.runs, *runs))
+
+
+def _may_help(one: Checked) -> bool:
+    """Whether more launches of now could decide it: not where the baseline has too few."""
+    if one.before is None:
+        return False
+    return one.outcome is not Outcome.CANNOT_TELL or any(
+        figure.required is not None for figure in one.figures
+    )
+
+
+def _launches(questions: Sequence[Checked]) -> int:
+    """As many as the noise of the loudest asks for."""
+    wanted = [figure.required or 0 for one in questions for figure in one.figures]
+    return max([FEWEST_LAUNCHES, *wanted])
+
+
+def _measured(database: Database, questions: Sequence[Checked], launches: int) -> list[str]:
+    """Run the cases of those questions as they were planned; the runs that this made."""
+    by_run: dict[str, set[str]] = {}
+    for one in questions:
+        by_run.setdefault(str(one.row["run_id"]), set()).add(str(one.row["case_id"]))
+    present, command = detect_all(), shlex.join(["accelbench", *sys.argv[1:]])
+    return measured(
+        database,
+        (
+            lifecycle.again(
+                _begun(database, run),
+                cases,
+                launches,
+                {"command": command, "label": f"{RERUN_OF}{run}"},
+                present,
+            )
+            for run, cases in by_run.items()
+        ),
+    )
+
+
+def _begun(database: Database, run: str) -> dict[str, Any]:
+    """What the run said when it began."""
+    _, rows = database.query(
+        "SELECT body::VARCHAR FROM fact WHERE kind = 'run_started' AND run_id = ? ORDER BY line",
+        [run],
+    )
+    body: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
+    if "plan" not in body:
+        raise UsageError(f"Run {run} was not measured here: it cannot be measured again.")
+    return body

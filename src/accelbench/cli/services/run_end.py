@@ -1,0 +1,65 @@
+"""How `accelbench run` ends: what it leaves, what it says was not measured, its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
+
+import typer
+
+from accelbench.cli.display.terminal import complain
+from accelbench.cli.services import running
+from accelbench.cli.services.against import exit_code
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK
+from accelbench.run.plan.named_targets import NAMED, Lacking, lacking, nothing_measured
+from accelbench.store.journal import SUFFIX
+
+if TYPE_CHECKING:
+    from accelbench.cli.services.running import Places
+    from accelbench.run.conduct.lifecycle import Ended
+
+#: What a shell reports for a program that Ctrl-C ended.
+EXIT_INTERRUPTED = 130
+
+
+def finish(
+    ended: Ended,
+    places: Places,
+    stream: IO[str],
+    as_json: bool,
+    quiet: bool,
+    compare: bool,
+    threshold: float | None,
+    passed_over: Sequence[str] = (),
+) -> None:
+    """Deliver what was measured, and end the program. Raises typer.Exit.
+
+    What was `passed_over`, of a models file, was asked for and gave no result.
+    """
+    lacks = () if ended.interrupted else _lacks(ended, places)
+    held = running.deliver(ended, places, stream, as_json, quiet, compare, lacks, threshold)
+    if ended.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    nothing = nothing_measured(ended.rows)
+    if not nothing or ended.tally.all_fine:  # else every line above says that it failed
+        for line in [str(one) for one in lacks] or ([nothing] if nothing else []):
+            complain(line)
+    for text in passed_over:
+        complain(f"Not measured: {text}")
+    unmeasured = bool(lacks or nothing or passed_over)
+    if held is not None and threshold is not None and not unmeasured:
+        raise typer.Exit(exit_code(held))
+    raise typer.Exit(_exit_code(ended, unmeasured))
+
+
+def _lacks(ended: Ended, places: Places) -> list[Lacking]:
+    started = running.started_of(places.journals() / f"{ended.run_id}{SUFFIX}")
+    return lacking(started.get(NAMED) or {}, ended.rows)
+
+
+def _exit_code(ended: Ended, unmeasured: bool) -> int:
+    if ended.nothing_could_start:
+        return EXIT_ENVIRONMENT
+    if not ended.tally.all_fine:
+        return EXIT_NO  # a case that failed is an answer, whatever else there is none of
+    return EXIT_ENVIRONMENT if unmeasured else EXIT_OK

@@ -1,0 +1,383 @@
+"""What `accelbench run` does between its options and its output."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from accelbench.cli.display.terminal import print_line, print_lines
+from accelbench.cli.display.watch import PlainWatch, watch_for
+from accelbench.cli.services.against import document_of, held, other_of, say
+from accelbench.cli.services.profiles import ProfileFiles
+from accelbench.cli.services.run_comparisons import (
+    comparisons,
+    document_of_comparisons,
+    print_comparisons,
+)
+from accelbench.core.errors import StoreError, SurroundingsError, UsageError
+from accelbench.core.facts import RUN_STARTED, new_run_id
+from accelbench.core.protocols import Absent, Device
+from accelbench.exchange.prices import Prices
+from accelbench.hardware.detect import Detected, detect_all
+from accelbench.hardware.environment import environment
+from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.predict.roofline import simulated
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, Settings
+from accelbench.run.conduct.lifecycle import Ended, Journey
+from accelbench.run.plan import estimates
+from accelbench.run.plan.against import Against
+from accelbench.run.plan.automatic import is_automatic, plan_chosen
+from accelbench.run.plan.named_targets import NAMED, Lacking, named
+from accelbench.run.plan.request import Plan, Request
+from accelbench.store.database import Database
+from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
+from accelbench.store.lake import store_at
+
+if TYPE_CHECKING:
+    from accelbench.analysis.checking import Check
+    from accelbench.select.selector import HardwareSelector
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where results go."""
+
+    database: Path | None = None
+    use_database: bool = True
+    output_dir: Path | None = None
+    output_ci: Path | None = None
+    report: bool = False  # of the run, when it has ended
+    prices: Prices | None = None  # by which it, and what is compared, says costs
+    profiles: list[tuple[str, Path]] = field(default_factory=list)  # written as the run goes on
+
+    def keep_profiles(self) -> ProfileFiles | None:
+        """Who writes profiles, where a folder is named for them."""
+        return ProfileFiles(self.output_dir, self.profiles) if self.output_dir else None
+
+    def open_database(self) -> Database | None:
+        """The database of this run, None where none is wanted."""
+        return store_at(self.database) if self.use_database else None
+
+    def journals(self) -> Path:
+        """The folder of this run's journal."""
+        database = self.open_database()
+        return database.journals if database else BARE_JOURNALS.absolute()
+
+    def check(self) -> None:
+        """Refuse before measuring what could not be written afterwards."""
+        if self.report:
+            from accelbench.cli.services.run_report import refuse_undrawable
+
+            refuse_undrawable()
+        if self.output_ci is not None and self.output_ci.exists():
+            raise UsageError(
+                f"{self.output_ci} exists already.", "Name another file, or remove it."
+            )
+        for folder in (self.output_dir, self.output_ci.parent if self.output_ci else None):
+            if folder is not None:
+                _try_writing(folder)
+        if self.output_dir is not None:
+            from accelbench.exchange import tree
+
+            tree.refuse_links(self.output_dir)
+        database = self.open_database()
+        if database is not None:
+            database.ensure()
+
+
+@dataclass(frozen=True)
+class How:
+    """How a new run goes about its cases."""
+
+    seed: int
+    weights: str
+    data: str | None
+    trust_remote_code: bool
+    threads: int | None
+    launches: int
+    iterations: int | None
+    warmup: int | None
+    timeout: float | None
+    budget: float | None
+    limit: int | None
+    label: str | None
+    names: Mapping[str, str]  # of models by id, as they were typed
+    verify: str = "auto"
+    fix: bool = True
+    profile: bool = False
+    against: Against | None = None  # what the run is held against, arm beside arm
+    selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
+    precisions_named: Sequence[str] = ()  # those of the request that were typed
+
+    def settings(self, run_id: str) -> Settings:
+        """The part that the conductor needs."""
+        return Settings(
+            run_id=run_id,
+            seed=self.seed,
+            weights=self.weights,
+            data=self.data,
+            trust_remote_code=self.trust_remote_code,
+            threads=self.threads,
+            launches=self.launches,
+            iterations=self.iterations,
+            warmup=self.warmup,
+            timeout=self.timeout or DEFAULT_TIMEOUT,
+            budget=self.budget,
+            verify=self.verify,
+            fix=self.fix,
+            profile=self.profile,
+        )
+
+
+def selector_of(places: Places) -> Callable[[], HardwareSelector]:
+    """Who names the hardware of --hardware auto, by what the run's database knows.
+
+    Nothing is read before it is asked for.
+    """
+
+    @cache
+    def selector() -> HardwareSelector:
+        from accelbench.select.selector import HardwareSelector
+
+        database = places.open_database()
+        # The usual one may well be missing, and nobody has named it.
+        there = database is not None and (database.there or places.database is not None)
+        return HardwareSelector(database_path=database.name if database and there else None)
+
+    return selector
+
+
+def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[Device | Absent]]]:
+    """Detect and plan: everything decided before the first case."""
+    found = Detected()  # all that is planned is asked here: later ones would ask beside a step
+    runtimes = lifecycle.installed_runtimes()
+
+    def planned(request: Request) -> Plan:
+        if how.selector is not None and is_automatic(request):
+            from accelbench.select.answer.local_selector import Here
+
+            here = Here(how.selector(), found, how.selector().database)
+            plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
+        else:
+            plan = lifecycle.plan_for(request, found, runtimes)
+        if how.limit is None or len(plan.cases) <= how.limit:
+            return plan
+        left_out = len(plan.cases) - how.limit
+        note = f"{left_out} cases are left out by --limit {how.limit}."
+        return Plan(plan.cases[: how.limit], (*plan.notes, note))
+
+    plan, settings = planned(request), how.settings(new_run_id())
+    other = other_of(how.against, request, settings, plan, planned)
+    about = {
+        "command": shlex.join(["accelbench", *sys.argv[1:]]),
+        "label": how.label,
+        "names": dict(how.names),
+        NAMED: named(request, how.precisions_named, found, runtimes),
+    }
+    return Journey(plan, settings, runtimes, about, simulated, other), found
+
+
+def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: bool) -> Ended:
+    """Plan and run; the results are in the database when this returns."""
+    planned, found = prepare(request, how)
+    places.check()
+    watch = watch_for(stream, quiet)
+    watch.devices(_concerned(request, planned.plan, found))
+    for note in planned.plan.notes:
+        watch.note(note)
+    total = planned.measurements
+    busy = busy_warning(snapshot())
+    if busy is not None and total:
+        watch.note(busy)
+    rough = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
+    watch.started(planned.settings.run_id, total, rough)
+    with _resumable(planned.settings.run_id, places):
+        ended = lifecycle.start(
+            planned, places.journals(), watch, environment(), places.keep_profiles()
+        )
+    return _filled(ended, places, watch)
+
+
+def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> Ended:
+    """Go on with a run that was cut off."""
+    folder = places.journals()
+    if run_id == "last":
+        run_id = lifecycle.last_unfinished(folder) or ""
+        if not run_id:
+            raise UsageError(f"No run in {folder} was cut off.", "Start a new one.")
+    watch = watch_for(stream, quiet)
+    if journal_path(folder, run_id).is_file():
+        places.check()  # a run that is not there must not bring a database about
+        watch.say(f"Resuming run {run_id}")
+    found = detect_all()
+    with _resumable(run_id, places):
+        keep = places.keep_profiles()
+        ended = lifecycle.resume(run_id, folder, watch, environment(), found, keep, simulated)
+    return _filled(ended, places, watch)
+
+
+@contextmanager
+def _resumable(run_id: str, places: Places) -> Iterator[None]:
+    """An error that ends a run half-way says how to go on with it."""
+    try:
+        yield
+    except StoreError as error:
+        if (places.journals() / f"{run_id}{SUFFIX}").exists():
+            error.advice = f"{error.advice} {resume_hint(run_id, places)}".strip()
+        raise
+
+
+def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
+    database = places.open_database()
+    if database is not None:
+        for problem in database.fill().problems:
+            watch.note(problem)
+    return ended
+
+
+def deliver(
+    ended: Ended,
+    places: Places,
+    stream: IO[str],
+    as_json: bool,
+    quiet: bool,
+    compare: bool = False,
+    lacks: Sequence[Lacking] = (),
+    threshold: float | None = None,
+) -> Check | None:
+    """The files, the table, every path, and the JSON document; what arms came to, if there are."""
+    from accelbench.cli.display.frameworks import print_frameworks
+    from accelbench.cli.display.profile import print_profiles
+    from accelbench.cli.display.summary import print_summary, trust
+    from accelbench.cli.display.warnings import told, warning_lines
+    from accelbench.exchange.rows import row_of
+    from accelbench.runtimes.shared.names import BOTH
+
+    journal = places.journals() / f"{ended.run_id}{SUFFIX}"
+    written: list[tuple[str, Path | str]] = []
+    database = places.open_database()
+    if database is not None:
+        written.append(("Database", database.name))
+    written.append(("Journal", journal))
+    if not ended.interrupted:
+        written += _result_files(ended, places, journal)
+    written += places.profiles
+    rows = [row_of(row) for row in ended.rows] if as_json or compare else []
+    found = comparisons(rows, places.prices, started_of(journal)) if compare else {}
+    arms = held(ended.rows, started_of(journal), threshold)
+    if as_json:
+        document = {
+            "run_id": ended.run_id,
+            "status": "interrupted" if ended.interrupted else "finished",
+            "results": rows,
+            "warnings": told(ended.rows),
+            **({"unmeasured": [asdict(one) for one in lacks]} if lacks else {}),
+            **({"profiles": ended.profiles} if ended.profiles else {}),
+            **({"comparisons": document_of_comparisons(found, places.prices)} if compare else {}),
+            **({"against": document_of(arms)} if arms else {}),
+        }
+        sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    if ended.interrupted:
+        # On standard error: the reader of standard output may be what went away.
+        print_line(f"Interrupted. {resume_hint(ended.run_id, places)}", sys.stderr)
+    check = arms[0] if arms else None
+    if quiet:
+        return check
+    if not as_json:
+        print_line(stream=stream)
+        print_summary(ended.rows, stream)
+        print_frameworks(ended.rows, stream, BOTH)
+        for line in trust(ended.rows):
+            print_lines(("", line), stream)
+        print_profiles(ended.profiles, stream)
+        if compare:
+            print_comparisons(found, places.prices, stream)
+        if arms:
+            print_line(stream=stream)
+            say(arms, stream)
+    warned = list(warning_lines(ended.rows))
+    print_lines(("", *warned) if warned else (), stream)
+    counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
+    ends = [f"Total configurations: {len(ended.rows)} ({counts or 'none finished'})"]
+    print_lines(("", *ends, *(f"{what}: {path}" for what, path in written)), stream)
+    return check
+
+
+def started_of(journal: Path) -> Mapping[str, Any]:
+    """What the run said of itself when it began."""
+    found: Mapping[str, Any] = next(f.body for f in read(journal) if f.kind == RUN_STARTED)
+    return found
+
+
+def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:
+    """Write what a run leaves in --output-dir, in --output-ci and as its report."""
+    from accelbench.exchange import result_file, tree
+
+    if places.output_dir is None and places.output_ci is None and not places.report:
+        return []
+    started = started_of(journal)
+    written: list[tuple[str, Path]] = []
+    folder = places.output_dir
+    if folder is not None:
+        written += tree.leave_in(folder, started, ended.rows)
+    if places.output_ci is not None:
+        result_file.write_one(places.output_ci, started, ended.rows)
+        written.append(("CI file", places.output_ci))
+    if places.report:
+        from accelbench.cli.services.run_report import report_of_run
+
+        written += report_of_run(started, ended.rows, places.open_database(), folder, places.prices)
+    return written
+
+
+def resume_hint(run_id: str, places: Places) -> str:
+    """The command that goes on with a run."""
+    where = []
+    if not places.use_database:
+        where = ["--no-database"]
+    elif places.database is not None:
+        where = ["--db", str(places.database)]
+    if places.output_dir is not None:
+        where += ["--output-dir", str(places.output_dir)]
+    if places.output_ci is not None:
+        where += ["--output-ci", str(places.output_ci)]
+    where += ["--create-report"] if places.report else []
+    where += ["--prices", str(places.prices.path)] if places.prices else []
+    return "Go on with: " + shlex.join(["accelbench", "run", "--resume", run_id, *where])
+
+
+def _concerned(
+    request: Request, plan: Plan, found: Mapping[str, Sequence[Device | Absent]]
+) -> list[Device | Absent]:
+    """The devices of this run: those used, and those named but absent."""
+    used = {p.device.fingerprint: p.device for p in plan.cases if p.device}
+    absent = [
+        entry
+        for name in request.hardware
+        for entry in found.get(name.partition(":")[0], ())
+        if isinstance(entry, Absent)
+    ]
+    return [*used.values(), *absent]
+
+
+def _try_writing(folder: Path) -> None:
+    """Make a folder and see that a file can be made in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".accelbench-can-write"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise SurroundingsError(
+            f"Results cannot be written to {folder}: {error.strerror}.",
+            "Choose a folder that can be written.",
+        ) from error

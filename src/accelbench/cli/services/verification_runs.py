@@ -1,0 +1,254 @@
+"""`recommend --verify`: what an answer names is measured here, and the next answer rests on it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from accelbench.catalog.find import find
+from accelbench.cli.display.terminal import complain
+from accelbench.cli.services.just_measured import rows_of
+from accelbench.cli.services.measuring import measured
+from accelbench.core.case import runtimes_own
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.facts import new_run_id
+from accelbench.core.precision import parse_precision
+from accelbench.core.protocols import Device, Runtime
+from accelbench.core.vocabulary import Mode, Status
+from accelbench.hardware.detect import detect_all
+from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.lifecycle import Found, Journey
+from accelbench.run.plan.automatic import SIZES
+from accelbench.run.plan.named_targets import nothing_measured
+from accelbench.run.plan.request import Plan, Planned, Request, joined
+from accelbench.select.query.query import shapes_named
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+Words = Mapping[str, Any]
+#: Options that are asked of every engine, in either mode.
+_OF_ALL = ("compile", "threads")
+_NOT_TRIED = (Status.UNSUPPORTED.value, Status.SKIPPED.value)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is worth measuring, in the words of an answer.
+
+    Attributes:
+        device: by its name, where it is of one.
+        exact: only this engine will do; else the platform's own, where this one is not here.
+        options: what was set on purpose.
+        weights: random, hub, or a folder.
+        data: a folder of real inputs.
+    """
+
+    model: str
+    hardware: str
+    runtime: str | None
+    precision: str
+    batch_size: int
+    mode: str
+    shapes: Words = field(default_factory=dict)
+    launches: int = 1
+    device: str | None = None
+    exact: bool = False
+    options: Words = field(default_factory=dict)
+    weights: str = "random"
+    data: str | None = None
+
+    def request(self, found: Found, installed: Iterable[str]) -> Request:
+        """As plans are made of it.
+
+        Raises:
+            UsageError: The model is no catalogue's, the precision is nobody's here, or the engine
+                is not here and no other will do.
+        """
+        named = self.runtime in set(installed)
+        if self.exact and self.runtime and not named:
+            raise UsageError(f"The engine {self.runtime} is not here.")
+        sizes: dict[str, Any] = {
+            name: (self.shapes[column],) for name, column in SIZES.items() if self._has(column)
+        }
+        own = runtimes_own(self.options)
+        trains = {n: v for n, v in self.options.items() if n not in (*own, *_OF_ALL)}
+        return Request(
+            models=(find(self.model),),
+            hardware=(self._place(found),),
+            # What was imported may be of an engine that nobody has here.
+            runtimes=(str(self.runtime),) if named else (),
+            batch_sizes=(self.batch_size,),
+            precisions=(parse_precision(self.precision),),
+            modes=(Mode(self.mode),),
+            options={name: self.options[name] for name in _OF_ALL if name in self.options},
+            training_options=trains,
+            runtime_options={str(self.runtime): own} if named and own else {},
+            **sizes,
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """Of a run, whatever its id."""
+        threads = self.options.get("threads")
+        return Settings(
+            "", launches=self.launches, weights=self.weights, data=self.data, threads=threads
+        )
+
+    def _place(self, found: Found) -> str:
+        """The platform, and of several devices which: a name would make another series of it."""
+        platform, _, word = self.hardware.partition(":")
+        meant = (self.device or word).lower()
+        devices = [one for one in found.get(platform.lower(), ()) if isinstance(one, Device)]
+        for number, one in enumerate(devices):
+            if meant in (one.name.lower(), one.unit, str(one.ordinal)):
+                first = not number or not meant
+                return platform.lower() if first else f"{platform}:{one.unit or one.ordinal}"
+        return f"{platform}:{meant}".lower() if meant else platform.lower()
+
+    def _has(self, column: str) -> bool:
+        generating = column in ("prompt_tokens", "new_tokens") and self.mode == Mode.TRAINING
+        return self.shapes.get(column) is not None and not generating
+
+
+def measured_again(database: Database, answers: Sequence[Words]) -> list[str]:
+    """Measure what answers recommend; where none wins clearly, all that may be first.
+
+    Returns:
+        The runs, which there is something new to answer by.
+    """
+    return _measure(database, [case for one in answers for case in _named_by(one)])
+
+
+def measured_options(database: Database, found: Sequence[Words], shapes: Words) -> list[str]:
+    """Measure what searches under limits think worth it: the runs.
+
+    Args:
+        database: Where it is stored.
+        found: Their answers.
+        shapes: Sizes that were asked for, by any of their names.
+    """
+    asked = shapes_named(shapes)
+    return _measure(
+        database, [case_of(words, asked) for one in found for words in one["to_verify"]]
+    )
+
+
+def case_of(words: Words, asked: Words) -> Case:
+    """What a search thinks worth measuring.
+
+    Args:
+        words: of the case, as the search has them.
+        asked: sizes that were asked for, by the store's columns.
+    """
+    names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
+    more = ("options", "weights", "data")
+    return Case(
+        **{name: words[name] for name in (*names, *more)},
+        shapes={**asked, **words["shapes"]},
+        exact=True,
+    )
+
+
+def _named_by(answer: Words) -> Iterable[Case]:
+    """The first; beside it those that it does not clearly beat, in launches enough to tell.
+
+    Where it has the only figure there is, all the others: alone it is the best of nothing.
+    """
+    first, question = answer["primary_recommendation"], answer["question"]
+    unclear = answer["no_clear_winner_between"]
+    rest = answer["fallback_options"] if answer["compared"] == [first] else unclear
+    for name in dict.fromkeys([*([first] if first else []), *rest]):
+        score = answer["all_scores"][name]
+        yield Case(
+            question["model"],
+            name,
+            score.get("runtime"),
+            score.get("precision") or question["precision"] or "fp32",
+            question["batch_size"],
+            question["mode"],
+            question["shapes"],
+            FEWEST_LAUNCHES if unclear else 1,
+        )
+
+
+def _measure(database: Database, cases: Sequence[Case]) -> list[str]:
+    """Run those that this machine can, in turns, and say what it cannot: the runs.
+
+    Raises:
+        SurroundingsError: It can run none of them.
+    """
+    found, runtimes = detect_all(), lifecycle.installed_runtimes()
+    plans: dict[Settings, list[Plan]] = {}
+    cannot: dict[str, None] = {}
+    for case in cases:
+        plan, reasons = planned_here(case, found, runtimes)
+        cannot |= dict.fromkeys(reasons)
+        if plan is not None:
+            plans.setdefault(case.settings, []).append(plan)
+    for why in cannot:
+        complain(f"not measured here: {why}")
+    if not cases:
+        complain("nothing is measured: no case would change the answer.")
+        return []
+    if not plans:
+        raise SurroundingsError(
+            "Nothing of the answer can be measured on this machine.",
+            "Add --hardware here to choose among what is here." if _is_absent(cases, found) else "",
+        )
+    command = shlex.join(["accelbench", *sys.argv[1:]])
+    journeys = (
+        Journey(
+            joined(several),
+            replace(settings, run_id=new_run_id()),
+            runtimes,
+            {"command": command, "label": "recommend --verify"},
+        )
+        for settings, several in plans.items()
+    )
+    made = measured(database, journeys)
+    _refuse_nothing(database, made)
+    return made
+
+
+def _is_absent(cases: Iterable[Case], found: Found) -> bool:
+    """Whether the platform of some case is not here, and not the model what is the matter."""
+    platforms = {case.hardware.partition(":")[0].lower() for case in cases}
+    return any(
+        not any(isinstance(one, Device) for one in found.get(name, ())) for name in platforms
+    )
+
+
+def planned_here(
+    case: Case, found: Found, runtimes: Mapping[str, Runtime]
+) -> tuple[Plan | None, list[str]]:
+    """What of a case this machine can measure, and why not the rest."""
+    try:
+        plan = lifecycle.plan_for(case.request(found, runtimes), found, runtimes)
+    except UsageError as error:
+        return None, [str(error)]
+    able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]
+    why = [f"{one.refusal.message}." for one in plan.cases if one.refusal]
+    why += [
+        f"{one.case.target.place} is emulated here, and its times are no device's."
+        for one in plan.cases
+        if _stands_in(one)
+    ]
+    return (Plan(tuple(able), plan.notes) if able else None), why
+
+
+def _refuse_nothing(database: Database, runs: Sequence[str]) -> None:
+    """An answer that nothing was measured for is not verified; a failure is something new."""
+    rows = rows_of(database, runs)
+    if rows and all(row["status"] in _NOT_TRIED for row in rows):
+        raise SurroundingsError(nothing_measured(rows))
+
+
+def _stands_in(planned: Planned) -> bool:
+    """Whether it would be measured on what is no device, and count for nothing."""
+    return planned.device is not None and planned.device.emulated

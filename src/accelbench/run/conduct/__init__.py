@@ -1,0 +1,1 @@
+"""The conductor: takes a plan through launches to results."""

@@ -1,0 +1,251 @@
+"""Artefacts of a run: exported in a worker of their own before the worker that measures is opened.
+
+What the cache has is not made again. What went through only with workarounds is
+remembered with them, so that the next run does not fail first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.artifacts.cache import Cache, Kept
+from accelbench.artifacts.recipe import Recipe
+from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
+from accelbench.core.case import Case
+from accelbench.core.identity import digest
+from accelbench.core.protocols import Device, Importing, Runtime
+from accelbench.core.serial import case_to_json
+from accelbench.core.vocabulary import Status
+from accelbench.run.conduct.observer import Progress
+from accelbench.run.conduct.results import Outcome
+from accelbench.run.plan.request import Planned
+from accelbench.run.worker.weight_offload import advice, spill_to, weights_bytes
+
+if TYPE_CHECKING:
+    from accelbench.run.conduct.launch_context import Context
+
+_log = logging.getLogger(__name__)
+
+_EXPORTER = "pytorch"
+_HOST = Device("cpu", "the exporter's processor")
+
+#: The module, its graph and the file that is written, at once: times the weights in fp32.
+_EXPORT_SHARE = 4
+
+#: What is written with the weights on the disk; other formats are made in memory.
+_SPILLED = frozenset({"onnx", "ir"})
+
+#: A layer's values, and what an exporter holds besides, where the weights are on the disk.
+_WITHOUT_WEIGHTS = 4 * 2**30
+
+
+#: What no other way of exporting would change.
+_HOPELESS = frozenset(
+    {
+        "budget", "timeout", "killed", "worker_did_not_start", "package_missing", "disk_full",
+        "cache_unwritable", "weights_unavailable",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What a worker is given to open."""
+
+    folder: str
+    static: bool  # for one batch size
+
+
+class Artefacts:
+    """How the cells of one run get their artefacts, and through which workarounds."""
+
+    def __init__(self, cache: Cache | None = None) -> None:
+        self._cache = cache or Cache()
+        self._renewed: set[str] = set()  # what was thrown away for its weights, once a run
+        self._crashed: set[str] = set()  # cells that were tried again as they were
+
+    def first_try(self, context: Context, case: Case) -> tuple[str, ...]:
+        """The workarounds to begin with: what was needed before, or what is always applied."""
+        if not context.settings.fix or not _imports(context, case):
+            return ()
+        known = self._cache.remembered(_cell(case))
+        return at_once(case.model) if known is None else known
+
+    def next_try(
+        self, context: Context, case: Case, outcome: Outcome, applied: Sequence[str]
+    ) -> tuple[str, ...] | None:
+        """One workaround more, where a failure is known; None where nothing is left to try.
+
+        A crash may pass: before a workaround is taken for its cure, and remembered as one that
+        the cell needs, the cell is tried again as it was.
+        """
+        if not context.settings.fix or not _imports(context, case):
+            return None
+        if outcome.status is not Status.FAILED or outcome.reason in _HOPELESS:
+            return None
+        name = next_for(case.model, f"{outcome.reason}: {outcome.message}", applied)
+        if name is None:
+            return None
+        if outcome.reason == "crash" and _cell(case) not in self._crashed:
+            self._crashed.add(_cell(case))
+            return tuple(applied)
+        return (*applied, name)
+
+    def remember(self, context: Context, case: Case, applied: Sequence[str]) -> None:
+        """A cell went through with these."""
+        if context.settings.fix and _imports(context, case):
+            self._cache.remember(_cell(case), applied)
+
+    def static(self, context: Context, case: Case, applied: Sequence[str]) -> bool:
+        """Whether what the runtime opens is made for this batch size alone."""
+        runtime = _imports(context, case)
+        return runtime is not None and (runtime.wants(case).static or fixes_batch(applied))
+
+    def get(self, context: Context, planned: Planned, applied: Sequence[str]) -> Artefact | None:
+        """What a case's runtime opens; None where it builds the model itself.
+
+        Raises:
+            TroubleError: it cannot be made.
+        """
+        case = planned.case
+        runtime = _imports(context, case)
+        if runtime is None:
+            return None
+        settings = context.settings
+        recipe = Recipe(
+            case,
+            runtime.wants(case),
+            settings.seed,
+            settings.weights,
+            settings.trust_remote_code,
+            tuple(applied),
+        )
+        self._renew(recipe, _reference_weights(context, case))
+        kept = self._cache.find(recipe.key) or self._made(context, recipe)
+        return Artefact(str(kept.folder), recipe.static)
+
+    def _renew(self, recipe: Recipe, digest_: str) -> None:
+        """Throw away what was made of other weights than the reference has."""
+        for key in (recipe.key, recipe.base.key):
+            kept = self._cache.find(key)
+            if kept is None or digest_ in ("", kept.manifest.weights_digest):
+                continue
+            if key not in self._renewed:
+                _log.debug("the artefact %s is of other weights: it is made anew", key)
+                self._renewed.add(key)
+                self._cache.discard(key)
+
+    def _files(self, recipe: Recipe) -> int:
+        """How often the weights are written at once: what the model is mapped to and what is
+        written, or that and what it becomes; once where only that is left to do.
+        """
+        return 1 if self._cache.find(recipe.base.key) else 2
+
+    def _made(self, context: Context, recipe: Recipe) -> Kept:
+        from accelbench.run.process.worker_client import Conversation, TroubleError
+
+        exporter = context.runtimes.get(_EXPORTER)
+        if exporter is None:
+            raise TroubleError(_missing())
+        try:
+            spill = _spill(context, recipe, self._files(recipe))
+        except _TooLargeError as error:
+            raise TroubleError(error.outcome) from error
+        talk = Conversation(context)
+        try:
+            context.observer.progress(Progress("exporting"))
+            talk.start(exporter)
+            talk.ask(_request(recipe, spill), "exporting")
+        finally:
+            talk.drop()
+        kept = self._cache.find(recipe.key)
+        if kept is None:
+            said = "what was exported is not in the cache: another process may have cleared it"
+            raise TroubleError(Outcome(Status.FAILED, "artefact_lost", said, "Run it again."))
+        return kept
+
+
+def _imports(context: Context, case: Case) -> Importing | None:
+    runtime: Runtime | None = context.runtimes.get(case.target.runtime)
+    return runtime if isinstance(runtime, Importing) else None
+
+
+def _reference_weights(context: Context, case: Case) -> str:
+    """The digest of the weights of what a case will be held against; empty where there is none."""
+    yardstick = context.verifications.yardsticks.of(case)
+    return "" if yardstick is None else yardstick.weights_digest
+
+
+def _cell(case: Case) -> str:
+    """What workarounds are remembered for: a model on a runtime in a precision."""
+    return digest(
+        [
+            case.model.id,
+            case.model.config_digest,
+            case.target.runtime,
+            case.target.hardware,
+            case.target.unit,
+            case.precision,
+        ]
+    )
+
+
+def _request(recipe: Recipe, spill: Path | None) -> dict[str, Any]:
+    """What the exporting worker is asked."""
+    return {
+        "do": "export",
+        "case": case_to_json(recipe.case),
+        "format": recipe.wanted.format,
+        "static": recipe.wanted.static,
+        "seed": recipe.seed,
+        "weights": recipe.weights,
+        "trust_remote_code": recipe.trust_remote_code,
+        "workarounds": list(recipe.workarounds),
+        "spill": None if spill is None else str(spill),
+    }
+
+
+class _TooLargeError(Exception):
+    """Exporting is not worth trying."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+def _spill(context: Context, recipe: Recipe, files: int) -> Path | None:
+    """Where the weights of what is exported are kept, if the memory does not hold them."""
+    heavy = weights_bytes(recipe.case)
+    need = _EXPORT_SHARE * heavy
+    room = context.free(_HOST)
+    if room is None or need <= room:
+        return None
+    todo = ""
+    if recipe.wanted.format in _SPILLED:
+        asked = (recipe.case, recipe.weights, heavy + _WITHOUT_WEIGHTS, room, files)
+        spill = spill_to(*asked)
+        if spill is not None:
+            return spill
+        todo = advice(*asked)
+    raise _TooLargeError(
+        Outcome(
+            Status.OUT_OF_MEMORY,
+            "out_of_memory_estimated",
+            f"exporting it needs an estimated {need / 2**30:.1f} GiB and {room / 2**30:.1f} GiB"
+            " is free; nothing was allocated",
+            todo,
+        )
+    )
+
+
+def _missing() -> Outcome:
+    return Outcome(
+        Status.UNSUPPORTED,
+        "package_missing",
+        "models are exported by PyTorch, which is not installed",
+        "Install it with: accelbench setup torch",
+    )

@@ -1,0 +1,374 @@
+"""One launch of one group of cases: a fresh worker, the smallest batch first.
+
+Whatever happens to the worker — an error, a crash, a kill, a hang, no memory —
+becomes a result with a reason and an advice, durable before anyone is told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError, SurroundingsError
+from accelbench.core.facts import RESULT, Fact, utc_now
+from accelbench.core.serial import case_to_json
+from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.run.conduct.launch_context import Context
+from accelbench.run.conduct.missing_reasons import not_measured
+from accelbench.run.conduct.observer import Progress
+from accelbench.run.conduct.results import Asked, Outcome, compose
+from accelbench.run.plan.request import Planned
+from accelbench.run.process import process_control
+from accelbench.run.process.memory_guard import ESTIMATED, Room
+from accelbench.run.process.wire import ClosedError
+from accelbench.run.process.worker_client import Conversation, TroubleError, out_of_budget
+from accelbench.run.verify import phase_sums
+from accelbench.run.verify.convergence import Curve, losses_request
+from accelbench.run.verify.device_proof import proved
+from accelbench.run.verify.verdicts import FAILED, NOT_DONE, Verdict
+from accelbench.run.worker.device_meters import DeviceWatch
+
+_log = logging.getLogger(__name__)
+
+#: What ends a worker and is no fault of what it runs.
+_OUTSIDE = frozenset({"budget", "killed", "timeout"})
+
+
+class GroupLaunch:
+    """The cases that one worker can measure in turn."""
+
+    def __init__(
+        self, context: Context, asked: Asked, cases: Sequence[Planned], first: int, total: int
+    ) -> None:
+        self._context = context
+        self._settings = context.settings
+        self._asked = asked
+        self._cases = cases
+        self._first = first
+        self._total = total
+        self._talk = Conversation(context)
+        self._room = Room(context)
+        self._open_trouble: Outcome | None = None
+        self._rules: Mapping[str, Any] = {}
+        self._measured_before = 0  # by the worker in hand
+        self._workarounds: tuple[str, ...] = ()
+        self._static = False
+        self._succeeded = False
+
+    def run(self) -> None:
+        """Measure each case; the worker is gone afterwards whatever happens."""
+        try:
+            for i, planned in enumerate(self._cases):
+                self._one(planned, self._first + i)
+        finally:
+            self._drop_worker()
+
+    def _one(self, planned: Planned, number: int) -> None:
+        context, talk = self._context, self._talk
+        context.observer.case_started(planned.case, self._asked.launch, number, self._total)
+        refused = self._refused(planned)
+        if refused is None and not talk.begun:
+            context.curves.gather(context, self._cases)
+            if not self._succeeded:
+                self._workarounds = context.artefacts.first_try(context, planned.case)
+            self._gather(planned)
+            refused = self._known_wrong(planned)
+            self._warm_up_template(planned)
+        started_at = utc_now()
+        outcome = first = refused or self._tried(planned)
+        while (more := self._another_way(planned, outcome)) is not None:
+            self._workarounds = more
+            self._gather(planned)
+            outcome = self._tried(planned)
+        context.budget.case_over()
+        if outcome.status is Status.OK:
+            self._room.fitted(planned)
+            context.artefacts.remember(context, planned.case, self._workarounds)
+        elif outcome.status is Status.OUT_OF_MEMORY:
+            if self._open_trouble is None and outcome.reason != ESTIMATED:
+                self._room.ran_out(planned)
+            advice = self._room.advice(planned, estimate=self._open_trouble is None)
+            outcome = replace(outcome, advice=f"{outcome.advice} {advice}".strip())
+        if refused is None:
+            outcome = replace(outcome, workarounds=self._workarounds)
+            outcome = _with_first_cause(outcome, first)
+        self._record(planned, outcome, started_at)
+        if outcome.status is Status.OK:
+            self._measured_before += 1
+        if self._static:
+            self._leave(planned)  # what is open is for this batch alone
+
+    def _gather(self, planned: Planned) -> None:
+        """Have what a case will be held against, and know where each batch is another graph."""
+        context = self._context
+        if context.artefacts.static(context, planned.case, self._workarounds):
+            context.verifications.at_each_batch(planned)
+        batches = [one.case.shapes.batch for one in self._cases if one.refusal is None]
+        context.verifications.gather(context, planned, batches)
+
+    def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
+        """The workarounds to try a failed case with; None where it stays as it is.
+
+        Not after a case of the group has gone through: the way is not what is wrong then, unless
+        each batch is another graph.
+        """
+        if self._succeeded and not self._static:
+            return None
+        more = self._context.artefacts.next_try(
+            self._context, planned.case, outcome, self._workarounds
+        )
+        if more is not None:
+            _log.debug("%s: %s; trying with %s", planned.case, outcome.message, ", ".join(more))
+            self._open_trouble = None
+            self._context.verifications.forget(planned)
+            self._drop_worker()
+        return more
+
+    def _tried(self, planned: Planned) -> Outcome:
+        """Measure a case and hold it against its reference."""
+        context, talk = self._context, self._talk
+        talk.watch = DeviceWatch.of(planned.device)
+        before = context.surroundings.before()
+        cpu_before = talk.cpu_seconds
+        try:
+            outcome = self._measured(planned)
+            own = max(talk.cpu_seconds - cpu_before, 0.0)
+            environment, warnings = context.surroundings.after(
+                before,
+                own,
+                talk.opened.get("threads"),
+                outcome.measurement.get("metrics"),
+            )
+            outcome = replace(
+                outcome,
+                quality=talk.watch.quality(),
+                environment={**environment, **talk.watch.report()},
+                warnings=[*warnings, *talk.watch.warnings()],
+            )
+            outcome = self._held(planned, outcome)  # when nothing is watched any more
+            self._succeeded = self._succeeded or outcome.status is Status.OK
+        except TroubleError as trouble:
+            outcome = replace(trouble.outcome, opened=talk.opened)
+            self._drop_worker()
+        finally:
+            talk.watch.close()
+        return outcome
+
+    def _warm_up_template(self, planned: Planned) -> None:
+        """Have the engine imported before the case begins; failing is told by the case."""
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        if runtime is None:
+            return
+        self._context.observer.progress(Progress("starting"))
+        try:
+            self._context.workshop.warm(runtime, self._settings.threads)
+        except (SurroundingsError, ClosedError, TimeoutError) as error:
+            _log.debug("warming up: %s", error)
+
+    def _record(self, planned: Planned, outcome: Outcome, started_at: str) -> None:
+        context = self._context
+        runtime = context.runtimes.get(planned.case.target.runtime)
+        body = compose(
+            self._asked,
+            planned,
+            replace(outcome, conditions={**context.conditions, **self._conditions()}),
+            runtime.info.provenance if runtime else Provenance.MEASURED,
+            context.cost(planned),
+            started_at,
+            utc_now(),
+            context.estimate(planned.case),
+            compiles=runtime is not None and runtime.info.compiles,
+        )
+        context.repeats.look(body)
+        phase_sums.look(body)
+        with process_control.undisturbed():
+            context.append(Fact(RESULT, body["result_id"], body))
+            context.tally.add(outcome.status.value)
+            context.observer.case_finished(body)
+
+    def _conditions(self) -> dict[str, Any]:
+        """What may differ between two results of one case in this very run."""
+        return {
+            "rules": self._rules,
+            # The first case of a worker meets an engine that has computed nothing yet.
+            "cases_before_in_worker": self._measured_before,
+        }
+
+    # -- before a worker is asked
+
+    def _refused(self, planned: Planned) -> Outcome | None:
+        """What is known without trying."""
+        if planned.refusal is not None:
+            no = planned.refusal
+            return Outcome(no.status, no.reason, no.message, no.advice)
+        if self._context.budget.exhausted:
+            return out_of_budget(self._settings.budget)
+        if self._open_trouble is not None:
+            return self._open_trouble
+        if not self._talk.begun:
+            self._room.look(planned)
+        return self._known_wrong(planned) or self._room.refused(planned)
+
+    def _known_wrong(self, planned: Planned) -> Outcome | None:
+        """A cell that was found wrong, or that cannot be verified where it has to be."""
+        if planned.case.mode is Mode.TRAINING:
+            return None  # known by its losses alone
+        verdict = self._context.verifications.known(self._context, planned)
+        return None if verdict is None else self._against(verdict)
+
+    # -- with a worker
+
+    def _measured(self, planned: Planned) -> Outcome:
+        talk = self._talk
+        if not talk.begun:
+            try:
+                self._open(planned)
+            except TroubleError as trouble:
+                # Loading does not depend on the batch: it would end the same way for the
+                # others. Being killed from outside, or out of budget, would not; nor does it
+                # where each batch opens an artefact of its own.
+                ways = (self._context, planned.case, self._workarounds)
+                alone = self._context.artefacts.static(*ways)
+                if not alone and trouble.outcome.reason not in ("budget", "killed"):
+                    said = f"{trouble.outcome.message}; not tried again at another batch size"
+                    self._open_trouble = replace(trouble.outcome, message=said)
+                raise
+        if self._settings.verify == "only":
+            return Outcome(Status.OK, opened=talk.opened, null_reasons=not_measured())
+        self._rules = {
+            "iterations": self._settings.iterations,
+            "warmup": self._settings.warmup,
+            "seconds": self._context.budget.steady_seconds(),
+        }
+        case = case_to_json(planned.case)
+        batches = {one.case.shapes.batch for one in self._cases if one.refusal is None}
+        request = {
+            "do": "measure",
+            "case": case,
+            "rules": self._rules,
+            "alone": len(batches) == 1,
+        }
+        answer = talk.ask(request, "measuring")
+        talk.cpu_seconds = answer["cpu_seconds"]
+        told = {**answer, "evidence": self._proof(planned, answer)}
+        return Outcome(Status.OK, measurement=told, opened=talk.opened)
+
+    def _proof(self, planned: Planned, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Of where an answer's work ran; raises TroubleError where it is not where it was to."""
+        try:
+            return proved(answer.get("evidence"), str(planned.device))
+        except CaseError as error:
+            said = (error.reason, error.message, error.advice)
+            raise TroubleError(Outcome(Status.FAILED, *said)) from error
+
+    def _open(self, planned: Planned) -> None:
+        """A worker with the model open, from an artefact where the runtime wants one."""
+        context = self._context
+        artefact = context.artefacts.get(context, planned, self._workarounds)
+        self._static = artefact is not None and artefact.static
+        spill = self._room.spill(planned, files=0 if artefact else 1)
+        self._talk.open(planned, artefact.folder if artefact else None, spill)
+
+    def _held(self, planned: Planned, outcome: Outcome) -> Outcome:
+        """Hold what was measured against its reference: what is wrong is no result."""
+        if planned.case.mode is Mode.TRAINING:
+            return self._compared(planned.case, outcome)
+        verifications = self._context.verifications
+        verdict = verifications.known(self._context, planned)
+        if verdict is None:
+            self._context.observer.progress(Progress("verifying"))
+            try:
+                answer = self._talk.ask(verifications.request(planned), "verifying")
+                self._talk.cpu_seconds = answer["cpu_seconds"]
+                evidence = self._proof(planned, answer)
+                verdict = verifications.judge(planned, answer)
+                if verdict.word == FAILED:
+                    self._drop_worker()  # the reference needs the room, and what is wrong goes
+                    verdict = verifications.reconsider(self._context, planned, verdict)
+                told = {"evidence": evidence, **outcome.measurement}
+                outcome = replace(outcome, measurement=told)
+            except TroubleError as trouble:
+                if self._settings.verify == "only" or not _says_nothing(trouble.outcome):
+                    raise  # nothing else has shown that it runs, or this shows that it does not
+                verdict = verifications.give_up(planned, trouble.outcome.message)
+                self._drop_worker()
+        return self._with(outcome, verdict)
+
+    def _compared(self, case: Case, outcome: Outcome) -> Outcome:
+        """Add how far the loss falls; whatever becomes of that, the measurement stands."""
+        curves, metrics = self._context.curves, outcome.measurement.get("metrics")
+        found = curves.known(self._context, case, metrics)
+        if found is None:
+            self._context.observer.progress(Progress("convergence"))
+            try:
+                answer = self._talk.ask(losses_request(case), "training to compare")
+                self._talk.cpu_seconds = answer["cpu_seconds"]
+                curve = Curve(answer["losses"])
+            except TroubleError as trouble:
+                curve = Curve(why=f"training to compare failed: {trouble.outcome.message}")
+                self._drop_worker()
+            found = curves.judge(self._context, case, curve)
+        told = replace(outcome, null_reasons={**outcome.null_reasons, **found.reasons})
+        return self._with(told, found.verdict, found.columns)
+
+    def _with(
+        self, outcome: Outcome, verdict: Verdict, columns: Mapping[str, Any] = MappingProxyType({})
+    ) -> Outcome:
+        """Add a verdict; one that is not good enough leaves nothing else."""
+        bad = self._against(verdict)
+        if bad is not None:
+            return replace(bad, opened=outcome.opened)
+        metrics = {**outcome.measurement.get("metrics", {}), **columns, **verdict.columns}
+        return replace(
+            outcome,
+            measurement={**outcome.measurement, "metrics": metrics},
+            null_reasons={**outcome.null_reasons, **verdict.reasons},
+        )
+
+    def _against(self, verdict: Verdict) -> Outcome | None:
+        """What a verdict makes of a case, where it cannot stand."""
+        if verdict.word == FAILED:
+            return Outcome(
+                Status.FAILED,
+                "wrong_outputs",
+                f"its outputs are not the reference's: {verdict.why}",
+                "What was timed is not this model's work. Nothing of it is kept;"
+                " --benchmark-only measures without looking.",
+                measurement={"metrics": verdict.columns},
+            )
+        if verdict.word == NOT_DONE and self._settings.verify in ("require", "only"):
+            asked = f"--verify{'-only' if self._settings.verify == 'only' else ' require'}"
+            return Outcome(
+                Status.FAILED,
+                "not_verified",
+                f"it could not be verified, which {asked} asks for: {verdict.why}",
+                f"Leave out {asked}, or choose what can be verified here.",
+            )
+        return None
+
+    def _leave(self, planned: Planned) -> None:
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        if runtime is not None and runtime.info.reopens:
+            self._talk.keep()
+        else:
+            self._drop_worker()
+
+    def _drop_worker(self) -> None:
+        self._talk.drop()
+        self._measured_before = 0
+
+
+def _says_nothing(trouble: Outcome) -> bool:
+    """Whether a pass that was to be compared ended for want of room or time alone."""
+    return trouble.status is Status.OUT_OF_MEMORY or trouble.reason in _OUTSIDE
+
+
+def _with_first_cause(outcome: Outcome, first: Outcome) -> Outcome:
+    """What the last workaround met is not why the first was tried: both are told."""
+    if outcome.status is Status.OK or first.message in outcome.message:
+        return outcome
+    return replace(outcome, message=f"{outcome.message}; at first: {first.message}")

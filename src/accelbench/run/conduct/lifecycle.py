@@ -1,0 +1,397 @@
+"""A run from its first fact to its last: the one way in for the command line and the API.
+
+detect → plan → run_started │ launch, launch, … (each durable) │ run_finished
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from accelbench import __version__
+from accelbench.core.errors import StoreError, SurroundingsError
+from accelbench.core.facts import (
+    HARDWARE_MEASURED,
+    PROFILE,
+    RESULT,
+    RUN_FINISHED,
+    RUN_RESUMED,
+    RUN_STARTED,
+    Fact,
+    new_run_id,
+    utc_now,
+)
+from accelbench.core.identity import digest
+from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.provenance import THIS_ARM
+from accelbench.core.serial import device_to_json
+from accelbench.run.conduct.artifacts import Artefacts
+from accelbench.run.conduct.conductor import Side, asked_of, conduct
+from accelbench.run.conduct.launch_context import Context, Settings, Tally
+from accelbench.run.conduct.observer import Observer
+from accelbench.run.conduct.profiling import Keep, profile_all
+from accelbench.run.conduct.results import identity_of
+from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
+from accelbench.run.conduct.simulation import Simulate, counted_as, measured_of
+from accelbench.run.conduct.surroundings import Surroundings
+from accelbench.run.plan import estimates
+from accelbench.run.plan.arms import Arm, Other, opened
+from accelbench.run.plan.budget import Budget
+from accelbench.run.plan.expand import expand
+from accelbench.run.plan.request import Plan, Planned, Request
+from accelbench.run.process.worker_client import NO_WORKER
+from accelbench.run.process.worker_pool import Workshop
+from accelbench.run.verify.convergence import Curves
+from accelbench.run.verify.launch_repeats import Repeats
+from accelbench.run.verify.verification import Verifications
+from accelbench.runtimes.shared.names import known_runtimes, no_such_runtime
+from accelbench.store.ingest import journals_in
+from accelbench.store.journal import SUFFIX, Journal, being_written, read
+
+_log = logging.getLogger(__name__)
+
+Found = Mapping[str, Sequence[Device | Absent]]
+
+
+@dataclass(frozen=True)
+class Journey:
+    """Everything decided before the first case: what `--dry-run` shows."""
+
+    plan: Plan
+    settings: Settings
+    runtimes: Mapping[str, Runtime]
+    about: Mapping[str, Any] = field(default_factory=dict)  # command line, label
+    simulate: Simulate | None = None  # how what is not here is calculated
+    other: Other | None = None  # the arm that this one is held against
+
+    @property
+    def arms(self) -> list[tuple[str, Plan, Settings]]:
+        """What results are called by, and what is measured for them."""
+        if self.other is None:
+            return [("", self.plan, self.settings)]
+        against = self.other.against.name
+        this = (THIS_ARM, self.plan, self.settings)
+        return [this, (against, self.other.plan, self.other.settings)]
+
+    @property
+    def measurements(self) -> int:
+        """How many results are measured; others are only calculated."""
+        return sum(plan.measurements(how.launches) for _, plan, how in self.arms)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended."""
+
+    run_id: str
+    tally: Tally
+    rows: Sequence[Mapping[str, Any]]  # every result of the run, also those of before a resume
+    interrupted: bool = False
+    profiles: Sequence[Mapping[str, Any]] = ()  # where they were asked for
+
+    @property
+    def nothing_could_start(self) -> bool:
+        """Whether not one case got as far as a worker."""
+        rows = measured_of(self.rows)
+        return bool(rows) and all(row.get("reason") == NO_WORKER for row in rows)
+
+
+def installed_runtimes() -> dict[str, Runtime]:
+    """Every runtime that can be imported and chosen, by name."""
+    found: dict[str, Runtime] = {}
+    names = known_runtimes()
+    for name, made in load_all(RUNTIMES):
+        if isinstance(made, Exception):
+            _log.debug("runtime %s cannot be imported", name, exc_info=made)
+        elif name in names:
+            found[name] = made
+    return found
+
+
+def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
+    """The plan of a request on this machine as it is now."""
+    unknown = [name for name in request.runtimes if name not in runtimes]
+    if unknown:
+        raise no_such_runtime(unknown[0], sorted(runtimes))
+    return expand(request, found, runtimes, estimates.memory, estimates.free)
+
+
+def start(
+    journey: Journey,
+    folder: Path,
+    observer: Observer,
+    environment: Mapping[str, Any],
+    keep: Keep | None = None,
+) -> Ended:
+    """Run a plan from its beginning; the journal is kept in `folder`, profiles by `keep`."""
+    settings = journey.settings
+    with (
+        opened(journey.other, environment) as arm,
+        Journal.create(folder, settings.run_id) as journal,
+    ):
+        started = {
+            "run_id": settings.run_id,
+            "started_at": utc_now(),
+            "accelbench": __version__,
+            "settings": asdict(settings),
+            "plan": [planned_to_json(p) for p in journey.plan.cases],
+            **({} if arm is None else {"against": arm_to_json(arm)}),
+            "notes": list(journey.plan.notes),
+            "environment": dict(environment),
+            "git_commit": (environment.get("git") or {}).get("commit"),
+            "git_branch": (environment.get("git") or {}).get("branch"),
+            **journey.about,
+        }
+        journal.append(Fact(RUN_STARTED, settings.run_id, started))
+        _append_hardware(journal, journey, environment)
+        return _go(journey, journal, observer, environment, [], keep, arm)
+
+
+def resume(
+    run_id: str,
+    folder: Path,
+    observer: Observer,
+    environment: Mapping[str, Any],
+    found: Found | None = None,
+    keep: Keep | None = None,
+    simulate: Simulate | None = None,
+) -> Ended:
+    """Go on with a run that was cut off: what has a result is not measured again.
+
+    Args:
+        run_id: The run.
+        folder: Where its journal is.
+        observer: Who watches.
+        environment: The machine's, as it is now.
+        found: What is present now: a device that the rest of the plan needs and
+            that is not there is refused. None leaves that to the launches.
+        keep: Who takes profiles, where the run makes any.
+        simulate: How what was not there when the run began is calculated.
+    """
+    with Journal.resume(folder, run_id) as journal:
+        facts = journal.facts()
+        journey = _begun(run_id, facts, simulate)
+        results = {f.id: f.body for f in facts if f.kind == RESULT}
+        _refuse_other_identities(run_id, journey, results)
+        left = _left_of(journey, results)
+        if not left and _is_finished(facts):
+            observer.note(f"Run {run_id} is complete: nothing is left to measure.")
+            tally = Tally()
+            for body in results.values():
+                tally.add(counted_as(body))
+            return Ended(run_id, tally, list(results.values()), profiles=_profiles(facts))
+        _refuse_other_machine(run_id, left, found)
+        observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
+        with opened(journey.other, environment) as arm:
+            moment = utc_now()
+            journal.append(
+                Fact(
+                    RUN_RESUMED,
+                    digest([run_id, moment]),
+                    {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)},
+                )
+            )
+            return _go(journey, journal, observer, environment, list(results.values()), keep, arm)
+
+
+def again(
+    begun: Mapping[str, Any],
+    cases: Container[str],
+    launches: int,
+    about: Mapping[str, Any],
+    found: Found,
+) -> Journey:
+    """Some cases of an earlier run once more, as they were planned then.
+
+    Args:
+        begun: The body of that run's run_started.
+        cases: By case_id.
+        launches: Of each.
+        about: What the new run says of itself.
+        found: What is present now; a device that is not is refused.
+    """
+    earlier = str(begun["run_id"])
+    settings, plan = settled(earlier, begun)
+    wanted = tuple(one for one in plan.cases if one.case.case_id in cases)
+    _refuse_other_machine(earlier, wanted, found)
+    settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
+    names = {"names": begun.get("names") or {}}
+    return Journey(Plan(wanted), settings, installed_runtimes(), {**names, **about})
+
+
+def last_unfinished(folder: Path) -> str | None:
+    """The newest run in a journal folder that was cut off, None where there is none.
+
+    One that a process is writing at this moment is going on, not cut off.
+    """
+    for path in reversed(journals_in(folder)):
+        facts = read(path)
+        begun = any(f.kind == RUN_STARTED for f in facts)
+        if begun and not _is_finished(facts) and not being_written(path):
+            return path.name.removesuffix(SUFFIX)
+    return None
+
+
+def _is_finished(facts: Sequence[Fact]) -> bool:
+    """Whether the last thing said of the run is that it came to its end."""
+    said = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
+    return bool(said) and said[-1].body.get("status") == "finished"
+
+
+def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Journey:
+    """What a run began with."""
+    begun = next((f.body for f in facts if f.kind == RUN_STARTED), None)
+    if begun is None:
+        raise StoreError(
+            f"The journal of run {run_id} does not say what was planned.", "Start a new run."
+        )
+    settings, plan = settled(run_id, begun)
+    other = arm_settled(run_id, begun)
+    return Journey(plan, settings, installed_runtimes(), simulate=simulate, other=other)
+
+
+def _left_of(journey: Journey, results: Container[str]) -> list[Planned]:
+    """What has no result yet, once a launch."""
+    return [planned for key, planned in _ids_of(journey) if key not in results]
+
+
+def _refuse_other_identities(run_id: str, journey: Journey, results: Mapping[str, Any]) -> None:
+    """Results that the plan does not know would be measured again, and counted twice."""
+    known = {key for key, _ in _ids_of(journey)}
+    if not known.issuperset(results):
+        raise StoreError(
+            f"Run {run_id} was begun by a version of accelbench that tells cases apart in"
+            " another way.",
+            "Resume it with that version, or start a new run.",
+        )
+
+
+def _ids_of(journey: Journey) -> Iterable[tuple[str, Planned]]:
+    """Every result that the run will have, and of what."""
+    for arm, plan, settings in journey.arms:
+        for launch in range(settings.launches):
+            for planned in plan.cases:
+                if launch < planned.launches(settings.launches):
+                    yield identity_of(asked_of(settings, launch, arm), planned), planned
+
+
+def _refuse_other_machine(run_id: str, left: Iterable[Planned], found: Found | None) -> None:
+    """One run's results are of one machine."""
+    if found is None:
+        return
+    here = {
+        one.fingerprint for entries in found.values() for one in entries if isinstance(one, Device)
+    }
+    for planned in left:
+        if planned.device is not None and planned.device.fingerprint not in here:
+            raise SurroundingsError(
+                f"Run {run_id} was begun on {planned.device.name} ({planned.device}),"
+                " which is not here now.",
+                "Resume it where it was begun, or start a new run.",
+            )
+
+
+def _go(
+    journey: Journey,
+    journal: Journal,
+    observer: Observer,
+    environment: Mapping[str, Any],
+    before: list[Mapping[str, Any]],
+    keep: Keep | None,
+    arm: Arm | None,
+) -> Ended:
+    settings = journey.settings
+    rows: list[Mapping[str, Any]] = list(before)
+    tally = Tally()
+    for row in before:
+        tally.add(counted_as(row))
+
+    def append(fact: Fact) -> None:
+        journal.append(fact)
+        if fact.kind == RESULT:
+            rows.append(fact.body)
+
+    context = Context(
+        settings=settings,
+        workshop=Workshop(),
+        runtimes=journey.runtimes,
+        append=append,
+        observer=observer,
+        budget=Budget(settings.budget, journey.measurements - len(measured_of(before))),
+        surroundings=Surroundings(),
+        estimate=estimates.memory,
+        free=estimates.free,
+        cost=lambda planned: estimates.cost(planned.case),
+        conditions=estimates.conditions(environment),
+        tally=tally,
+        simulate=journey.simulate,
+    )
+    sides = _sides(journey, context, environment, arm)
+    interrupted = False
+    try:
+        conduct(sides, done={row["result_id"] for row in before})
+        if settings.profile:
+            there = {fact.id for fact in journal.facts() if fact.kind == PROFILE}
+            profile_all(context, journey.plan, rows, there, keep)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        for side in sides:
+            side.context.workshop.close()
+    moment = utc_now()
+    finished = {
+        "run_id": settings.run_id,
+        "finished_at": moment,
+        "status": "interrupted" if interrupted else "finished",
+        "counts": tally.counts,
+    }
+    journal.append(Fact(RUN_FINISHED, digest([settings.run_id, moment]), finished))
+    profiles = _profiles(journal.facts()) if settings.profile else ()
+    return Ended(settings.run_id, tally, rows, interrupted, profiles)
+
+
+def _sides(
+    journey: Journey, context: Context, environment: Mapping[str, Any], arm: Arm | None
+) -> list[Side]:
+    """One, or two that share what is the run's and have references and artefacts of their own."""
+    if arm is None:
+        return [Side(context, journey.plan)]
+    (this, *_), (against, plan, settings) = journey.arms
+    ours, theirs = arm.conditions(environment), arm.conditions(arm.environment)
+    first = replace(context, conditions={**context.conditions, **ours})
+    second = replace(
+        context,
+        settings=settings,
+        workshop=Workshop(arm.interpreter),
+        conditions={**estimates.conditions(arm.environment), **theirs},
+        repeats=Repeats(),
+        curves=Curves(),
+        artefacts=Artefacts(),
+        verifications=Verifications(),
+    )
+    return [Side(first, journey.plan, this), Side(second, plan, against)]
+
+
+def _profiles(facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
+    return [fact.body for fact in facts if fact.kind == PROFILE]
+
+
+def _append_hardware(journal: Journal, journey: Journey, environment: Mapping[str, Any]) -> None:
+    used = {p.device.fingerprint: p for p in journey.plan.cases if p.device is not None}
+    for fingerprint, planned in used.items():
+        device = planned.device
+        assert device is not None
+        runtime = journey.runtimes.get(planned.case.target.runtime)
+        package = runtime.info.package if runtime else ""
+        moment = utc_now()
+        body = {
+            **device_to_json(device),
+            "measured_at": moment,
+            "run_id": journal.run_id,
+            "runtime_version": (environment.get("packages") or {}).get(package),
+        }
+        journal.append(Fact(HARDWARE_MEASURED, digest([fingerprint, moment]), body))

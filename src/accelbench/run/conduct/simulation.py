@@ -1,0 +1,165 @@
+"""Cases of devices that are not here: calculated, said to be so, and never measured.
+
+Nothing is started for them — no worker, no export, no reference — and nothing is learned
+from them. How a case is calculated is handed in: it is not of this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.case import Case
+from accelbench.core.columns import COLUMNS
+from accelbench.core.facts import RESULT, Fact, utc_now
+from accelbench.core.protocols import RuntimeInfo
+from accelbench.core.provenance import SIMULATION, simulation_of
+from accelbench.core.vocabulary import Mode, Provenance, Status
+from accelbench.hardware.rooflines import Roofline
+from accelbench.run.conduct.missing_reasons import RETRIEVES, TRAINS
+from accelbench.run.conduct.results import Asked, Outcome, compose
+from accelbench.run.plan.request import Planned, Refusal
+from accelbench.run.process import process_control
+from accelbench.run.process.memory_guard import Room
+
+if TYPE_CHECKING:
+    from accelbench.run.conduct.launch_context import Context
+
+#: What a case comes to on a device that is not here.
+Simulate = Callable[[Case, Roofline], Outcome]
+
+#: Where a precision is taken, and was seen to be computed in fp32: its peak is nobody's.
+_WIDENED = {("webgpu", "int8"), ("wasm", "fp16")}
+
+_NOTHING_RAN = "simulated: nothing was run"
+
+#: Empty for a reason of the case or of the catalogue, whether it runs or not.
+_OF_THE_CASE = {
+    "reason", "message", "advice", "flops", "bytes_moved", "memory_estimate_mb", "extra",
+    "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms", "decode_ms", "data_load_ms",
+    "data_digest", "cost_usd",
+}  # fmt: skip
+
+
+def simulate_group(
+    context: Context, asked: Asked, cases: Sequence[Planned], first: int, total: int
+) -> None:
+    """Record what each case of a group comes to."""
+    room = Room(context)
+    for number, planned in enumerate(cases, first):
+        context.observer.case_started(planned.case, asked.launch, number, total)
+        started_at = utc_now()
+        body = compose(
+            asked,
+            planned,
+            _told(planned, _outcome(context, planned, room)),
+            Provenance.SIMULATED,
+            context.cost(planned),
+            started_at,
+            utc_now(),
+            context.estimate(planned.case),
+        )
+        with process_control.undisturbed():
+            context.append(Fact(RESULT, body["result_id"], body))
+            context.tally.add(counted_as(body))
+            context.observer.case_finished(body)
+
+
+def counted_as(row: Mapping[str, Any]) -> str:
+    """The word a result is counted under: what is simulated is no success and no failure."""
+    if simulation_of(row) is None:
+        return str(row["status"])
+    return "simulated" if row["status"] == Status.OK else "not simulated"
+
+
+def measured_of(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Results without those that were only calculated."""
+    return [row for row in rows if simulation_of(row) is None]
+
+
+def refusal_of(case: Case, info: RuntimeInfo, roofline: Roofline) -> Refusal | None:
+    """What speaks against a case beforehand: by its runtime's card, and by the document."""
+    if case.mode is Mode.TRAINING and info.consumes != "torch":
+        return _no("mode", f"the {info.name} runtime does not train", "Use --mode inference.")
+    if case.generates and not info.generates:
+        return _no(
+            "generation",
+            f"the {info.name} runtime does not generate token by token",
+            "Ask for a forward pass: --new-tokens 0.",
+        )
+    if case.compiled and info.consumes != "torch":
+        return _no(
+            "option",
+            f"the {info.name} runtime does not take the option compile",
+            "Leave out --compile.",
+        )
+    if (case.target.hardware, case.precision) in _WIDENED:
+        return _no(
+            "precision",
+            f"the {info.name} runtime computes {case.precision} graphs in fp32 there",
+            "Use --precision fp32, or another device.",
+        )
+    both = [name for name in roofline.teraops if name in info.precisions]
+    if case.precision in both:
+        return None
+    if case.precision in info.precisions:
+        why = f"{roofline.device} has no documented peak in {case.precision}"
+    else:
+        why = f"the {info.name} runtime does not run {case.precision}"
+    advice = f"Use --precision {','.join(both)}." if both else "Name another device."
+    return _no("precision", why, advice)
+
+
+def _no(reason: str, message: str, advice: str) -> Refusal:
+    return Refusal(Status.UNSUPPORTED, reason, message, advice)
+
+
+def _outcome(context: Context, planned: Planned, room: Room) -> Outcome:
+    no = planned.refusal
+    if no is not None:
+        return Outcome(no.status, no.reason, no.message, no.advice)
+    room.look(planned)
+    refused = room.refused(planned)
+    if refused is not None:
+        advice = f"{refused.advice} {room.advice(planned)}".strip()
+        return replace(refused, advice=advice)
+    assert planned.roofline is not None
+    if context.simulate is None:
+        place = planned.case.target.place
+        return Outcome(
+            Status.UNSUPPORTED,
+            "hardware_absent",
+            f"{place} is not present, and nothing here calculates what it would do",
+            "Use the command line: accelbench run --simulate.",
+        )
+    return context.simulate(planned.case, planned.roofline)
+
+
+def _told(planned: Planned, outcome: Outcome) -> Outcome:
+    """An outcome with the device it is of, and why all else is empty."""
+    roofline = planned.roofline
+    assert roofline is not None
+    metrics = outcome.measurement.get("metrics", {})
+    about = {
+        "device": roofline.device,
+        "source": roofline.source,
+        "bytes_per_second": roofline.bytes_per_second,
+        "memory_bytes": roofline.memory_bytes,
+        **outcome.conditions,
+    }
+    return replace(
+        outcome,
+        measurement={"metrics": {"device_name": roofline.device, **metrics}},
+        conditions={SIMULATION: about},
+        null_reasons=_not_run(planned.case) if outcome.status is Status.OK else {},
+    )
+
+
+def _not_run(case: Case) -> dict[str, str]:
+    """Why whatever can only be measured is empty."""
+    kind = set() if case.mode is Mode.TRAINING else set(TRAINS)
+    if not (case.procedure == "rag" and case.generates):
+        kind |= RETRIEVES
+    names = {one.name for one in COLUMNS if one.role != "case"} | {"threads", "device_fingerprint"}
+    return dict.fromkeys(names - kind - _OF_THE_CASE, _NOTHING_RAN)

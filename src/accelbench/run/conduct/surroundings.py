@@ -1,0 +1,75 @@
+"""The machine around each case: looked at before and after, in the conductor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.identity import plain
+from accelbench.hardware.machine import MachineSnapshot, compare, noise_warnings, snapshot
+from accelbench.run.worker.memory_meter import cpu_seconds
+
+
+@dataclass(frozen=True)
+class Before:
+    """The machine and this process's own work when a case began."""
+
+    machine: MachineSnapshot
+    own_cpu_seconds: float
+
+
+class Surroundings:
+    """Says what else happened on the machine while a case was measured."""
+
+    def before(self) -> Before:
+        """Look before."""
+        return Before(snapshot(), cpu_seconds())
+
+    def after(
+        self,
+        before: Before,
+        worker_cpu_seconds: float,
+        threads: int | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> tuple[Mapping[str, Any], list[str]]:
+        """Look again: the environment to store, and warnings for people.
+
+        Args:
+            before: What `before` gave.
+            worker_cpu_seconds: Processor time of the work itself.
+            threads: Of the engine.
+            metrics: What was measured, which shows what it had to bear.
+        """
+        now = snapshot()
+        own = worker_cpu_seconds + cpu_seconds() - before.own_cpu_seconds
+        found = compare(before.machine, now, own)
+        machine = before.machine
+        return {
+            "load_before": plain(machine.load),
+            "load_after": plain(now.load),
+            "governor": str(machine.governor),
+            "memory_available": machine.memory_available,
+            **plain(found),
+        }, [
+            *_too_many(threads, machine),
+            *noise_warnings(found, machine, slowed(metrics or {}), threads),
+        ]
+
+
+def slowed(metrics: Mapping[str, Any]) -> float | None:
+    """How many times its fastest step a case's median took; None where steps were not timed singly.
+
+    The fastest is the nearest to an undisturbed one that a run on a busy machine has.
+    """
+    median, fastest = metrics.get("latency_p50_ms"), metrics.get("latency_min_ms")
+    return median / fastest if median and fastest else None
+
+
+def _too_many(threads: int | None, machine: MachineSnapshot) -> list[str]:
+    cpus = machine.limits.effective_cpus(machine.cpus)
+    if threads is None or threads <= cpus:
+        return []
+    few = max(1, int(cpus))
+    said = f"It was measured with {threads} threads on {cpus:g} CPUs: they took turns."
+    return [f"{said} Use --threads {few}."]

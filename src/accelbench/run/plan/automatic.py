@@ -1,0 +1,191 @@
+"""`--hardware auto`: what each question of a request is measured on, by a selector's answer.
+
+The selector is handed in: it is not of this room. It is asked about what could take the
+question here and now, and about nothing else: no platform that is absent, none that is emulated.
+A question is a model, a mode and a precision: each has a choice of its own, and its batch sizes
+have one together, or nobody could read how it scales.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Runtime
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Mode
+from accelbench.run.conduct.lifecycle import Found, plan_for
+from accelbench.run.plan.ignored_options import unused
+from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined
+
+#: What an answer may rest on, in words.
+_BASES = {
+    "measured": "what was measured",
+    "between batches": "what was measured at smaller and larger batches",
+    "extrapolated": "what was measured at other batches, all smaller or all larger",
+    "roofline": "its roofline, not having been measured",
+    "neighbour": "the nearest model that was measured",
+    "rule": "rule alone, nothing like it being measured",
+}
+
+#: A request's sizes, by the store's columns.
+SIZES = {
+    "sequence_lengths": "sequence_length",
+    "image_sizes": "image_size",
+    "prompt_tokens": "prompt_tokens",
+    "new_tokens": "new_tokens",
+    "audio_seconds": "audio_seconds",
+    "denoising_steps": "denoising_steps",
+}
+
+#: Names what to take: `HardwareSelector.select_hardware`.
+Choose = Callable[..., Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one question is measured on, and why."""
+
+    model: ModelSpec
+    mode: Mode
+    precision: str
+    hardware: str | None  # None where the selector names nothing
+    runtime: str | None  # that the answer rests on, where it is to be taken
+    reason: str
+    answer: Mapping[str, Any]  # the selector's, of the largest batch that it was chosen for
+
+    def __str__(self) -> str:
+        asked = " ".join([self.model.id, self.precision, self.mode])
+        by = f" by {self.runtime}" if self.runtime else ""
+        what = f"is measured on {self.hardware}{by}" if self.hardware else "has no choice"
+        return f"{asked} {what}: {self.reason}."
+
+
+def is_automatic(request: Request) -> bool:
+    """Whether the selector is to name the hardware."""
+    return request.hardware == (AUTO,)
+
+
+def plan_chosen(
+    request: Request, found: Found, runtimes: Mapping[str, Runtime], choose: Choose
+) -> tuple[Plan, list[Choice]]:
+    """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
+    plans, choices = [], []
+    for model, mode, precision in product(request.models, request.modes, request.precisions):
+        one = replace(request, models=(model,), modes=(mode,), precisions=(precision,), hardware=())
+        plan, heading = plan_for(one, found, runtimes), list[str]()
+        able = [planned for planned in plan.cases if _is_able(planned)]
+        if able:  # else it is refused everywhere, and the reasons are the answer
+            choice = _choice(one, able, runtimes, choose)
+            choices.append(choice)
+            heading = [str(choice)]
+            if choice.hardware is not None:
+                taken = (choice.runtime,) if choice.runtime else request.runtimes
+                one = replace(one, hardware=(choice.hardware,), runtimes=taken)
+                plan = plan_for(one, found, runtimes)
+        # What one question has no use for, another may have.
+        said = set(unused(one, [planned.case for planned in plan.cases]))
+        notes = (note for note in plan.notes if note not in said)
+        plans.append(Plan(plan.cases, (*heading, *notes)))
+    whole = joined(plans)
+    idle = unused(request, [planned.case for planned in whole.cases])
+    return Plan(whole.cases, (*whole.notes, *idle)), choices
+
+
+def _is_able(planned: Planned) -> bool:
+    """Whether it will be tried, on what is no stand-in."""
+    device = planned.device
+    return planned.refusal is None and device is not None and not device.emulated
+
+
+def _choice(
+    asked: Request, able: Sequence[Planned], runtimes: Mapping[str, Runtime], choose: Choose
+) -> Choice:
+    """Ask about every batch size; the platform that is first for most of them is taken.
+
+    Where two are, it is that of the largest batch: it has the most of the work.
+    """
+    (model,), (mode,), (precision,) = asked.models, asked.modes, asked.precisions
+    there = list(dict.fromkeys(one.case.target.hardware for one in able))
+    batches = sorted({one.case.shapes.batch for one in able})
+    answers = {
+        batch: choose(
+            model_family=model.family.value,
+            model_name=model.id,
+            batch_size=batch,
+            mode=mode.value,
+            precision=precision,
+            available_hardware=there,
+            **_sizes(asked),
+        )
+        for batch in batches
+    }
+    for answer in answers.values():
+        if not isinstance(answer, Mapping):
+            raise UsageError(
+                f"The selector answered {in_quotes(answer)}.",
+                "select_hardware has to give a dictionary.",
+            )
+    firsts = {b: str(answer.get("primary_recommendation")) for b, answer in answers.items()}
+    # A device may be named, as in "cuda:NVIDIA H200": here there is one of each platform.
+    named = {batch: first.partition(":")[0] for batch, first in firsts.items()}
+    votes = Counter(name for name in named.values() if name in there)
+    if not votes:
+        among = f"the selector names none of {_listed(there)}, so all of them are"
+        return Choice(model, mode, precision, None, None, among, answers[batches[-1]])
+    most = max(votes.values())
+    last = max(b for b in batches if votes[named[b]] == most)
+    hardware = named[last]
+    scored = (answers[last].get("all_scores") or {}).get(firsts[last]) or {}
+    runtime = None if asked.runtimes else _runtime(scored, hardware, able, runtimes)
+    reason = _reason(hardware, named, there, str(scored.get("basis") or ""))
+    if len(there) > 1 and list(answers[last].get("compared") or ()) == [firsts[last]]:
+        reason += "; no other has a figure"
+    return Choice(model, mode, precision, hardware, runtime, reason, answers[last])
+
+
+def _sizes(asked: Request) -> dict[str, Any]:
+    """The sizes that were asked for, where there is one of a kind."""
+    given = {name: set(getattr(asked, field)) for field, name in SIZES.items()}
+    sizes = {name: value for name, values in given.items() if len(values) == 1 for value in values}
+    return {"shapes": sizes} if any(sizes.values()) else {}
+
+
+def _runtime(
+    scored: Mapping[str, Any],
+    hardware: str,
+    able: Sequence[Planned],
+    runtimes: Mapping[str, Runtime],
+) -> str | None:
+    """What the answer's figures are of, where it is here and another would be taken.
+
+    To measure another engine than the one that won would show something else than the choice.
+    """
+    named = str(scored.get("runtime"))
+    defaults = {o.case.target.runtime for o in able if o.case.target.hardware == hardware}
+    if scored.get("basis") != "measured" or named in defaults or named not in runtimes:
+        return None
+    return named if hardware in runtimes[named].info.hardware else None
+
+
+def _reason(hardware: str, named: Mapping[int, str], there: Sequence[str], basis: str) -> str:
+    """In words: what it was chosen among, for which batches, and what that rests on."""
+    if len(there) == 1:
+        return "nothing else here could take it"
+    others = [name for name in there if name != hardware]
+    said = f"chosen before {_listed(others)}"
+    won = [batch for batch, name in named.items() if name == hardware]
+    if len(won) < len(named):
+        lost = sorted({name for name in named.values() if name in others})
+        said += f" for batch {_listed(won)}, though {_listed(lost)} is first for others"
+    return f"{said}, by {_BASES.get(basis, basis)}" if basis else said
+
+
+def _listed(names: Sequence[object]) -> str:
+    *most, last = map(str, names)
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,150 @@
+"""What can be known of a case before it is tried: memory, cost, and roughly how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accelbench.catalog.cost import UNCOUNTED_OPTIONS, flops
+from accelbench.catalog.cost import cost as analytic_cost
+from accelbench.catalog.memory import memory_estimate_bytes
+from accelbench.core.case import Case
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.model import AnalyticCost
+from accelbench.core.precision import bytes_per_weight
+from accelbench.core.protocols import Device
+from accelbench.core.vocabulary import Mode
+from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.machine import snapshot
+from accelbench.hardware.telemetry import telemetry_for
+from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.plan.request import Plan, Planned
+
+#: Operations a second that one core, or one accelerator, has been seen to reach on whole
+#: models, slow and fast: only to tell minutes from hours, never stored.
+_PER_CORE = (5e9, 100e9)
+_PER_ACCELERATOR = (5e11, 3e14)
+_BUILD_PARAMETERS_PER_SECOND = 50e6
+_START_SECONDS = 6.0
+_LEAST_SECONDS = 0.4
+_PROFILE_SECONDS = 1.5  # beside building it once more; seen of small models
+
+
+def memory(case: Case) -> int | None:
+    """Estimated bytes of a case; of one that is not counted, what its weights alone take."""
+    try:
+        counted = memory_estimate_bytes(
+            case.model, case.shapes, case.precision, case.mode, case.options
+        )
+    except AccelbenchError:
+        counted = None
+    return weights_alone(case) if counted is None else counted
+
+
+def weights_alone(case: Case) -> int:
+    """No case takes less: its weights and, where it trains, gradients and the optimizer's moments.
+
+    Autocast has fp32 weights; so has training, unless it is purely half.
+    """
+    if case.mode is not Mode.TRAINING:
+        return case.model.parameters * bytes_per_weight(case.precision)
+    pure = bool(case.options.get("pure"))
+    moments = 1 if case.options.get("optimizer") == "sgd" else 2
+    return case.model.parameters * (2 if pure else 4) * (2 + moments)
+
+
+def cost(case: Case) -> AnalyticCost | None:
+    """Analytic cost of one step; None where not counted."""
+    if any(name in case.options for name in UNCOUNTED_OPTIONS):
+        return None
+    try:
+        return analytic_cost(case.model, case.shapes, case.precision, case.mode)
+    except AccelbenchError:
+        return None
+
+
+def free(device: Device) -> int | None:
+    """Bytes free for a model on a device now; the device's whole memory where use is not told."""
+    if device.hardware == "cpu":
+        return snapshot().memory_available
+    telemetry = telemetry_for(device)
+    used = telemetry.device_memory_used()
+    telemetry.close()
+    if device.memory_bytes is None or isinstance(used, NotAvailable):
+        return device.memory_bytes
+    return max(device.memory_bytes - used, 0)
+
+
+def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the environment, what a comparison must list when it differs."""
+    kept = ("packages", "python", "effective_cpus", "effective_memory", "variables", "kernel")
+    return {name: environment.get(name) for name in kept}
+
+
+def seconds_of_all(arms: Iterable[tuple[Plan, Settings]]) -> tuple[float, float]:
+    """The same of a run's arms together."""
+    found = [seconds(plan, settings) for plan, settings in arms]
+    return sum(low for low, _ in found), sum(high for _, high in found)
+
+
+def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
+    """Between how many seconds a plan takes, very roughly: from its operations, not measured."""
+    low = high = profiled = 0.0
+    for group in plan.groups():
+        tried = [p for p in group if p.refusal is None and p.device is not None and _fits(p)]
+        if not tried:
+            continue
+        build = tried[0].case.model.parameters / _BUILD_PARAMETERS_PER_SECOND
+        low += build
+        high += build
+        profiled += len(tried) * (build + _PROFILE_SECONDS) if settings.profile else 0.0
+        for planned in tried:
+            assert planned.device is not None
+            fast, slow = _case_seconds(planned.case, planned.device, settings)
+            low += fast
+            high += slow
+    if low:
+        low += _START_SECONDS
+        high += _START_SECONDS
+    low, high = low * settings.launches + profiled, high * settings.launches + profiled
+    if settings.budget is not None:
+        low, high = min(low, settings.budget), min(high, settings.budget)
+    return low, high
+
+
+def _fits(planned: Planned) -> bool:
+    """Whether it will be tried at all: what cannot fit is refused and takes no time."""
+    need = memory(planned.case)
+    room = free(planned.device) if planned.device else None
+    return need is None or room is None or need <= room
+
+
+def _case_seconds(case: Case, device: Device, settings: Settings) -> tuple[float, float]:
+    operations = _operations(case)
+    slow_rate, fast_rate = (
+        (_PER_CORE[0], _PER_CORE[1] * max(device.count, 1))
+        if device.hardware == "cpu"
+        else _PER_ACCELERATOR
+    )
+    fast_step, slow_step = operations / fast_rate, operations / slow_rate
+    if settings.iterations is not None:
+        steps = settings.iterations + (settings.warmup or 10) + 2
+        return (_LEAST_SECONDS / 2 + steps * fast_step, 1.0 + steps * slow_step)
+    # Forty steps where they are short; of long ones the rules take a dozen, warm-up included.
+    fast = _LEAST_SECONDS + min(40 * fast_step, max(13.0, 12 * fast_step))
+    return (fast, max(fast, 13.0, 12 * slow_step))
+
+
+def _operations(case: Case) -> float:
+    try:
+        counted = flops(case.model, case.shapes, case.mode)
+    except AccelbenchError:
+        counted = None
+    # Not counted: two operations a weight and token is the usual order of magnitude, and
+    # twice as many again backward.
+    shapes = case.shapes
+    tokens = shapes.batch * (
+        (shapes.prompt_tokens or shapes.sequence or 1) + (shapes.new_tokens or 0)
+    )
+    each = 6.0 if case.mode is Mode.TRAINING else 2.0
+    return counted or each * case.model.parameters * tokens

@@ -1,0 +1,209 @@
+"""From a request to an ordered list of cases: pure, so that `--dry-run` shows exactly it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Case, Option
+from accelbench.core.errors import CaseError
+from accelbench.core.model import ModelSpec
+from accelbench.core.options import on_purpose
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.vocabulary import Mode, Status
+from accelbench.run.conduct.simulation import refusal_of
+from accelbench.run.plan.ignored_options import unused
+from accelbench.run.plan.request import (
+    DEFAULT_BATCH_SIZES,
+    Estimate,
+    Free,
+    Plan,
+    Planned,
+    Refusal,
+    Request,
+)
+from accelbench.run.plan.sizes import shapes_of
+from accelbench.run.plan.targets import Place, places
+
+_log = logging.getLogger(__name__)
+
+
+def expand(
+    request: Request,
+    found: Mapping[str, Sequence[Device | Absent]],
+    runtimes: Mapping[str, Runtime],
+    estimate: Estimate,
+    free: Free,
+) -> Plan:
+    """Every case of a request in the order in which it will be measured."""
+    where, notes = places(request, found, runtimes)
+    here = [place for place in where if place.roofline is None]
+    away = [place for place in where if place.roofline is not None]
+    settled, more = _as_all_can(request, here, runtimes)
+    # What is only calculated must not change what is measured beside it.
+    imagined, others = _as_all_can(request, away, runtimes)
+    notes += [*more, *(f"Of what is simulated: {note}" for note in others)]
+    cases: dict[tuple[str, str], Planned] = {}
+    for model, place, precision, mode in product(
+        request.models, where, request.precisions, request.modes
+    ):
+        own = _own_options(place, request, runtimes)
+        what = settled if place.roofline is None else imagined
+        for asked in _asked_of(model, place, precision, mode, what, own):
+            kept = asked
+            if not request.batch_sizes:
+                kept, shortened = _shorten(asked, _room(place, free), estimate)
+                notes += shortened
+            for case in kept:
+                planned = _judge(case, place, runtimes)
+                cases.setdefault(planned.key, planned)
+    notes += unused(request, [planned.case for planned in cases.values()])
+    if request.simulate and not away:
+        notes.append(
+            "--simulate changes nothing: what was named is here, is a number, or has no document."
+        )
+    return Plan(tuple(cases.values()), tuple(notes))
+
+
+def _as_all_can(
+    request: Request, where: Sequence[Place], runtimes: Mapping[str, Runtime]
+) -> tuple[Request, list[str]]:
+    """What nobody has settled is settled alike for all runtimes: else no two cells compare.
+
+    Beside a runtime that cannot generate token by token, models that could are measured
+    by one forward pass on every runtime.
+    """
+    names = {place.target.runtime for place in where if place.refusal is None}
+    cannot = sorted(n for n in names if n in runtimes and not runtimes[n].info.generates)
+    could = Mode.INFERENCE in request.modes and any(m.generation for m in request.models)
+    if request.new_tokens or not cannot or not could:
+        return request, []
+    note = (
+        f"{' and '.join(cannot)} cannot generate token by token: of models that could, one"
+        " forward pass is measured. Ask for whole requests with --new-tokens, on another runtime."
+    )
+    return replace(request, new_tokens=(0,)), [note]
+
+
+def _own_options(
+    place: Place, request: Request, runtimes: Mapping[str, Runtime]
+) -> dict[str, Option]:
+    """What was set on purpose for the place's runtime alone."""
+    name, hardware = place.target.runtime, place.target.hardware
+    values = request.runtime_options.get(name)
+    return on_purpose(values, runtimes[name].info.options, hardware) if values else {}
+
+
+def _asked_of(
+    model: ModelSpec,
+    place: Place,
+    precision: str,
+    mode: Mode,
+    request: Request,
+    own: Mapping[str, Option],
+) -> Iterator[list[Case]]:
+    """Cases that differ in their batch alone, one list for each of the other sizes."""
+    options = {**request.options, **own}
+    if mode is Mode.TRAINING:
+        options |= request.training_options
+        # Training in half precision is autocast anyway: one question has one name.
+        precision = precision.removeprefix("amp-")
+    batches = sorted(set(request.batch_sizes or DEFAULT_BATCH_SIZES))
+    for shapes in shapes_of(model, request, mode):
+        yield [
+            Case(
+                model=model,
+                target=place.target,
+                precision=precision,
+                shapes=replace(shapes, batch=batch),
+                mode=mode,
+                options=options,
+            )
+            for batch in batches
+        ]
+
+
+def _room(place: Place, free: Free) -> int | None:
+    """Bytes that a place has for a model, None where nobody knows."""
+    if place.roofline is not None:
+        return place.roofline.memory_bytes
+    return free(place.device) if place.device else None
+
+
+def _shorten(
+    asked: list[Case], room: int | None, estimate: Estimate
+) -> tuple[list[Case], list[str]]:
+    """Leave out default batch sizes that cannot fit; the smallest always stays."""
+    if room is None:
+        return asked, []
+    kept = [c for i, c in enumerate(asked) if i == 0 or (estimate(c) or 0) <= room]
+    left_out = [c for c in asked if all(c is not one for one in kept)]
+    if not left_out:
+        return asked, []
+    batches = ", ".join(str(c.shapes.batch) for c in left_out)
+    need = min(estimate(c) or 0 for c in left_out) / 2**30
+    first = asked[0]
+    text = (
+        f"{first.model.id} {first.precision} {first.mode} on {first.target}:"
+        f" batch {batches} left out, an estimated"
+        f" {need:.1f} GiB is needed and {room / 2**30:.1f} GiB is free;"
+        " ask with --batch-sizes to try them."
+    )
+    return kept, [text]
+
+
+def _judge(case: Case, place: Place, runtimes: Mapping[str, Runtime]) -> Planned:
+    if place.roofline is not None:
+        info = runtimes[case.target.runtime].info
+        no = _untrainable(case) or _unfit(case) or refusal_of(case, info, place.roofline)
+        return Planned(case, None, no, place.roofline)
+    if place.refusal is not None or place.device is None:
+        return Planned(case, place.device, place.refusal)
+    refusal = _untrainable(case) or _unfit(case)
+    if refusal is None:
+        refusal = _asked(runtimes[case.target.runtime], case, place.device)
+    return Planned(case, place.device, refusal)
+
+
+def _untrainable(case: Case) -> Refusal | None:
+    if case.mode is not Mode.TRAINING or case.model.training is not None:
+        return None
+    message = f"the catalogue does not say how {case.model.id} is trained"
+    advice = "Use --mode inference."
+    if "custom" in case.model.sets:
+        class_name = case.model.builder.rpartition(":")[2]
+        message = f"{class_name}, the class of {case.model.id}, does not tell how it is trained"
+        advice = (
+            "Name a class with a head, such as BertForSequenceClassification, in the config's"
+            " architectures or as the entry's class, or use --mode inference."
+        )
+    return Refusal(Status.UNSUPPORTED, "mode", message, advice)
+
+
+def _unfit(case: Case) -> Refusal | None:
+    """Sizes that the model cannot take."""
+    try:
+        settle(case.model, case.shapes)
+    except CaseError as error:
+        return Refusal(Status(error.status), error.reason, error.message.rstrip("."), error.advice)
+    return None
+
+
+def _asked(runtime: Runtime, case: Case, device: Device) -> Refusal | None:
+    """What the runtime itself has against the case; a plugin that cannot say fails it alone."""
+    try:
+        support = runtime.supports(case, device)
+    except Exception as error:
+        _log.debug("%s.supports", runtime.info.name, exc_info=error)
+        return Refusal(
+            Status.FAILED,
+            "runtime_broken",
+            f"asking {runtime.info.name} failed: {type(error).__name__}: {error}",
+            "Run again with --debug, and report it to the runtime's author.",
+        )
+    if support.ok:
+        return None
+    return Refusal(Status.UNSUPPORTED, support.reason, support.message, support.advice)

@@ -1,0 +1,130 @@
+"""What a command named, and whether anything was measured of it.
+
+A platform, a runtime or a precision that somebody names is wanted; one of a set, or of the
+defaults, is taken where it is there. What was named is kept with the run, so that a resumed one is
+held to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelbench.core.plugins import HARDWARE, registered
+from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.core.vocabulary import Mode, Status
+from accelbench.run.conduct.simulation import measured_of
+from accelbench.run.plan.request import AUTO, Request
+from accelbench.run.plan.targets import places
+
+#: Of run_started, where what was named is kept.
+NAMED = "named"
+_PREPOSITIONS = {"hardware": "on", "runtime": "with", "precision": "in"}
+#: OpenVINO runs on the CPU, and is yet named as a platform: who names both means that.
+_ELSEWHERE = "it is a platform of its own, and no platform that was named. Add it: --hardware …,{}"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Something that was named, and of which no result is ok."""
+
+    kind: str  # hardware, runtime or precision
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"Nothing was measured {_PREPOSITIONS[self.kind]} {self.name}: {self.why}"
+
+
+def named(
+    request: Request,
+    precisions: Sequence[str],
+    found: Mapping[str, Sequence[Device | Absent]],
+    runtimes: Mapping[str, Runtime],
+) -> dict[str, Any]:
+    """What of a request was named, as a run keeps it.
+
+    Args:
+        request: What is asked for.
+        precisions: Of its precisions those that were typed; it has one where none was.
+        found: What is present.
+        runtimes: What is installed.
+
+    Returns:
+        Runtimes and precisions, and for each platform as it was typed its places: the columns
+        hardware and device of the results that it will have.
+    """
+    return {
+        "hardware": {
+            name: [
+                [place.target.hardware, str(place.device or "") or place.target.device]
+                for place in places(replace(request, hardware=(name,)), found, runtimes)[0]
+            ]
+            for name in request.hardware
+            if name != AUTO
+        },
+        "runtime": list(request.runtimes),
+        "precision": list(precisions),
+    }
+
+
+def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[Lacking]:
+    """Of what was named, that of which no result is ok; what is only calculated lacks nothing."""
+    every = list(rows)
+    wanted = [
+        *(("hardware", name, _at(places)) for name, places in named.get("hardware", {}).items()),
+        *(("runtime", name, _by(name)) for name in named.get("runtime", ())),
+        *(("precision", name, _in(name)) for name in named.get("precision", ())),
+    ]
+    found = []
+    for kind, name, belongs in wanted:
+        own = [row for row in every if belongs(row)]
+        if _lacks(own):
+            elsewhere = not own and kind == "runtime" and name in registered(HARDWARE)
+            why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
+            found.append(Lacking(kind, name, why))
+    return found
+
+
+def nothing_measured(rows: Iterable[Row]) -> str:
+    """Why a run measured nothing at all; empty where it did, or was only to calculate."""
+    every = list(rows)
+    if not _lacks(every):
+        return ""
+    return f"Nothing was measured: {_why(measured_of(every))}"
+
+
+def _lacks(rows: Sequence[Row]) -> bool:
+    measured = measured_of(rows)
+    only_calculated = bool(rows) and not measured
+    return not only_calculated and all(row["status"] != Status.OK.value for row in measured)
+
+
+def _why(rows: Sequence[Row]) -> str:
+    """In the words of the first of its results, with its advice."""
+    if not rows:
+        return "the plan has no such case. accelbench run --dry-run shows it."
+    first = rows[0]
+    said = str(first.get("message") or first.get("reason") or first["status"])
+    return f"{said.rstrip('.')}. {first.get('advice') or ''}".strip()
+
+
+def _at(places: Sequence[Sequence[str | None]]) -> Callable[[Row], bool]:
+    wanted = {tuple(place) for place in places}
+    return lambda row: (row["hardware"], row.get("device")) in wanted
+
+
+def _by(name: str) -> Callable[[Row], bool]:
+    return lambda row: row["runtime"] == name
+
+
+def _in(name: str) -> Callable[[Row], bool]:
+    """Training in half precision is autocast, and stored by the shorter name."""
+
+    def belongs(row: Row) -> bool:
+        stored = name.removeprefix("amp-") if row["mode"] == Mode.TRAINING.value else name
+        return bool(row["precision"] == stored)
+
+    return belongs

@@ -1,0 +1,121 @@
+"""What is planned: a request, and the ordered list of cases that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from accelbench.core.case import Case, Option
+from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Device
+from accelbench.core.vocabulary import Mode, Status
+from accelbench.hardware.rooflines import Roofline
+
+DEFAULT_BATCH_SIZES = (1, 8, 32, 128)
+#: In place of a platform's name: a selector names one, for each question of the request.
+AUTO = "auto"
+
+#: Estimated bytes of a case, None where nobody knows.
+Estimate = Callable[[Case], int | None]
+
+#: Bytes free for a model on a device, None where nobody knows.
+Free = Callable[[Device], int | None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command asked for, names already resolved."""
+
+    models: tuple[ModelSpec, ...]
+    hardware: tuple[str, ...] = ()  # empty: everything present
+    runtimes: tuple[str, ...] = ()  # empty: each platform's default
+    batch_sizes: tuple[int, ...] = ()  # empty: the default ones, as far as memory allows
+    sequence_lengths: tuple[int, ...] = ()
+    image_sizes: tuple[int, ...] = ()
+    prompt_tokens: tuple[int, ...] = ()
+    new_tokens: tuple[int, ...] = ()  # 0: one forward pass instead of a whole request
+    audio_seconds: tuple[int, ...] = ()
+    denoising_steps: tuple[int, ...] = ()
+    precisions: tuple[str, ...] = ("fp32",)
+    modes: tuple[Mode, ...] = (Mode.INFERENCE,)
+    options: Mapping[str, Option] = field(default_factory=dict)
+    training_options: Mapping[str, Option] = field(default_factory=dict)  # where it is trained
+    runtime_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)  # by runtime
+    simulate: bool = False  # what was named and is not here gets figures from its document
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a case will not be tried."""
+
+    status: Status
+    reason: str
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A case, the device it will run on, and why it will not be tried, if so.
+
+    One with a roofline is of a device that is not here: it is calculated, never measured.
+    """
+
+    case: Case
+    device: Device | None
+    refusal: Refusal | None = None
+    roofline: Roofline | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What a case is told apart by: "cuda" and "cuda:0" may be one device, asked for twice."""
+        device = str(self.device) if self.device else self.case.target.place
+        return self.case.case_id, device
+
+    def launches(self, wanted: int) -> int:
+        """How many of the launches it is in: what is calculated comes out the same each time."""
+        return wanted if self.roofline is None else min(wanted, 1)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The ordered list of cases a command expands to, with what a reader should know."""
+
+    cases: tuple[Planned, ...]
+    notes: tuple[str, ...] = ()
+
+    def results(self, launches: int) -> int:
+        """How many results so many launches give."""
+        return sum(planned.launches(launches) for planned in self.cases)
+
+    def measurements(self, launches: int) -> int:
+        """How many of them are measured; the others are only calculated."""
+        return launches * sum(planned.roofline is None for planned in self.cases)
+
+    def groups(self) -> Iterator[list[Planned]]:
+        """Cases that one worker can measure in turn: the same in all but the batch size.
+
+        Batches then ascend within a worker: after a larger case, what the engine's
+        allocator keeps would be counted to a smaller one.
+        """
+
+        def key(planned: Planned) -> tuple[str, ...]:
+            case = planned.case
+            options = ",".join(f"{k}={v}" for k, v in sorted(case.options.items()))
+            shapes = replace(case.shapes, batch=0)
+            asked = (case.model.id, case.target, case.precision, case.mode, case.scenario)
+            return tuple(map(str, (*asked, case.world_size, options, shapes)))
+
+        for _, group in groupby(self.cases, key):
+            yield list(group)
+
+
+def joined(plans: Iterable[Plan]) -> Plan:
+    """Plans one after the other: what is in several of them is measured, and said, once."""
+    several = list(plans)
+    cases: dict[tuple[str, str], Planned] = {}
+    for planned in (one for plan in several for one in plan.cases):
+        cases.setdefault(planned.key, planned)
+    notes = dict.fromkeys(note for plan in several for note in plan.notes)
+    return Plan(tuple(cases.values()), tuple(notes))

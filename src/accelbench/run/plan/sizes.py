@@ -1,0 +1,40 @@
+"""The sizes a request asks of a model: every combination of those that the model has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from accelbench.core.case import Shapes
+from accelbench.core.model import ModelSpec
+from accelbench.core.vocabulary import Mode
+from accelbench.run.plan.request import Request
+
+
+def shapes_of(model: ModelSpec, request: Request, mode: Mode) -> Iterator[Shapes]:
+    """Shapes of batch 1, in ascending order of each size. Sizes that the model has not are None."""
+    images = _axis(model.image, request.image_sizes)
+    sounds = _axis(model.audio, request.audio_seconds)
+    steps = _axis(None if mode is Mode.TRAINING else model.steps, request.denoising_steps)
+    for image, audio, count in product(images, sounds, steps):
+        base = Shapes(batch=1, image=image, audio=audio, steps=count)
+        yield from _texts(base, model, request, mode)
+
+
+def _texts(base: Shapes, model: ModelSpec, request: Request, mode: Mode) -> Iterator[Shapes]:
+    """How much text: whole requests where the model generates, a sequence where it only reads."""
+    makes = model.generation if mode is Mode.INFERENCE else None
+    new_tokens = sorted(set(request.new_tokens)) or [makes.new_tokens if makes else 0]
+    if makes is not None:
+        wanted = request.prompt_tokens or request.sequence_lengths
+        for prompt, new in product(_axis(makes.prompt_tokens, wanted), filter(None, new_tokens)):
+            yield replace(base, prompt_tokens=prompt, new_tokens=new)
+    if makes is None or 0 in new_tokens:
+        for sequence in _axis(model.sequence, request.sequence_lengths):
+            yield replace(base, sequence=sequence)
+
+
+def _axis(default: int | None, wanted: Sequence[int]) -> Sequence[int | None]:
+    """What was asked for where the model has such a size, else its default."""
+    return [default] if default is None or not wanted else sorted(set(wanted))

@@ -1,0 +1,130 @@
+"""Where a request runs: platforms and runtimes by name become devices, or reasons why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from accelbench.core.case import Target
+from accelbench.core.protocols import Absent, Device, Runtime, SetUp, Support
+from accelbench.core.vocabulary import Status
+from accelbench.hardware.rooflines import Roofline
+from accelbench.run.plan.request import Refusal, Request
+from accelbench.run.plan.stand_ins import remark, stand_in
+
+
+@dataclass(frozen=True)
+class Place:
+    """A target with its device, or with the reason why it has none.
+
+    One with a roofline has no device either, and is simulated.
+    """
+
+    target: Target
+    device: Device | None
+    refusal: Refusal | None = None
+    roofline: Roofline | None = None
+
+
+def places(
+    request: Request,
+    found: Mapping[str, Sequence[Device | Absent]],
+    runtimes: Mapping[str, Runtime],
+) -> tuple[list[Place], list[str]]:
+    """Every target of a request, and notes about platforms left out."""
+    notes: list[str] = []
+    chosen: list[Place] = []
+    named = bool(request.hardware)
+    wanted = request.hardware or tuple(
+        name for name, entries in found.items() if any(isinstance(e, Device) for e in entries)
+    )
+    for full_name in wanted:
+        name, _, rest = full_name.partition(":")
+        serving = _serving(name, request.runtimes, runtimes)
+        if not serving:
+            text = _unserved(name, request.runtimes)
+            if named or request.runtimes:
+                refusal = Refusal(Status.UNSUPPORTED, "no_runtime", text, _served(runtimes))
+                runtime = request.runtimes[0] if request.runtimes else "none"
+                chosen.append(Place(Target(runtime, name, rest or None), None, refusal))
+            else:
+                notes.append(f"{name} is present, but {text}; left out.")
+            continue
+        waiting = [] if named or request.runtimes else _not_set_up(serving, runtimes)
+        if waiting:
+            notes += [f"{name} is present, but {one.message}; left out." for one in waiting]
+            continue
+        device, refusal_or_none = _device(name, rest, found.get(name, ()))
+        if device is None and named and request.simulate:
+            meant = stand_in(name, rest, found)
+            if isinstance(meant, Roofline):
+                notes.append(remark(name, rest, meant))
+                chosen += [
+                    Place(Target(runtime, name, meant.name), None, roofline=meant)
+                    for runtime in serving
+                ]
+                continue
+            device, refusal_or_none = meant, None if meant else refusal_or_none
+        chosen += [
+            Place(Target(runtime, name, _named(device, rest)), device, refusal_or_none)
+            for runtime in serving
+        ]
+    if request.runtimes and not named:
+        # "everything present" by a named engine means everything that engine serves.
+        chosen = [place for place in chosen if place.refusal is None] or chosen
+    return chosen, notes
+
+
+def _named(device: Device | None, rest: str) -> str | None:
+    """What a target says beside its platform: the kind of unit, else what was typed."""
+    return (device.unit if device else "") or rest or None
+
+
+def _serving(
+    hardware: str, wanted: Sequence[str], runtimes: Mapping[str, Runtime]
+) -> tuple[str, ...]:
+    if wanted:
+        return tuple(r for r in wanted if hardware in runtimes[r].info.hardware)
+    return tuple(n for n, runtime in runtimes.items() if hardware in runtime.info.default_for)
+
+
+def _not_set_up(serving: Sequence[str], runtimes: Mapping[str, Runtime]) -> list[Support]:
+    """What is missing of those that serve a platform, where none of them can."""
+    found = [one.ready() for one in map(runtimes.__getitem__, serving) if isinstance(one, SetUp)]
+    missing = [one for one in found if not one.ok]
+    return missing if len(missing) == len(serving) else []
+
+
+def _unserved(hardware: str, wanted: Sequence[str]) -> str:
+    if wanted:
+        return f"{', '.join(wanted)} does not run on {hardware}"
+    return f"no runtime of this installation runs on {hardware}"
+
+
+def _served(runtimes: Mapping[str, Runtime]) -> str:
+    platforms = sorted({h for r in runtimes.values() for h in r.info.default_for})
+    return f"Platforms that can be measured here: {', '.join(platforms)}."
+
+
+def _device(
+    name: str, ordinal: str, entries: Sequence[Device | Absent]
+) -> tuple[Device | None, Refusal | None]:
+    devices = [e for e in entries if isinstance(e, Device)]
+    if not devices:
+        absent = next((e for e in entries if isinstance(e, Absent)), None)
+        reason = absent.reason if absent else "nothing here knows how to look for it"
+        remedy = absent.remedy if absent else "accelbench hardware shows what is present."
+        return None, Refusal(
+            Status.UNSUPPORTED, "hardware_absent", f"{name} is not present: {reason}", remedy
+        )
+    if not ordinal:
+        return devices[0], None
+    for device in devices:
+        if ordinal.lower() in (str(device.ordinal), device.unit, device.name.lower()):
+            return device, None
+    return None, Refusal(
+        Status.UNSUPPORTED,
+        "device_absent",
+        f"{name} has no device {ordinal}",
+        f"It has {', '.join(str(d) for d in devices)}.",
+    )

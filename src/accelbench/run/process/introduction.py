@@ -1,0 +1,31 @@
+"""What an interpreter says of itself, for whoever wants workers of it: one line of JSON.
+
+python -m accelbench.run.process.introduction
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from accelbench import __version__
+from accelbench.core.case import PROTOCOL_VERSION
+from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.hardware.environment import environment
+from accelbench.run.process.wire import WIRE_VERSION
+
+
+def main() -> None:
+    """Print it."""
+    said = {
+        "wire": WIRE_VERSION,
+        "rules": PROTOCOL_VERSION,
+        "accelbench": __version__,
+        "runtimes": sorted(registered(RUNTIMES)),
+        "environment": environment(),
+    }
+    sys.stdout.write(json.dumps(said) + "\n")
+
+
+if __name__ == "__main__":
+    main()

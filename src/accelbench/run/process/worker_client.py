@@ -1,0 +1,192 @@
+"""What is said to a worker, and how every other ending than an answer is told."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.protocols import Runtime
+from accelbench.core.vocabulary import Status
+from accelbench.run.conduct.launch_context import Context
+from accelbench.run.conduct.observer import Progress
+from accelbench.run.conduct.results import Outcome
+from accelbench.run.plan.request import Planned
+from accelbench.run.process import process_control
+from accelbench.run.process.open_request import open_request
+from accelbench.run.process.wire import ClosedError
+from accelbench.run.process.worker_pool import Worker, describe_end
+from accelbench.run.worker.device_meters import DeviceWatch
+
+_log = logging.getLogger(__name__)
+
+#: A reason that others look for.
+NO_WORKER = "worker_did_not_start"
+
+
+class TroubleError(Exception):
+    """A worker could not do what it was asked; carries what became of the case."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+class Conversation:
+    """The conductor with one worker after another."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._settings = context.settings
+        self._worker: Worker | None = None
+        self.opened: Mapping[str, Any] = {}  # what opening the model told
+        self.cpu_seconds = 0.0
+        self.watch = DeviceWatch.of(None)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a worker is there that has a model open."""
+        return self._worker is not None and bool(self.opened)
+
+    def start(self, runtime: Runtime) -> None:
+        """A fresh worker of a runtime; raises TroubleError."""
+        self._context.observer.progress(Progress("starting"))
+        try:
+            self._worker = self._context.workshop.worker(runtime, self._settings.threads)
+        except SurroundingsError as error:
+            raise TroubleError(_no_worker(error.message, error.advice)) from error
+        except (ClosedError, TimeoutError) as error:
+            said = f"no worker could be started: {error or 'it did not answer in time'}"
+            raise TroubleError(_no_worker(said, "Run again with --debug.")) from error
+
+    def open(
+        self, planned: Planned, artefact: str | None = None, spill: Path | None = None
+    ) -> None:
+        """A worker that has the case's model open, a fresh one but where one was kept.
+
+        Raises:
+            TroubleError: it could not be opened.
+        """
+        runtime = self._context.runtimes.get(planned.case.target.runtime)
+        if runtime is None:
+            raise TroubleError(_no_runtime(planned.case.target.runtime))
+        if self._worker is None:
+            self.start(runtime)
+        self._context.observer.progress(Progress("loading"))
+        device = planned.device
+        assert device is not None
+        request = open_request(self._settings, planned.case, device, artefact, spill)
+        self.opened = self.ask(request, "loading")
+        self.cpu_seconds = self.opened["cpu_seconds"]
+
+    def ask(self, request: Mapping[str, Any], doing: str) -> dict[str, Any]:
+        """One request and its answer; every other ending raises TroubleError."""
+        worker = self._worker
+        assert worker is not None
+        kills_before = process_control.out_of_memory_kills()
+        left = self._context.budget.left()
+        patience = self._settings.timeout if left is None else min(self._settings.timeout, left)
+        deadline = time.monotonic() + patience
+        phase = doing
+        try:
+            worker.channel.send(request)
+            while True:
+                message = worker.channel.receive(max(deadline - time.monotonic(), 0.001))
+                event = message.pop("event")
+                if event == "done":
+                    return message
+                if event == "error":
+                    raise TroubleError(_from_error(message))
+                if event == "phase":
+                    phase = message["name"]
+                    self._context.observer.progress(Progress(phase))
+                elif event == "progress":
+                    self.watch.look(worker.pid)
+                    self._context.observer.progress(Progress(phase, **message))
+                worker.channel.send({"do": "go"})
+        except TimeoutError as error:
+            if self._context.budget.exhausted:
+                raise TroubleError(out_of_budget(self._settings.budget)) from error
+            raise TroubleError(_timed_out(phase, patience)) from error
+        except ClosedError as error:
+            self._worker = None
+            outcome = self._died(worker, phase, kills_before)
+            raise TroubleError(outcome) from error
+
+    def _died(self, worker: Worker, phase: str, kills_before: int | None) -> Outcome:
+        """What a worker died of that hung up by itself."""
+        status = worker.fate()
+        kills = process_control.out_of_memory_kills()
+        if status == -9 and kills_before is not None and (kills or 0) > kills_before:
+            return Outcome(
+                Status.OUT_OF_MEMORY,
+                "killed_for_memory",
+                f"the kernel killed the worker for memory while {phase}",
+            )
+        words = worker.last_words()
+        return Outcome(
+            Status.FAILED,
+            "killed" if status in (-9, None) else "crash",
+            f"the worker ended while {phase} ({describe_end(status)})"
+            + (f"; it said: {words}" if words else ""),
+            "A fresh worker went on with the next case. Run again with --debug for its log.",
+        )
+
+    def keep(self) -> None:
+        """What is open has served: the worker gives it up and stays for the next, if it can."""
+        if not self.begun:
+            return
+        try:
+            self.cpu_seconds = self.ask({"do": "leave"}, "leaving")["cpu_seconds"]
+            self.opened = {}
+        except TroubleError:
+            self.drop()
+
+    def drop(self) -> None:
+        """End the worker, if there is one."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+        self.opened = {}
+        self.cpu_seconds = 0.0
+
+
+def _no_worker(message: str, advice: str) -> Outcome:
+    return Outcome(Status.FAILED, NO_WORKER, message.rstrip("."), advice)
+
+
+def _no_runtime(name: str) -> Outcome:
+    return Outcome(
+        Status.UNSUPPORTED,
+        "no_runtime",
+        f"the runtime {name} is not installed here any more",
+        "Install what provides it, and start a new run.",
+    )
+
+
+def _from_error(message: Mapping[str, Any]) -> Outcome:
+    _log.debug("worker: %s", message.get("traceback"))
+    advice = message["advice"] or "Run again with --debug to see where it was raised."
+    return Outcome(Status(message["status"]), message["reason"], message["message"], advice)
+
+
+def _timed_out(phase: str, patience: float) -> Outcome:
+    return Outcome(
+        Status.TIMEOUT,
+        "timeout",
+        f"not finished after {patience:g} s, ended while {phase}",
+        "Allow more time with --timeout, or use a smaller batch.",
+    )
+
+
+def out_of_budget(budget: float | None) -> Outcome:
+    """The run's time is over."""
+    return Outcome(
+        Status.SKIPPED,
+        "budget",
+        f"the budget of {budget:.0f} s was used up" if budget else "the budget was used up",
+        "Allow more with --budget, or ask for fewer cases.",
+    )

@@ -1,0 +1,1 @@
+"""Checks of what was measured: outputs against a reference, times against the work."""

@@ -1,0 +1,164 @@
+"""The reference: the same model, weights and inputs in fp32 on the CPU with pytorch.
+
+It works in a worker of its own, before the worker that measures is opened, so that
+neither its memory nor its caches are touched. A case that is itself fp32 on the CPU
+with pytorch is its own reference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.case import Case, Target
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.protocols import Device
+from accelbench.core.vocabulary import Mode
+from accelbench.run.plan.request import Planned
+from accelbench.run.process.open_request import open_request
+from accelbench.run.process.wire import Channel, ClosedError
+from accelbench.run.worker.weight_offload import spill_to
+
+if TYPE_CHECKING:
+    from accelbench.run.conduct.launch_context import Context
+
+#: A reference that would take longer is not worth its time, nor more than this part of a budget;
+#: where verifying is what was asked for, it may take as long as a case.
+LONGEST_SECONDS = 60.0
+LARGEST_SHARE = 0.25
+
+#: Operations a second of one core: half of what BERT-base reaches (22e9 in 0.55 s).
+_PER_CORE = 2e10
+
+#: The estimate is rough; what takes this many times as long is not what was estimated.
+_PATIENCE = 4.0
+
+_RUNTIME = "pytorch"
+_CPU = Device("cpu", "the reference's processor")
+
+#: What decides what is computed, of all that can be set on purpose.
+_OPTIONS = frozenset({"optimizer"})
+
+#: Set on purpose without changing a bit of what is computed.
+_HARMLESS = frozenset({"threads"})
+
+
+class NoReferenceError(Exception):
+    """Why there is none, as the rest of a sentence."""
+
+
+def reference_of(case: Case) -> Case:
+    """The same in fp32 on the CPU with pytorch."""
+    return replace(
+        case,
+        target=Target(_RUNTIME, "cpu"),
+        precision="fp32",
+        options={name: value for name, value in case.options.items() if name in _OPTIONS},
+    )
+
+
+def is_own(case: Case) -> bool:
+    """Whether a case is already what it would be held against."""
+    kept = {name: value for name, value in case.options.items() if name not in _HARMLESS}
+    unit = Target(case.target.runtime, case.target.hardware)
+    return replace(case, options=kept, target=unit).case_id == reference_of(case).case_id
+
+
+def most_seconds(context: Context) -> float:
+    """What a reference may take."""
+    left, longest = context.budget.left(), LONGEST_SECONDS
+    if context.settings.verify in ("require", "only"):
+        longest = max(longest, context.settings.timeout)
+    return longest if left is None else min(longest, LARGEST_SHARE * left)
+
+
+def seconds(context: Context, case: Case, steps: int) -> float:
+    """What that many steps of a reference would take, roughly."""
+    counted = context.cost(Planned(case, _CPU))
+    shapes = case.shapes
+    # Not counted: two operations a weight and token forward, twice that backward.
+    tokens = shapes.batch * (shapes.sequence or shapes.prompt_tokens or 1)
+    each = 6.0 if case.mode is Mode.TRAINING else 2.0
+    flops = counted.flops if counted else each * case.model.parameters * tokens
+    cores = context.settings.threads or os.cpu_count() or 1
+    return steps * flops / (_PER_CORE * cores)
+
+
+def prepare(context: Context, case: Case, steps: int, wide: bool = False) -> Path | None:
+    """Where the reference's weights are kept if the memory does not hold them.
+
+    A `wide` one computes in fp64, too: it takes twice the memory, and never the disk.
+
+    Raises:
+        NoReferenceError: a reference is not worth trying.
+    """
+    runtime = context.runtimes.get(_RUNTIME)
+    if runtime is None:
+        raise NoReferenceError(f"the runtime {_RUNTIME} is not installed here")
+    support = runtime.supports(case, _CPU)
+    if not support.ok:
+        raise NoReferenceError(support.message)
+    # Weights and, in training, gradients and the optimizer's two moments: more in any case.
+    least = (16 if case.mode is Mode.TRAINING else 4) * case.model.parameters
+    need = (context.estimate(case) or least) * (2 if wide else 1)
+    room = context.free(_CPU)
+    spill = None
+    if room is not None and need > room and not wide:
+        spill = spill_to(case, context.settings.weights, need, room)
+    if room is not None and need > room and spill is None:
+        raise NoReferenceError(
+            f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"
+            f" and {room / 2**30:.1f} GiB is free"
+        )
+    needed, most = seconds(context, case, steps), most_seconds(context)
+    if needed > most:
+        raise NoReferenceError(
+            f"in fp32 on the CPU it would take an estimated {needed:.0f} s,"
+            f" and {max(most, 0):.0f} s is the most; --verify require gives it as long as a case"
+        )
+    return spill
+
+
+def ask(
+    context: Context,
+    case: Case,
+    steps: int,
+    requests: Sequence[Mapping[str, Any]],
+    wide: bool = False,
+) -> list[dict[str, Any]]:
+    """Answers of a worker that has the reference open, each with its weights_digest.
+
+    Raises:
+        NoReferenceError: there is none.
+    """
+    spill = prepare(context, case, steps, wide)
+    settings = context.settings
+    try:
+        worker = context.workshop.worker(context.runtimes[_RUNTIME], settings.threads)
+    except (SurroundingsError, ClosedError, TimeoutError) as error:
+        words = error or "it did not answer in time"
+        raise NoReferenceError(f"its worker did not start ({words})") from error
+    patience = min(settings.timeout, _PATIENCE * most_seconds(context))
+    try:
+        opened = _answer(worker.channel, open_request(settings, case, _CPU, spill=spill), patience)
+        said = {"weights_digest": opened.get("weights_digest") or ""}
+        return [{**said, **_answer(worker.channel, request, patience)} for request in requests]
+    except TimeoutError as error:
+        raise NoReferenceError(
+            f"in fp32 on the CPU it was not finished after {patience:.0f} s"
+        ) from error
+    except ClosedError as error:
+        raise NoReferenceError("its worker ended in the middle of it") from error
+    finally:
+        worker.end()
+
+
+def _answer(channel: Channel, request: Mapping[str, Any], patience: float) -> dict[str, Any]:
+    channel.send(request)
+    message = channel.receive(patience)
+    if message["event"] == "error":
+        raise NoReferenceError(f"in fp32 on the CPU, {message['message']}")
+    return message

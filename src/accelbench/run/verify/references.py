@@ -1,0 +1,151 @@
+"""What the cells of a run are held against: a reference's outputs, and what rounding costs it.
+
+The reference — fp32 on the CPU with pytorch, same weights, same seeded inputs — leaves its
+outputs, and those for other inputs, in a file before the worker that measures is opened.
+Where a cell is of a narrow precision it also says how far off it is itself when what it
+multiplies is rounded to that; where an fp32 cell is further off than another order of
+summation explains, how far it is from itself in fp64.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.case import Case
+from accelbench.core.precision import narrowed
+from accelbench.core.serial import case_to_json
+from accelbench.run.conduct.observer import Progress
+from accelbench.run.verify.reference import NoReferenceError, ask, reference_of
+
+if TYPE_CHECKING:
+    from accelbench.run.conduct.launch_context import Context
+
+_log = logging.getLogger(__name__)
+
+#: What the reference runs: its inputs, and others; rounded, once more. In fp64 a pass takes twice
+#: as long.
+_STEPS = 2
+
+#: Items of a reference that larger batches repeat. Two would be an even part of most batches: what
+#: computes half of a batch and repeats it would have them right.
+ITEMS = 3
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Where a reference's outputs are, or why there are none."""
+
+    items: int
+    folder: Path | None = None
+    why: str = ""
+    weights_digest: str = ""  # of what the reference was made of
+
+
+class Yardsticks:
+    """The references of a run."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Yardstick] = {}  # by what the reference was asked
+        self._asked: dict[str, Case] = {}  # of a cell, whatever its batch: that question
+        self._rounded: dict[tuple[str, str], float | None] = {}
+        self._fp64: dict[str, float] = {}
+        self._drawn: dict[str, frozenset[str]] = {}
+        self.draw = int.from_bytes(os.urandom(4), "little")
+
+    def gather(self, context: Context, case: Case, batches: Sequence[int]) -> None:
+        """Have what a case is held against, which goes on to be measured at these batches."""
+        items = ITEMS if max(batches, default=1) > 1 else 1
+        asked = _of_items(reference_of(case), items)
+        asked = self._asked.setdefault(batchless(case), asked)
+        precision = narrowed(case.precision)
+        key = (asked.case_id, precision or "")
+        kept = self._kept.get(asked.case_id)
+        if key in self._rounded or (kept and (precision is None or kept.folder is None)):
+            return
+        context.observer.progress(Progress("reference"))
+        folder = (kept.folder if kept else None) or context.workshop.new_folder("reference")
+        request = {**self._request(asked, folder), "whole": kept is None, "rounded": precision}
+        try:
+            (answer,) = ask(context, asked, _STEPS + bool(precision), [request])
+        except NoReferenceError as error:
+            if kept is None:
+                self._kept[asked.case_id] = Yardstick(asked.shapes.batch, why=str(error))
+            self._rounded[key] = None
+        else:
+            weights = str(answer.get("weights_digest") or "")
+            self._kept[asked.case_id] = Yardstick(
+                asked.shapes.batch, folder, weights_digest=weights
+            )
+            self._rounded[key] = answer["rounded"]
+
+    def of(self, case: Case) -> Yardstick | None:
+        """What a case is held against; None where it was never gathered."""
+        asked = self._asked.get(batchless(case))
+        return None if asked is None else self._kept.get(asked.case_id)
+
+    def rounded(self, case: Case) -> float | None:
+        """How far off the reference is when it is rounded as a case's precision rounds."""
+        asked = self._asked[batchless(case)]
+        return self._rounded.get((asked.case_id, narrowed(case.precision) or ""))
+
+    def fp64(self, context: Context, case: Case) -> float:
+        """How far the reference is from itself in fp64; 0 where nobody can say."""
+        asked = self._asked[batchless(case)]
+        if asked.case_id not in self._fp64:
+            answer = self._again(context, asked, "fp64", wide=True)
+            self._fp64[asked.case_id] = answer.get("error") or 0.0
+        return self._fp64[asked.case_id]
+
+    def drawn(self, context: Context, case: Case) -> frozenset[str]:
+        """Outputs of which the reference's own differ from run to run, by more than rounding."""
+        asked = self._asked[batchless(case)]
+        if asked.case_id not in self._drawn:
+            answer = self._again(context, asked, "drawn")
+            self._drawn[asked.case_id] = frozenset(answer.get("drawn", ()))
+        return self._drawn[asked.case_id]
+
+    def _again(
+        self, context: Context, asked: Case, what: str, wide: bool = False
+    ) -> Mapping[str, Any]:
+        """Ask a reference that has left its outputs something more; nothing where it cannot say."""
+        folder = self._kept[asked.case_id].folder
+        assert folder is not None
+        context.observer.progress(Progress("reference"))
+        try:
+            request = {**self._request(asked, folder), "do": what}
+            return ask(context, asked, _STEPS, [request], wide=wide)[0]
+        except NoReferenceError as error:
+            _log.debug("%s: the reference cannot say %s: %s", asked, what, error)
+            return {}
+
+    def _request(self, asked: Case, folder: Path) -> dict[str, Any]:
+        return {
+            "do": "outputs", "case": case_to_json(asked), "folder": str(folder), "draw": self.draw,
+        }  # fmt: skip
+
+    def comparison(self, case: Case) -> Mapping[str, Any]:
+        """What a worker that has measured a case is asked."""
+        yardstick = self.of(case)
+        assert yardstick is not None
+        return {
+            "do": "verify",
+            "case": case_to_json(case),
+            "folder": str(yardstick.folder),
+            "draw": self.draw,
+            "items": yardstick.items,
+            "rounded": self.rounded(case),
+        }
+
+
+def batchless(case: Case) -> str:
+    """A case at whatever batch."""
+    return _of_items(case, 0).case_id
+
+
+def _of_items(case: Case, items: int) -> Case:
+    return replace(case, shapes=replace(case.shapes, batch=items))

@@ -1,0 +1,237 @@
+"""A model held against itself: same seed, same outputs; other inputs or weights, other outputs.
+
+What ignores its inputs or its weights is no model: its time is nobody's. The
+check runs after everything of a case is measured, once a worker, at the
+smallest batch.
+
+Weights are asked of engines that hold them where they can be changed (`Doubtable`: PyTorch,
+JAX). Of an engine that opens a file, verification tells: its outputs have to be PyTorch's
+with these weights, and those of other weights are not. For every tiny model of the catalogue
+they are 0.93 or more off, where fp32 may be 0.0002 and int8, the widest, 0.5. What is not
+verified shows `verification=not_done`, and then nobody has asked its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from accelbench.catalog.inputs import tensors
+from accelbench.core.abilities import Doubtable, Replaying
+from accelbench.core.case import Case
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Session
+from accelbench.core.vocabulary import Mode
+from accelbench.run.verify.agreement import far_apart
+from accelbench.run.verify.reference_outputs import is_number
+from accelbench.run.verify.timed_steps import Seen, Sketches, seen
+from accelbench.runtimes.shared.sketches import outputs_digest
+
+#: What turns a job's seed into others, whichever it is: inputs that were not timed, so that
+#: nobody has seen them before.
+_OTHER_SEED, _RIGHT_SEED = 0x5EED, 0x217
+
+#: Outputs that differ by chance alone differ by about the same whatever is changed: a change
+#: that matters is this many times as large. What order of summation does is 1e6 times smaller.
+_BEYOND_CHANCE = 10.0
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """What was seen. None: it could not be asked."""
+
+    outputs_digest: str
+    repeatable: bool
+    inputs_matter: bool | None
+    weights_matter: bool | None
+    seen: Sketches = field(default_factory=dict)  # the outputs of the case's inputs
+    others: Sketches | None = None  # of other inputs; None where they cannot vary
+    stepped: Sketches | None = None  # what timed steps of those left; None where none is told
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the model being real."""
+        return self.inputs_matter is not False and self.weights_matter is not False
+
+    @property
+    def verdict(self) -> str:
+        """As the column self_check says it."""
+        if not (self.ok and self.repeatable):
+            return "failed"
+        judged = self.inputs_matter or self.weights_matter
+        return "ok" if judged else "not_done"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the conductor is told."""
+        return {"verdict": self.verdict, "outputs_digest": self.outputs_digest}
+
+    def warnings(self) -> list[str]:
+        """What a reader should know."""
+        if self.repeatable:
+            return []
+        return ["The same seeded inputs gave other outputs the second time."]
+
+    def refuse(self, model: str) -> None:
+        """Raise CaseError where the model is not real."""
+        ignored = [
+            what
+            for what, matters in (("inputs", self.inputs_matter), ("weights", self.weights_matter))
+            if matters is False
+        ]
+        if ignored:
+            raise CaseError(
+                "not_real",
+                f"the outputs of {model} do not depend on its {' and '.join(ignored)}",
+                "What was timed is not this model's work; look at what the runtime executes.",
+            )
+
+
+def right_seed(seed: int) -> int:
+    """The seed of what is held against a reference."""
+    return seed ^ _RIGHT_SEED
+
+
+def other_seed(seed: int) -> int:
+    """One that draws other inputs than the job's."""
+    return seed ^ _OTHER_SEED
+
+
+def self_check(
+    session: Session,
+    case: Case,
+    seed: int = 0,
+    steps: Callable[[Any], Sketches] | None = None,
+    left: Sketches | None = None,
+) -> SelfCheck:
+    """Run a case's seeded inputs twice, other inputs once, and other weights once.
+
+    Args:
+        session: the open model.
+        case: what was measured.
+        seed: the job's own, which other inputs must not be drawn from.
+        steps: times steps of inputs that were never seen, and gives what the last one left.
+        left: what a step of the seeded inputs left: where that is the outputs to the last bit, the
+            second run has been.
+    """
+    inputs = session.prepare(case)
+    first = seen(session, case, inputs)
+    doubted = None
+    if isinstance(session, Doubtable):
+        with session.other_weights():
+            doubted = seen(session, case, inputs)
+    second = first
+    if not _same_bits(left or {}, first.sketches):
+        second = seen(session, case, session.prepare(case))
+    other, stepped = None, None
+    if _inputs_vary(case):
+        unseen = session.prepare(case, seed=other_seed(seed))
+        stepped = None if steps is None else steps(unseen)
+        other = seen(session, case, unseen)
+    repeatable = not _differ(first, second)
+    inputs_matter = None if other is None else _matters(first, second, other)
+    weights_matter = None if doubted is None else _matters(first, second, doubted)
+    if not repeatable and False in (inputs_matter, weights_matter):
+        # What it draws may change more than they do.
+        exactly = _of_same_draws(session, case, seed)
+        inputs_matter, weights_matter = inputs_matter or exactly[0], weights_matter or exactly[1]
+    return SelfCheck(
+        outputs_digest=first.digest or outputs_digest(first.outputs),
+        repeatable=repeatable,
+        inputs_matter=inputs_matter,
+        weights_matter=weights_matter,
+        seen=first.sketches,
+        others=None if other is None else other.sketches,
+        stepped=stepped,
+    )
+
+
+def _of_same_draws(session: Session, case: Case, seed: int) -> tuple[bool | None, bool | None]:
+    """Whether inputs and weights matter where each run draws the same; None where none can tell.
+
+    Of means nothing is said: a model whose inputs change less than what it draws, such as one that
+    masks most of them by chance, is as real as any.
+    """
+    if not isinstance(session, Replaying):
+        return None, None
+    with session.same_draws():
+        inputs = session.prepare(case)
+        first, again = (seen(session, case, inputs) for _ in range(2))
+        if _differ(first, again):
+            return None, None
+        doubted = None
+        if isinstance(session, Doubtable):
+            with session.other_weights():
+                doubted = seen(session, case, inputs)
+        other = None
+        if _inputs_vary(case):
+            other = seen(session, case, session.prepare(case, other_seed(seed)))
+    inputs_matter = None if other is None else _matters(first, again, other)
+    return inputs_matter, None if doubted is None else _matters(first, again, doubted)
+
+
+def _wide(values: Any) -> Any:
+    """As numbers that can be subtracted: truths cannot."""
+    array = np.asarray(values)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _same_bits(left: Sketches, right: Sketches) -> bool:
+    return bool(left) and all(
+        name in left
+        and left[name].shape == one.shape
+        and left[name].values.tobytes() == one.values.tobytes()
+        for name, one in right.items()
+    )
+
+
+def _matters(first: Seen, again: Seen, changed: Seen) -> bool | None:
+    """Whether a change changed the outputs; None where they are no numbers that could tell."""
+    if not _differ(first, changed):
+        return None if any(_is_nan(values) for values in first.outputs.values()) else False
+    if not _differ(first, again):
+        return True
+    # Outputs that are drawn anew each time would pass for a model's otherwise.
+    one, same, other = first.outputs, again.outputs, changed.outputs
+    return any(
+        _distance(one[name], other[name]) > _BEYOND_CHANCE * _distance(one[name], same[name])
+        for name in one
+    )
+
+
+def _is_nan(values: Any) -> bool:
+    """Whether every value is NaN: a real model's too, where its numbers overflow."""
+    array = np.asarray(values)
+    return is_number(array) and array.size > 0 and bool(np.isnan(array).all())
+
+
+def _distance(one: Any, other: Any) -> float:
+    """How far two outputs are apart on average; infinite where one alone is a number."""
+    if np.shape(one) != np.shape(other):
+        return float("inf")
+    apart = far_apart(_wide(one), _wide(other))
+    return float(apart.mean()) if apart.size else 0.0
+
+
+def _differ(first: Seen, second: Seen) -> bool:
+    """Whether any value differs; a NaN is equal to a NaN, but for where bits are compared."""
+    if first.digest:
+        return first.digest != second.digest
+    one, other = first.outputs, second.outputs
+    return any(
+        not np.array_equal(one[name], other[name], equal_nan=is_number(np.asarray(one[name])))
+        for name in one
+    )
+
+
+def _inputs_vary(case: Case) -> bool:
+    """Whether another seed draws other inputs at all; labels are for the loss, not the model."""
+    how = case.model.training if case.mode is Mode.TRAINING else None
+    labels = {one.name for one in how.labels} if how else set()
+    return any(
+        one.constant is None and one.row is None and one.name not in labels
+        for one in tensors(case.model, case.shapes, case.mode)
+    )

@@ -1,0 +1,154 @@
+"""Verification: outputs held against the reference's, of every case that was measured.
+
+After a case is timed, its worker runs the reference's items, as many of them as its batch
+has, and says how far the outputs are off (`agreement.py`). What is wrong is no result: its
+time would be of something else. Training is verified by its losses, which convergence
+compares anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.case import Case
+from accelbench.core.vocabulary import Mode, Provenance
+from accelbench.run.plan.request import Planned
+from accelbench.run.verify.reference import is_own
+from accelbench.run.verify.references import Yardsticks, batchless
+from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict, judged, large
+
+if TYPE_CHECKING:
+    from accelbench.run.conduct.launch_context import Context
+
+#: Some models amplify rounding: Mamba-130M in fp32 is 1.9e-4 from itself in fp64, and 2.7e-4 from
+#: another order of summation that is no further from fp64. Two roundings add up, and the worse of
+#: two is no cause for doubt; TF32, bf16 and fp16 round thousands of times as much.
+_OWN_ROUNDINGS = 4.0
+
+#: What is further off than so many tolerances is not asked about: no rounding of fp32 explains it,
+#: and TF32's or fp16's might. X-CLIP comes near: its attention has all but ties, which another
+#: rounding decides the other way, and of five draws one is 4e-3 from itself in fp64, four 5e-6.
+_WORTH_ASKING = 50.0
+
+
+class Verifications:
+    """What was found of the cells of a run."""
+
+    def __init__(self) -> None:
+        self.yardsticks = Yardsticks()
+        self._found: dict[str, Verdict] = {}  # of a case on a device
+        self._wrong: dict[str, Verdict] = {}  # of a cell at whatever batch
+        self._alone: set[str] = set()  # cells that are another graph at each batch
+
+    def gather(self, context: Context, planned: Planned, batches: Sequence[int]) -> None:
+        """Have what a case is held against, or a reason why there is nothing."""
+        case = planned.case
+        if context.settings.verify == "off" or _scripted(context, case):
+            return
+        if planned.refusal is None and self._known(planned) is None:
+            self.yardsticks.gather(context, case, batches)
+
+    def at_each_batch(self, planned: Planned) -> None:
+        """What runs it is made for one batch size: one that is wrong says nothing of another."""
+        self._alone.add(_cell(planned))
+
+    def known(self, context: Context, planned: Planned) -> Verdict | None:
+        """What is known without asking the worker; None where it is still to be asked."""
+        if context.settings.verify == "off":
+            return Verdict(NOT_DONE, "it was not asked for")
+        if _scripted(context, planned.case):
+            return Verdict(NOT_DONE, "the runtime follows a script and computes nothing")
+        found = self._known(planned)
+        if found is not None:
+            return found
+        yardstick = self.yardsticks.of(planned.case)
+        if yardstick is not None and yardstick.folder is None:
+            return Verdict(NOT_DONE, f"there is no reference: {yardstick.why}")
+        return None
+
+    def _known(self, planned: Planned) -> Verdict | None:
+        case = planned.case
+        if is_own(case):
+            return ITSELF
+        if case.mode is Mode.TRAINING:
+            return Verdict(NOT_DONE, "training is verified by its losses")
+        return self._found.get(_key(planned)) or self._wrong.get(_cell(planned))
+
+    def request(self, planned: Planned) -> Mapping[str, Any]:
+        """What the worker that has measured is asked."""
+        return self.yardsticks.comparison(planned.case)
+
+    def judge(self, planned: Planned, answer: Mapping[str, Any]) -> Verdict:
+        """Remember what a worker's outputs are worth."""
+        return self._keep(planned, judged(answer))
+
+    def give_up(self, planned: Planned, why: str) -> Verdict:
+        """Remember that a worker could not say."""
+        return self._keep(planned, Verdict(NOT_DONE, f"running it to compare failed: {why}"))
+
+    def reconsider(self, context: Context, planned: Planned, verdict: Verdict) -> Verdict:
+        """A verdict that the reference's own rounding may explain, or numbers that it draws.
+
+        The reference is asked only where it would matter.
+        """
+        if verdict.word != FAILED or not verdict.errors:
+            return verdict
+        found = self._rounded(context, planned, verdict) or self._drawn(context, planned, verdict)
+        if found is None:
+            return verdict
+        self.forget(planned)
+        return self._keep(planned, found)
+
+    def _rounded(self, context: Context, planned: Planned, verdict: Verdict) -> Verdict | None:
+        """In fp32: how far the reference is from itself in fp64."""
+        error, tolerance = verdict.error, verdict.tolerance
+        if error is None or tolerance is None or planned.case.precision != "fp32":
+            return None
+        most = _WORTH_ASKING * tolerance
+        if error > most:
+            return None
+        allowed = min(_OWN_ROUNDINGS * self.yardsticks.fp64(context, planned.case), most)
+        if error > allowed:
+            return None
+        return Verdict(OK, "", error, allowed, verdict.errors)
+
+    def _drawn(self, context: Context, planned: Planned, verdict: Verdict) -> Verdict | None:
+        """Of a model that draws numbers as it runs, such as dropout that is left on.
+
+        What the reference itself gives otherwise each time says nothing; the rest has to be right.
+        """
+        drawn = self.yardsticks.drawn(context, planned.case)
+        rest = {name: error for name, error in verdict.errors.items() if name not in drawn}
+        if len(rest) == len(verdict.errors):
+            return None
+        if not rest:
+            return Verdict(NOT_DONE, "the reference's own outputs differ from run to run")
+        worst = max(rest.values(), key=large)
+        if verdict.tolerance is None or large(worst) > verdict.tolerance:
+            return None
+        return Verdict(OK, "", worst, verdict.tolerance, rest)
+
+    def forget(self, planned: Planned) -> None:
+        """A cell is tried in another way: what was found of it holds no more."""
+        self._found.pop(_key(planned), None)
+        self._wrong.pop(_cell(planned), None)
+
+    def _keep(self, planned: Planned, verdict: Verdict) -> Verdict:
+        if verdict.word == FAILED and _cell(planned) not in self._alone:
+            self._wrong.setdefault(_cell(planned), verdict)
+        return self._found.setdefault(_key(planned), verdict)
+
+
+def _scripted(context: Context, case: Case) -> bool:
+    runtime = context.runtimes.get(case.target.runtime)
+    return runtime is not None and runtime.info.provenance is not Provenance.MEASURED
+
+
+def _key(planned: Planned) -> str:
+    """A case on one device: that cuda:0 is right says nothing of cuda:1."""
+    return f"{planned.case.case_id} {planned.device}"
+
+
+def _cell(planned: Planned) -> str:
+    return f"{batchless(planned.case)} {planned.device}"

@@ -1,0 +1,1 @@
+"""The worker: what runs in the process in which a model is measured."""

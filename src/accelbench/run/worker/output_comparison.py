@@ -1,0 +1,122 @@
+"""In a worker: what a reference leaves to be compared with, and the comparison itself.
+
+Nothing here is timed. Inputs are others than those that were: nobody can have remembered them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalog.inputs import repeating
+from accelbench.core.abilities import Candid
+from accelbench.core.errors import UnsupportedError
+from accelbench.core.identity import plain
+from accelbench.core.precision import FEW_VALUES
+from accelbench.core.protocols import Session
+from accelbench.core.serial import case_from_json
+from accelbench.run.verify.agreement import agree, allowed_for
+from accelbench.run.verify.reference_outputs import (
+    OTHERS,
+    RIGHT,
+    Batches,
+    Outputs,
+    load,
+    pick,
+    save,
+)
+from accelbench.run.verify.self_check import other_seed, right_seed
+
+#: How often others are drawn where one draw may lie near the first by chance, and a result be right
+#: by chance: X-CLIP's one logit moved by a twentieth of what it moves by on the whole.
+_DRAWS = 4
+
+
+def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave a reference's outputs for its items and for others; say what rounding costs it."""
+    case, folder, draw = _asked(request)
+    precision = request["rounded"]
+    if request["whole"]:
+        right = pick(session.outputs(session.prepare(case, right_seed(seed))), draw)
+        save(right, folder / RIGHT)
+        for number in range(_DRAWS if _tells_little(right) else 1):
+            other = pick(session.outputs(session.prepare(case, _other(seed, number))), draw)
+            save(other, folder / OTHERS.format(number))
+    error = None
+    if precision is not None and isinstance(session, Candid):
+        found = session.rounded(session.prepare(case, right_seed(seed)), precision)
+        error = finite(agree(found, *_kept(folder), precision, draw=draw).error)
+    return {"rounded": error}
+
+
+def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
+    """How far a reference is from itself in fp64: at most, where it left several draws."""
+    case, folder, draw = _asked(request)
+    if not isinstance(session, Candid):
+        raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
+    right, others = _kept(folder)
+    seeds = [right_seed(seed), *(_other(seed, number) for number in range(len(others)))]
+    draws = [right, *others]
+    errors = []
+    for number in range(len(draws) if len(others) > 1 else 1):
+        found = session.exact(session.prepare(case, seeds[number]))
+        rest = [one for one in draws if one is not draws[number]]
+        errors.append(agree(found, draws[number], rest, case.precision, draw=draw).error)
+    return {"error": finite(max(errors))}
+
+
+def drawn(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Which outputs of a reference are others when the same inputs are run again."""
+    case, folder, draw = _asked(request)
+    first, again = (session.outputs(session.prepare(case, right_seed(seed))) for _ in range(2))
+    held = agree(again, pick(first, draw), _kept(folder)[1], case.precision, draw=draw)
+    return {"drawn": sorted(n for n, error in held.errors.items() if error > held.tolerance)}
+
+
+def compared(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Hold a whole batch against the few items of the reference that it repeats."""
+    case, folder, draw = _asked(request)
+    items = request["items"]
+    with repeating(items):
+        inputs = session.prepare(case, right_seed(seed))
+    held = agree(
+        session.outputs(inputs),
+        *_kept(folder),
+        case.precision,
+        allowed=allowed_for(case.precision, request["rounded"]),
+        batches=Batches(items, case.shapes.batch),
+        draw=draw,
+    )
+    return {
+        "evidence": plain(session.evidence()),
+        "error": finite(held.error),
+        "tolerance": held.tolerance,
+        "errors": {name: finite(error) for name, error in held.errors.items()},
+        "wrong": held.wrong,
+        "telling": held.telling,
+    }
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON holds it."""
+    return value if math.isfinite(value) else None
+
+
+def _asked(request: Mapping[str, Any]) -> tuple[Any, Path, int]:
+    return case_from_json(request["case"]), Path(request["folder"]), request["draw"]
+
+
+def _kept(folder: Path) -> tuple[Outputs, list[Outputs]]:
+    others = (folder / OTHERS.format(number) for number in range(_DRAWS))
+    return load(folder / RIGHT), [load(path) for path in others if path.exists()]
+
+
+def _other(seed: int, number: int) -> int:
+    return other_seed(seed) + number
+
+
+def _tells_little(outputs: Outputs) -> bool:
+    """Whether an output is of so few values that one other draw says little of its spread."""
+    return any(one.is_number and 0 < one.values.size < FEW_VALUES for one in outputs.values())

@@ -1,0 +1,251 @@
+"""Sessions of engines that open an artefact and are fed with NumPy arrays.
+
+An engine says how its inputs are bound, how a step is run and how outputs are read; what
+a step of a case is, how it is sampled and what it is fed with is the same for all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelbench.artifacts.manifest import Manifest, load
+from accelbench.catalog.denoising import Schedule, denoised
+from accelbench.catalog.short import SHORT_PASSES
+from accelbench.core.case import Case
+from accelbench.core.clock import Clock
+from accelbench.core.errors import CaseError
+from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
+from accelbench.core.vocabulary import Timing
+from accelbench.runtimes.shared.inputs import Inputs
+from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.sketches import Sketch, sketch
+
+Arrays = Mapping[str, Any]
+
+#: Of the products, how much must have been computed in the precision that was asked for. Not
+#: all: attention's own products stay in float where weights are int8, as in torchao.
+COMPUTED_AS_ASKED = 0.5
+
+#: What a precision's products may be called by an engine.
+_TYPES = {
+    "fp32": ("float", "float32", "fp32"),
+    "fp16": ("float16", "fp16"),
+    "bf16": ("bfloat16", "bf16"),
+    "int8": ("int8",),
+}
+
+
+class ArtefactSession(ABC):
+    """One artefact opened by an engine, wherever that engine runs."""
+
+    phases: tuple[str, ...] = ("step",)
+    device_timed = False
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        if job.artefact is None:
+            raise CaseError("no_artefact", "the runtime was given nothing to open")
+        self._job = job
+        self._case = job.case
+        self._clock = clock
+        self._folder = Path(job.artefact)
+        self.manifest: Manifest = load(self._folder)
+        self.timings: dict[str, int] = {}
+        self._inputs = Inputs(job, clock)
+        self._output_facts: dict[str, Any] = {}
+        self._schedule: Schedule | None = None
+
+    # -- what an engine says
+
+    @abstractmethod
+    def _bind(self, arrays: Arrays) -> Any:
+        """Put inputs, by the file's names, to where the engine reads them."""
+
+    @abstractmethod
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        """Time a block of steps."""
+
+    @abstractmethod
+    def _seen(self, inputs: Any) -> dict[str, Any]:
+        """One run's outputs by name, where the engine has put them."""
+
+    @abstractmethod
+    def evidence(self) -> Evidence:
+        """Where the work ran."""
+
+    # -- what is the same for all
+
+    @property
+    def weights_digest(self) -> str:
+        return self.manifest.weights_digest
+
+    @property
+    def model_path(self) -> Path:
+        """The file that the engine opens."""
+        return self._folder / self.manifest.file
+
+    def prepare(self, case: Case, seed: int | None = None) -> Any:
+        batch = self.manifest.batch
+        if batch is not None and case.shapes.batch != batch:
+            raise CaseError("fixed_batch", f"the artefact is for a batch of {batch}")
+        self._case = case
+        self._schedule = None
+        if case.procedure == "denoise":
+            self._schedule = Schedule(case.shapes.steps or case.model.steps or 1)
+        arrays = self._inputs.arrays(case, seed)
+        named = {
+            one.file_name: np.ascontiguousarray(arrays[one.name]) for one in self.manifest.inputs
+        }
+        if self._schedule is None:
+            return self._bind(named)
+        return named
+
+    def loaded(self) -> Mapping[str, Any]:
+        return self._inputs.columns()
+
+    def compile(self, inputs: Any) -> int | None:
+        return None
+
+    def inspect(self, inputs: Any) -> None:
+        # Where they lie: a copy of GPT-2's logits, 26 MB an item, would be in the peak.
+        self._look(self._seen(inputs))
+
+    def outputs(self, inputs: Any) -> dict[str, Any]:
+        # Copies: an engine may write its next outputs to the same place.
+        found = {name: np.array(value) for name, value in self._seen(inputs).items()}
+        self._look(found)
+        return found
+
+    def _look(self, found: Arrays) -> None:
+        self._output_facts = {
+            "outputs_finite": all(_finite(value) for value in found.values()),
+            "output_dtypes": sorted({str(value.dtype) for value in found.values()}),
+        }
+
+    def reset_memory(self) -> None:
+        return None
+
+    def device_memory(self) -> DeviceMemory | None:
+        return None
+
+    def details(self) -> dict[str, Any]:
+        """What every such engine says in its evidence."""
+        made = self.manifest
+        return {
+            "artefact": {
+                "key": made.key,
+                "format": made.format,
+                "fixed_batch": made.batch,
+                "made_with": dict(made.versions),
+                "seconds": dict(made.seconds),
+            },
+            **({"quantiser": dict(made.quantiser)} if made.quantiser else {}),
+            **self._output_facts,
+            **self._inputs.details(),
+        }
+
+    def close(self) -> None:
+        return None
+
+
+class ArraySession(ArtefactSession):
+    """One artefact opened by an engine in this process, which runs and times its steps."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        super().__init__(job, clock)
+        start = clock.now_ns()
+        self._open()
+        self.timings["load"] = clock.now_ns() - start
+        self._sampler = LocalSampler(clock=clock, step=self._step, around=nullcontext)
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Open the artefact; timed as load."""
+
+    @abstractmethod
+    def _run(self, bound: Any) -> Any:
+        """One pass; when it returns, the engine is done with it."""
+
+    @abstractmethod
+    def _read(self, result: Any) -> list[Any]:
+        """The outputs of a pass, in the manifest's order, as arrays."""
+
+    def _step(self, inputs: Any) -> Any:
+        if self._schedule is None:
+            return self._run(inputs)
+        return self._denoised(inputs, len(self._schedule.times))
+
+    def _denoised(self, inputs: Arrays, passes: int) -> Any:
+        """A batch of images: the denoiser again and again, its arithmetic on the host."""
+        assert self._schedule is not None
+        names = {one.name: one.file_name for one in self.manifest.inputs}
+
+        def look(sample: Any, times: Any) -> Any:
+            fed = {**inputs, names["sample"]: sample, names["timestep"]: times}
+            return self._read(self._run(self._bind(fed)))[0]
+
+        return denoised(look, inputs[names["sample"]], self._schedule, passes)
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        return self._sampler.sample(inputs, n, timing)
+
+    def stepped(self, most: int) -> Mapping[str, Sketch]:
+        left = self._sampler.left
+        if left is None:
+            return {}
+        if self._schedule is not None:
+            return sketch({"sample": left}, most)
+        values = self._read(left)
+        named = zip((one.name for one in self.manifest.outputs), values, strict=True)
+        return sketch(dict(named), most)
+
+    def _seen(self, inputs: Any) -> dict[str, Any]:
+        self._sampler.left = None
+        if self._schedule is not None:
+            return {"sample": self._denoised(inputs, SHORT_PASSES)}
+        values = self._read(self._run(inputs))
+        return dict(zip((one.name for one in self.manifest.outputs), values, strict=True))
+
+
+def hold_precision(asked: str, computed_in: Mapping[str, float]) -> None:
+    """Refuse a cell whose products were mostly computed in another precision than asked.
+
+    Args:
+        asked: the case's precision.
+        computed_in: what an engine says of its products, as shares by type; empty where it
+            says nothing, as one does that compiles a graph into one piece.
+
+    Raises:
+        CaseError: precision_changed.
+    """
+    wanted = _TYPES[asked]
+    share = sum(part for name, part in computed_in.items() if name in wanted)
+    if not computed_in or share >= COMPUTED_AS_ASKED:
+        return
+    most = max(computed_in, key=lambda name: computed_in[name])
+    raise CaseError(
+        "precision_changed",
+        f"{share:.0%} of its products were computed in {asked}; most were in {most}"
+        f" ({computed_in[most]:.0%})",
+        f"It would be no {asked} result. Measure it as what it is, or use another runtime.",
+    )
+
+
+def _finite(value: Any) -> bool:
+    """Without a temporary of the array's size: its extremes tell, and NaN passes through them."""
+    if value.dtype.kind != "f" or not value.size:
+        return True
+    with np.errstate(invalid="ignore"):
+        return bool(np.isfinite(value.min()) and np.isfinite(value.max()))
+
+
+def timed(clock: Clock, do: Callable[[], Any]) -> tuple[Any, int]:
+    """What something gives, and the nanoseconds it took."""
+    start = clock.now_ns()
+    made = do()
+    return made, clock.now_ns() - start

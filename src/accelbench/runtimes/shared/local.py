@@ -1,0 +1,169 @@
+"""How engines that run in the worker's own process are sampled.
+
+An engine hands in what it alone knows — how to make a step, how to wait until
+the device has done it, how to mark the end of a phase — and gets `sample`.
+
+    EACH    |t step sync t|t step sync t|…      one latency a step
+    WHOLE   |t step step step … sync t|         one duration a block
+    PHASES  |t forward sync t backward sync t|  a duration a phase; a pass of its own
+    DEVICE  |e step e step e … sync|            the device's own event timers
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from accelbench.core.clock import Clock
+from accelbench.core.protocols import Block
+from accelbench.core.vocabulary import Timing
+
+Mark = Callable[[str], None]
+
+
+class DeviceTimer(Protocol):
+    """Event timers of a device."""
+
+    def record(self) -> Any:
+        """Put an event into the device's queue."""
+        ...
+
+    def elapsed_ns(self, start: Any, end: Any) -> int:
+        """Time between two events that have passed."""
+        ...
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Python's collector stays off inside a block: it would strike some samples and not others."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@dataclass
+class LocalSampler:
+    """Samples steps of an engine in this process.
+
+    Attributes:
+        step: Starts one step; may return before the device is done.
+        synchronize: Waits for the device; None where a step returns when it is done.
+        split: One step that calls mark(name) at the end of each phase.
+        timer: The device's event timers, if it has any.
+        around: Entered once around a block, such as the engine's no-gradient mode.
+        compiled: Reads running totals: compilations, and nanoseconds spent in them.
+        drain: Gives what the steps since the last call noted, as fields of a Block.
+        left: What the last step of the last block returned. It is given up before the next block
+            begins, so that no more is alive during a step than without it.
+    """
+
+    clock: Clock
+    step: Callable[[Any], Any]
+    synchronize: Callable[[], None] | None = None
+    split: Callable[[Any, Mark], Any] | None = None
+    timer: DeviceTimer | None = None
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    compiled: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    drain: Callable[[], Mapping[str, Any]] = dict
+    left: Any = None
+
+    def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+        """Measure n steps; see the module's diagram."""
+        self.left = None
+        count, spent = self.compiled()
+        take = {
+            Timing.EACH: self._each,
+            Timing.WHOLE: self._whole,
+            Timing.PHASES: self._phases,
+            Timing.DEVICE: self._device,
+        }[timing]
+        with no_collection(), self.around():
+            phase_ns = take(inputs, n)
+            noted = self.drain()
+        count_after, spent_after = self.compiled()
+        return Block(
+            steps=n,
+            timing=timing,
+            phase_ns=phase_ns,
+            compilations=count_after - count,
+            compile_ns=spent_after - spent,
+            **noted,
+        )
+
+    def _each(self, inputs: Any, n: int) -> Mapping[str, list[int]]:
+        now, step, synchronize = self.clock.now_ns, self.step, self.synchronize
+        durations = [0] * n
+        last = n - 1
+        if synchronize is None:
+            for i in range(last):
+                start = now()
+                step(inputs)
+                durations[i] = now() - start
+            start = now()
+            self.left = step(inputs)
+            durations[last] = now() - start
+        else:
+            synchronize()
+            for i in range(last):
+                start = now()
+                step(inputs)
+                synchronize()
+                durations[i] = now() - start
+            start = now()
+            self.left = step(inputs)
+            synchronize()
+            durations[last] = now() - start
+        return {"step": durations}
+
+    def _whole(self, inputs: Any, n: int) -> Mapping[str, list[int]]:
+        now, step, synchronize = self.clock.now_ns, self.step, self.synchronize
+        if synchronize is not None:
+            synchronize()
+        start = now()
+        for _ in range(n - 1):
+            step(inputs)
+        self.left = step(inputs)
+        if synchronize is not None:
+            synchronize()
+        return {"step": [now() - start]}
+
+    def _phases(self, inputs: Any, n: int) -> Mapping[str, list[int]]:
+        if self.split is None:
+            raise ValueError("this session has no phases to split")
+        now, synchronize = self.clock.now_ns, self.synchronize
+        durations: dict[str, list[int]] = {}
+        last = 0
+
+        def mark(phase: str) -> None:
+            nonlocal last
+            if synchronize is not None:
+                synchronize()
+            end = now()
+            durations.setdefault(phase, []).append(end - last)
+            last = end
+
+        for _ in range(n):
+            if synchronize is not None:
+                synchronize()
+            last = now()
+            self.split(inputs, mark)
+        return durations
+
+    def _device(self, inputs: Any, n: int) -> Mapping[str, list[int]]:
+        timer, synchronize = self.timer, self.synchronize
+        if timer is None or synchronize is None:
+            raise ValueError("this device has no event timers")
+        pairs = []
+        for _ in range(n):
+            start = timer.record()
+            self.step(inputs)
+            pairs.append((start, timer.record()))
+        synchronize()
+        return {"step": [timer.elapsed_ns(start, end) for start, end in pairs]}

@@ -1,0 +1,1 @@
+"""Answers: as plain data, in words, as maps and matrices."""

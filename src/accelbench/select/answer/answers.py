@@ -1,0 +1,128 @@
+"""A choice as the answer that Python and JSON have: plain data. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from accelbench.core.exactness import error_of, why_inexact
+from accelbench.select.answer.explanation import cost_notes, data_date, explained, unmeasured
+from accelbench.select.constraints.measure_command import Beside, Remedy, remedy
+from accelbench.select.constraints.options import settings_of
+from accelbench.select.evidence.cells import Cell
+from accelbench.select.rank.choosing import Chosen
+from accelbench.select.rank.pricing import Costs, sign
+from accelbench.select.rank.scoring import Contender
+
+
+def told(
+    chosen: Chosen, costs: Costs | None = None, beside: Beside | None = None
+) -> dict[str, Any]:
+    """The answer as JSON has it.
+
+    Args:
+        chosen: the answer.
+        costs: by what it was priced.
+        beside: what a result that is missing is to stand beside.
+    """
+    ranked = chosen.ranked
+    scores = {one.name: _score_told(one, rank) for rank, one in enumerate(ranked, 1)}
+    for one in chosen.contenders:
+        if one.name not in scores:
+            scores[one.name] = _impossible_told(one)
+    missing, beside = unmeasured(chosen), beside or Beside(chosen.shapes)
+    remedies = [_remedy(chosen, one, beside) for one in missing]
+    notes = cost_notes(chosen, costs)
+    return {
+        "primary_recommendation": ranked[0].name if ranked else None,
+        "fallback_options": [one.name for one in ranked[1:]],
+        "all_scores": scores,
+        "clear_winner": chosen.clear,
+        "no_clear_winner_between": list(chosen.unclear),
+        "compared": list(chosen.compared),
+        "explanation": explained(chosen, remedies, sign(costs), notes),
+        "question": {**chosen.asked.told(), "shapes": dict(chosen.shapes)},
+        "weights": dict(chosen.scored.weights),
+        "weights_left_out": dict(chosen.scored.left_out),
+        "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
+        "measured_otherwise": [one.told() for one in chosen.otherwise],
+        "set_aside": list(chosen.aside),
+        "browsers_left_out": list(chosen.unasked),
+        "data_date": data_date(chosen),
+        "matrix_source": chosen.matrix_source,
+        "missing": [
+            {"hardware": one.name, "command": fills.command}
+            | ({} if fills.command else {"reason": fills.why})
+            for one, fills in zip(missing, remedies, strict=True)
+        ],
+        **({} if costs is None else {"currency": costs.currency, "cost_notes": notes}),
+    }
+
+
+def _remedy(chosen: Chosen, one: Contender, beside: Beside) -> Remedy:
+    """What measures one; where it is not on this machine, on which."""
+    found = remedy(chosen.asked, one.candidate, beside)
+    if one.present is False and not found.device:
+        return replace(found, device=one.candidate.platform)
+    return found
+
+
+def _score_told(one: Contender, rank: int) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "score": one.score,
+        "rank": rank,
+        "basis": one.figure.basis if one.figure else "rule",
+        "compatible": True,
+        "performance_rating": one.rating,
+        "rating_source": one.entry.source if one.entry.rating else "the rules",
+        "factors": dict(one.factors),
+    }
+    if one.figure is None:
+        here = {} if one.present is None else {"present": one.present}
+        runs = {"measured_otherwise": True} if one.runs else {}
+        return {**found, "reasons": list(one.ruled.why), **here, **runs}
+    row = one.figure.cell.row
+    found |= {
+        "predictions": one.figure.told(),
+        "criteria": dict(one.criteria or {}),
+        "device": row.get("device_name"),
+        "runtime": row.get("runtime"),
+        "precision": row.get("precision"),
+        "compiled": row.get("compiled"),
+        "threads": row.get("threads"),
+        "options": settings_of(row),
+        "engine_version": row.get("engine_version"),
+        "told_apart_by": list(one.apart),
+        **({} if one.present is None else {"present": one.present}),
+        "measured_at": row.get("moment"),
+        "run_id": row.get("run_id") if one.figure.measured else None,
+        "note": one.figure.note,
+    }
+    if one.cost is not None:
+        found["cost_per_million"] = one.cost
+    return found
+
+
+def _left_out_told(name: str, cell: Cell) -> dict[str, Any]:
+    row = cell.row
+    return {
+        "hardware": name,
+        "device": row.get("device_name"),
+        "runtime": row.get("runtime"),
+        "precision": cell.precision,
+        "engine_version": row.get("engine_version"),
+        "batch_size": cell.batch,
+        "latency": cell.latency,
+        "figure": str(cell.statistic),
+        "verification_error": error_of(row),
+        "reason": why_inexact(row),
+    }
+
+
+def _impossible_told(one: Contender) -> dict[str, Any]:
+    return {
+        "score": 0.0,
+        "basis": "incompatible",
+        "compatible": False,
+        "reason": one.why_not,
+    }

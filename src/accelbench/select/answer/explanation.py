@@ -1,0 +1,221 @@
+"""The answer in words: what was chosen, on what ground, and what nobody has measured yet. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from accelbench.analysis.cost_words import money
+from accelbench.core.exactness import why_inexact
+from accelbench.core.figures import name_of
+from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.select.constraints.measure_command import Remedy, remedy
+from accelbench.select.evidence.other_measurements import sentences, without_figure
+from accelbench.select.evidence.units import rounded
+from accelbench.select.query.query import Asked
+from accelbench.select.query.task import TASKS
+from accelbench.select.rank.candidates import Candidate
+from accelbench.select.unusable import sentences_of as set_aside
+from accelbench.select.ways import way_said
+
+if TYPE_CHECKING:
+    from accelbench.select.rank.choosing import Chosen
+    from accelbench.select.rank.pricing import Costs
+    from accelbench.select.rank.scoring import Contender
+
+
+def command(asked: Asked, candidate: Candidate) -> str | None:
+    """The command that measures what is missing; None where none does."""
+    return remedy(asked, candidate).command
+
+
+def explained(
+    chosen: Chosen, remedies: Sequence[Remedy] = (), sign: str = "$", costs: Sequence[str] = ()
+) -> str:
+    """Sentences, a line each.
+
+    Args:
+        chosen: the answer.
+        remedies: of each candidate without a measured figure what would give it one.
+        sign: stands before an amount of money.
+        costs: what has to be said of costs.
+    """
+    return "\n".join(_sentences(chosen, remedies, sign, costs))
+
+
+def data_date(chosen: Chosen) -> str | None:
+    """When what the first candidate's figure rests on was measured."""
+    first = chosen.ranked[0].figure if chosen.ranked else None
+    moment = first.cell.row.get("moment") if first else None
+    return str(moment) if moment else None
+
+
+def cost_notes(chosen: Chosen, costs: Costs | None) -> list[str]:
+    """Which prices were used, what has none, and whether costs count; nothing without prices."""
+    if costs is None:
+        return []
+    figured = [one for one in chosen.ranked if one.figure is not None]
+    rows = [{**one.figure.cell.row, "throughput": one.figure.rate} for one in figured if one.figure]
+    bare = [one.name for one in chosen.ranked if one.figure is None]
+    notes = costs.notes(rows) if rows else []
+    if bare:
+        notes.append(f"Without a figure there is no cost: {', '.join(bare)}.")
+    if figured and not chosen.scored.by_cost:
+        notes.append("Costs do not count in the scores, as not every figure has one.")
+    return notes
+
+
+def unmeasured(chosen: Chosen) -> list[Contender]:
+    """Those that can be chosen, and were not measured."""
+    return [one for one in chosen.ranked if one.figure is None or not one.figure.measured]
+
+
+def _sentences(
+    chosen: Chosen, remedies: Sequence[Remedy], sign: str, costs: Sequence[str]
+) -> Iterator[str]:
+    asked = chosen.asked
+    model = asked.model or f"any model of the family {asked.family}"
+    precision = f" in {asked.precision}" if asked.precision else ""
+    what = f"{model} at batch {asked.batch}{precision}, {asked.mode}"
+    if not chosen.ranked:
+        yield f"Nothing that was asked about runs {what}."
+    else:
+        yield _first(chosen, what, sign)
+        if len(chosen.compared) == 1 and len(chosen.ranked) > 1:
+            yield "No other has a figure, so nothing shows that it is the best of them."
+        yield from _alternatives(chosen, sign)
+    for one in chosen.contenders:
+        if not one.compatible:
+            yield f"{one.name} is out: {one.why_not}."
+    yield from sentences(chosen.otherwise)
+    yield from set_aside(chosen.aside)
+    if mixed := mixed_figures(told_figures(chosen)):
+        yield mixed
+    for name, cell in chosen.inexact.items():
+        yield (
+            f"{cell.precision} on {name} ({name_of(cell.statistic)} {rounded(cell.latency)} ms at"
+            f" batch {cell.batch}) does not count: {why_inexact(cell.row)}. A precision that is"
+            " named counts all the same."
+        )
+    if chosen.unasked:
+        yield f"{browsers_left_out(chosen.unasked)}"
+    yield from _unsaid(chosen)
+    yield from _together(chosen)
+    yield from _ground(chosen)
+    yield from costs
+    missing = unmeasured(chosen)
+    if missing:
+        here = zip(missing, remedies, strict=False)
+        able = [fills for one, fills in here if fills.command and one.present is not False]
+        able += [fills for fills in remedies if fills.command]
+        said = next(iter([*able, *remedies]), "")
+        known = {*(one.hardware for one in chosen.otherwise), *chosen.inexact}
+        known |= {one["hardware"] for one in chosen.aside}
+        names = without_figure([one.name for one in missing], known)
+        yield f"{' '.join(names)} {said}".strip()
+
+
+def told_figures(chosen: Chosen) -> dict[str, str]:
+    """Of each that has a time, which figure of its steps that is."""
+    return {
+        one.name: name_of(one.figure.statistic) for one in chosen.ranked if one.figure is not None
+    }
+
+
+def mixed_figures(by_name: Mapping[str, str]) -> str:
+    """That times of several kinds stand beside each other; nothing where all are of one."""
+    if len(set(by_name.values())) < 2:
+        return ""
+    told = ", ".join(f"{name} {figure}" for name, figure in by_name.items())
+    return f"These times are not one figure, and differ by that too: {told}."
+
+
+def browsers_left_out(names: Sequence[str]) -> str:
+    """That a browser's figures do not count unasked."""
+    return (
+        f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} figures, and a browser is"
+        " chosen only when named, or by --deployment browser."
+    )
+
+
+def _first(chosen: Chosen, what: str, sign: str) -> str:
+    first = chosen.ranked[0]
+    if chosen.unclear:
+        others = " and ".join(chosen.unclear[1:])
+        return (
+            f"No clear winner for {what}: {first.name} is ahead of {others} by less than is known."
+            f" {_figure_said(first, sign)}"
+        )
+    return f"{first.name} for {what}. {_figure_said(first, sign)}"
+
+
+def _alternatives(chosen: Chosen, sign: str) -> Iterator[str]:
+    for one in chosen.ranked[1:4]:
+        yield f"Else {one.name}. {_figure_said(one, sign)}"
+
+
+def _figure_said(one: Contender, sign: str) -> str:
+    found = one.figure
+    if found is None:
+        # That it is rated so is said already.
+        reasons = [why for why in one.ruled.why if why != f"rated {one.rating}"]
+        why = "; ".join(reasons) or f"{one.entry.source or 'no rule'} says no more"
+        here = "" if one.present is not False else ", not on this machine"
+        return f"By rule alone, rated {one.rating}{here}: {why}."
+    row = found.cell.row
+    where = ", ".join(way_said(row))
+    figures = f"{name_of(found.statistic)} {rounded(found.latency)} ms a step"
+    figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
+    if found.measured:
+        count = len(found.cell.latencies)
+        said = f"Measured: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
+    else:
+        said = (
+            f"Estimated ({found.basis}): {figures}, from {rounded(found.low)} to"
+            f" {rounded(found.high)} ms ({where}; {found.note})"
+        )
+    cost = "" if one.cost is None else f", {sign}{money(one.cost)} per million"
+    return f"{said}{cost}, score {one.score:.3g}."
+
+
+def _together(chosen: Chosen) -> Iterator[str]:
+    """What is not meant by itself: many requests at once, several devices."""
+    said = chosen.circumstances
+    if int(said.get("world_size") or 1) > 1:
+        yield f"The figures are of {said['world_size']} devices together."
+    if said.get("scenario") not in (None, SINGLE_STREAM):
+        yield f"The figures are of requests that come as {said['scenario']}."
+
+
+def _unsaid(chosen: Chosen) -> Iterator[str]:
+    """Which sizes an import has not said, so that they are taken to be those of the others."""
+    for one in chosen.ranked:
+        row = one.figure.cell.row if one.figure is not None and one.figure.measured else {}
+        unsaid = [name for name in chosen.shapes if row and row.get(name) is None]
+        if unsaid:
+            yield f"Of {one.name} it is not said: {', '.join(unsaid)}."
+
+
+def _ground(chosen: Chosen) -> Iterator[str]:
+    weights = ", ".join(f"{name} {value:.2g}" for name, value in chosen.scored.weights.items())
+    task = TASKS.get(chosen.asked.task or "")
+    why = f" ({task.why})" if task and task.why else ""
+    yield f"Weights: {weights}{why}."
+    for name, reason in chosen.scored.left_out.items():
+        yield f"Left out of them: {name}, {reason}."
+    told = [
+        f"{one.name} {name.removesuffix('_factor')} × {value:g}"
+        for one in chosen.ranked
+        for name, value in one.factors.items()
+        if value != 1.0
+    ]
+    if told:
+        yield f"Preferences: {', '.join(told)}."
+    sizes = ", ".join(f"{name} {value}" for name, value in chosen.shapes.items())
+    if sizes:
+        yield f"Sizes: {sizes}."
+    size = chosen.asked.size
+    yield f"Size of the model: {size.name}, by {size.source}."
+    if chosen.compared:
+        yield f"Data of {data_date(chosen) or 'no date that is known'} ({chosen.ranked[0].name})."
+    yield f"Compatibility by {chosen.matrix_source}."

@@ -1,0 +1,127 @@
+"""The compatibility matrix in the documents' shape, and which source each entry is from. Pure.
+
+Sources are asked one after the other: a file that was named, the database, ./CLAUDE.md, the
+defaults. What one does not speak of, the next one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.analysis.matrix import rating
+from accelbench.core.vocabulary import Family, Mode
+from accelbench.select.estimate.rules import family_rating
+from accelbench.select.evidence.cells import Tried
+from accelbench.select.query.config import ANY_FAMILY
+
+CONFIG, DATABASE, DEFAULT = "the configuration", "the database", "the default"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a source says of a platform for a family."""
+
+    compatible: bool
+    rating: str | None = None  # None: it runs, and nothing says how well
+    reason: str = ""
+    source: str = ""
+
+
+#: By family, platform, and mode; "" is both modes.
+Entries = Mapping[tuple[str, str, str], Entry]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One source with what it says."""
+
+    name: str
+    entries: Entries
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Sources in the order in which they are believed; the default is asked last and knows all."""
+
+    layers: Sequence[Layer]
+
+    @property
+    def source(self) -> str:
+        """The first that is no configuration and says anything at all."""
+        said = (one.name for one in self.layers if one.entries and one.name != CONFIG)
+        return next(said, DEFAULT)
+
+    def entry(self, family: str, hardware: str, mode: str) -> Entry:
+        """What the first source that speaks of it says; a rating may be a later one's."""
+        rated: Entry | None = None
+        for layer in self.layers:
+            for name in (family, ANY_FAMILY):
+                found = layer.entries.get((name, hardware, mode)) or layer.entries.get(
+                    (name, hardware, "")
+                )
+                if found is None:
+                    continue
+                if found.rating or not found.compatible:
+                    return found
+                rated = rated or found
+        return rated or Entry(compatible=True, source=DEFAULT)
+
+    def platforms(self) -> list[str]:
+        return list(dict.fromkeys(key[1] for layer in self.layers for key in layer.entries))
+
+    def document(self, hardware: Sequence[str], timestamp: str) -> dict[str, Any]:
+        """The whole as the documents have it, with each entry's source."""
+        families = {}
+        for family in Family:
+            entries = {}
+            for name in hardware:
+                found = self.entry(family.value, name, Mode.INFERENCE.value)
+                level = found.rating or family_rating(name, family.value)
+                entries[name] = {
+                    "compatible": found.compatible,
+                    "performance_rating": level if found.compatible else "n/a",
+                    "source": found.source,
+                    **({"reason": found.reason} if found.reason else {}),
+                }
+            families[family.value] = {"hardware_compatibility": entries}
+        return {
+            "timestamp": timestamp,
+            "source": self.source,
+            "hardware_types": list(hardware),
+            "model_families": families,
+        }
+
+
+def of_results(tried: Iterable[Tried]) -> Layer:
+    """What results say: it runs where a model of the family went through there.
+
+    It does not where the platform itself refused all that was tried. A platform that was missing,
+    or a full disk, says nothing.
+    """
+    found: dict[tuple[str, str, str], Entry] = {}
+    for one in tried:
+        key = (one.family, one.hardware, one.mode)
+        said = f"{one.through} of {one.models} models went through"
+        if one.through:
+            speed = 1.0 if one.hardware == "cpu" else one.speed
+            level = None if speed is None else str(rating(speed, one.best))
+            found[key] = Entry(True, level, said, DATABASE)
+        elif one.refused:
+            found[key] = Entry(False, None, f"{said}: {one.reason}", DATABASE)
+    return Layer(DATABASE, found)
+
+
+def of_config(compatibility: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Layer:
+    """Entries of the configuration: how hardware of one's own comes in."""
+    return Layer(
+        CONFIG,
+        {
+            (family, hardware, ""): Entry(
+                entry["compatible"], entry["performance_rating"], source=CONFIG
+            )
+            for family, entries in compatibility.items()
+            for hardware, entry in entries.items()
+        },
+    )

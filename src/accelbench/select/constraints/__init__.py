@@ -1,0 +1,1 @@
+"""Limits: options that keep them, and what is worth measuring under them."""

@@ -1,0 +1,184 @@
+"""An option as words of a case: what a run is asked for, and the command that asks for it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.core.case import runtimes_own
+from accelbench.core.errors import UsageError
+from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
+from accelbench.core.precision import parse_precision
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
+from accelbench.select.constraints.measure_command import OPTIONS
+from accelbench.select.constraints.options import Option
+from accelbench.select.evidence.cells import sizes_of
+from accelbench.select.query.query import GENERATING, Asked
+from accelbench.select.query.select_context import own_shapes
+from accelbench.select.rank.candidates import Candidate
+
+Words = dict[str, Any]
+
+_FLAGS = {"compile": "--compile", "gradient_checkpointing": "--gradient-checkpointing"}
+_FLAGS |= {"pure": "--pure"}
+_VALUES = {"threads": "--threads", "optimizer": "--optimizer"}
+#: Weights unless somebody says otherwise.
+_RANDOM = "random"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What this installation can measure on, and by.
+
+    Attributes:
+        platforms: of which hardware.
+        engines: by which.
+        where: words of `run` that put its results where they are looked for.
+        unwritable: why none can be put there; "" where one can.
+    """
+
+    platforms: frozenset[str]
+    engines: frozenset[str]
+    where: Sequence[str] = ()
+    unwritable: str = ""
+
+
+def installed(where: Sequence[str] = (), unwritable: str = "") -> Installed:
+    """As packages register it; none of them is imported."""
+    engines = frozenset(registered(RUNTIMES))
+    return Installed(frozenset(registered(HARDWARE)), engines, where, unwritable)
+
+
+def case(asked: Asked, one: Option, here: Installed) -> Words:
+    """An option as words of a case, so that measuring it answers what the option leaves open."""
+    row = one.row
+    sizes = _sizes(asked, {**asked.shapes, **sizes_of(row)})
+    found = {
+        **_case(asked, one.hardware, one.precision, one.batch_size),
+        "device": one.device,
+        "runtime": one.runtime or None,
+        "shapes": sizes,
+        "options": one.settings,
+        "weights": _source(asked, row.get("weights")),
+        "data": _folder(row.get("data_source")),
+    }
+    return _with_command(asked, found, _unaskable(row, one.settings), here)
+
+
+def unmeasured(
+    asked: Asked, candidate: Candidate, precision: str, batch: int, here: Installed
+) -> Words:
+    """What nobody measured, by whichever engine is the platform's own."""
+    found = _case(asked, candidate.name, precision, batch)
+    return _with_command(asked, {**found, "device": candidate.device or None}, "", here)
+
+
+def _case(asked: Asked, hardware: str, precision: str, batch: int) -> Words:
+    return {
+        "model": asked.names[0],
+        "hardware": hardware,
+        "device": None,
+        "runtime": None,
+        "precision": precision,
+        "batch_size": batch,
+        "mode": asked.mode,
+        "shapes": _sizes(asked, asked.shapes),
+        "options": {},
+        "weights": _RANDOM,
+        "data": None,
+    }
+
+
+def _sizes(asked: Asked, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """As a run is asked for them: one forward pass of what can write is asked for as no tokens."""
+    training = asked.mode == Mode.TRAINING
+    found = {
+        name: int(value) for name, value in sizes.items() if not (training and name in GENERATING)
+    }
+    writes = "new_tokens" in own_shapes(asked.spec) and not training
+    if writes and found.get("sequence_length") and not found.get("new_tokens"):
+        found["new_tokens"] = 0
+    return found
+
+
+def _source(asked: Asked, weights: Any) -> str:
+    """hub, by whichever of the model's ids it was; a folder; random where nobody says."""
+    if weights and asked.spec is not None and weights in asked.spec.hub_ids:
+        return "hub"
+    return _folder(weights) or _RANDOM
+
+
+def _folder(source: Any) -> str | None:
+    """A folder that inputs or weights were from; what others say of theirs leads nowhere here."""
+    return str(source) if source and str(source).startswith("/") else None
+
+
+def _unaskable(row: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """What of a figure's question no run can be asked for; "" where all can be."""
+    if row.get("provenance") == Provenance.IMPORTED and runtimes_own(settings):
+        return f"its settings ({', '.join(sorted(settings))}) are of the source that it is from"
+    if row.get("world_size") not in (None, 1):
+        return f"it is of {row['world_size']} processes, and a run is of one"
+    if row.get("scenario") not in (None, SINGLE_STREAM):
+        return f"its requests came as {row['scenario']}, and a run's come one by one"
+    return ""
+
+
+def _with_command(asked: Asked, words: Words, refused: str, here: Installed) -> Words:
+    """The same with the command, else with why there is none."""
+    why = refused or _refused(asked, words, here)
+    command = None if why else _command(asked, words, here.where)
+    return {**words, "command": command, **({"unmeasurable": why} if why else {})}
+
+
+def _refused(asked: Asked, words: Words, here: Installed) -> str:
+    """Why it cannot be measured by any command of this installation; "" where it can."""
+    platform = words["hardware"].partition(":")[0]
+    if asked.spec is None:
+        return f"{asked.model} is not in the catalogue: describe it by run --models-file"
+    if platform not in here.platforms:
+        return f"nothing here measures on {platform}"
+    if words["runtime"] and words["runtime"] not in here.engines:
+        return f"the engine {words['runtime']} is not here"
+    try:
+        parse_precision(words["precision"])
+    except UsageError as error:
+        return error.message.rstrip(".")
+    return here.unwritable
+
+
+def _command(asked: Asked, words: Words, where: Sequence[str]) -> str:
+    platform, _, device = words["hardware"].partition(":")
+    # A list on the command line is split at spaces: such a name is said by no one word.
+    plain = device and not set(device) & set(" ,\t")
+    said = ["accelbench", "run", words["model"]]
+    said += ["--hardware", words["hardware"] if plain else platform]
+    said += ["--batch-sizes", str(words["batch_size"])]
+    if words["mode"] != Mode.INFERENCE:
+        said += ["--mode", words["mode"]]
+    if words["runtime"] or asked.precision:
+        said += ["--precision", words["precision"]]
+    if words["runtime"]:
+        said += ["--framework", words["runtime"]]
+    usual = own_shapes(asked.spec)
+    for name, value in words["shapes"].items():
+        if usual.get(name) != value:
+            said += [OPTIONS[name], str(value)]
+    return shlex.join([*said, *_settings(words), *where])
+
+
+def _settings(words: Words) -> Iterator[str]:
+    options = words["options"]
+    yield from (flag for name, flag in _FLAGS.items() if options.get(name))
+    for name, option in _VALUES.items():
+        if options.get(name) is not None:
+            yield from (option, str(options[name]))
+    for name, value in sorted(runtimes_own(options).items()):
+        spelt = str(value).lower() if isinstance(value, bool) else str(value)
+        yield from ("--option", f"{words['runtime']}.{name}={spelt}")
+    if words["weights"] != _RANDOM:
+        yield from ("--weights", words["weights"])
+    if words["data"]:
+        yield from ("--data", words["data"])

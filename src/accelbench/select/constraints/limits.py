@@ -1,0 +1,226 @@
+"""Limits, and whether what is known of an option shows that it keeps them. Pure.
+
+What was measured is judged by its middle, an estimate by its dear end: what cannot be shown to be
+kept is not kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.exactness import MOST_ERROR, error_of, is_exact, why_inexact
+from accelbench.core.figures import name_of
+from accelbench.core.visible import in_quotes
+from accelbench.select.estimate.figures import MEASURED
+from accelbench.select.estimate.spans import Span
+from accelbench.select.evidence.units import counted, rounded
+
+if TYPE_CHECKING:
+    from accelbench.select.constraints.options import Option
+
+#: How a reason ends that is a gap, which measuring may fill.
+UNMEASURED = "was not measured"
+_NO_PRICE = "no price is known"
+#: The limit that nobody sets: quantised outputs may not be off by more, unasked.
+PRECISION = "precision"
+#: Limits whose figures no run fills, whatever the machine: imported results alone may say them.
+UNFILLED = {"max_power": "no run measures power, only imported results may say it"}
+#: Tensors are indexed by signed 32 or 64 bits.
+_LARGEST = 2**31 - 1
+#: What was given is repeated as far as one line has room for it.
+_SHORT = 40
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an answer may not exceed, or fall below; None is no limit."""
+
+    memory_mb: float | None = None
+    max_latency_ms: float | None = None
+    min_throughput: float | None = None
+    max_error: float | None = None
+    max_cost: float | None = None
+    max_power: float | None = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is not None:
+                # Plain numbers, so that an answer can be written whatever they came from.
+                number = _amount(one.name, value)
+                object.__setattr__(self, one.name, value if type(value) is int else number)
+                if number <= 0:
+                    said = f"A limit of {spelled(number)} for {one.name} leaves nothing."
+                    raise UsageError(said, "A limit is above 0.")
+
+    @property
+    def told(self) -> dict[str, float]:
+        """Those that there are."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {spelled(value)}" for name, value in self.told.items())
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an option is not known to keep a limit.
+
+    Attributes:
+        by: how many times over the limit its middle is.
+        open: it may keep it, for all that is known.
+    """
+
+    limit: str
+    text: str
+    by: float = math.inf
+    open: bool = False
+
+
+def limits_named(given: Mapping[str, float | None]) -> Limits:
+    """Limits from their names.
+
+    Raises:
+        UsageError: there is no such limit, or it is no number above 0.
+    """
+    known = [one.name for one in fields(Limits)]
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"Limits are named, and {_shortly(given)} names none.", f"Limits: {', '.join(known)}."
+        )
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                f"There is no limit {in_quotes(name)}.", f"Limits: {', '.join(known)}."
+            )
+    return Limits(**given)
+
+
+def batches_named(given: Iterable[int]) -> tuple[int, ...]:
+    """Batch sizes in order, each once.
+
+    Raises:
+        UsageError: one of them is no whole number of items, or they are no list.
+    """
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise UsageError(
+            f"{_shortly(given)} is no list of batch sizes.", "Use a list, such as [1, 8]."
+        )
+    return tuple(sorted({_batch(one) for one in given}))
+
+
+def spelled(value: float) -> str:
+    """A limit as it was given."""
+    return f"{value:.10g}"
+
+
+def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[Reason, ...]:
+    """Every limit that an option is not known to keep.
+
+    Args:
+        one: with its figures.
+        limits: what has to be kept.
+        counts: what rates, and what a million of costs, are limited for, as `counted` says it.
+        any_error: a precision was named; else quantised outputs have a limit without being asked,
+            unless one was set.
+    """
+    found = tuple(_reasons(one, limits, counts))
+    if any_error or limits.max_error is not None or is_exact(one.row):
+        return found
+    error = error_of(one.row)
+    by = math.inf if error is None else error / MOST_ERROR
+    return (*found, Reason(PRECISION, why_inexact(one.row), by, open=error is None))
+
+
+def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[Reason]:
+    memory = "memory" if one.memory_basis == MEASURED else "estimated memory"
+    yield from _most("memory_mb", memory, "MB", limits.memory_mb, one.memory)
+    latency = f"{name_of(one.statistic)} latency"
+    yield from _most("max_latency_ms", latency, "ms", limits.max_latency_ms, one.latency)
+    yield from _most("max_error", "error", "", limits.max_error, Span.exact(one.error))
+    yield from _most("max_power", "power", "W", limits.max_power, Span.exact(one.power_watts))
+    if counted(one.unit) == counts:
+        yield from _most("max_cost", "cost", "per million", limits.max_cost, one.cost)
+        yield from _least(one, limits.min_throughput)
+        return
+    for name in ("min_throughput", "max_cost"):
+        if name in limits.told:
+            yield Reason(name, f"it counts {one.unit}, and {name} is taken to be of {counts}")
+
+
+def _most(
+    name: str, word: str, unit: str, limit: float | None, known: Span | None
+) -> Iterator[Reason]:
+    """Where a figure is not known to be within a limit."""
+    if limit is None:
+        return
+    if known is None:
+        text = _NO_PRICE if word == "cost" else f"its {word.split()[-1]} {UNMEASURED}"
+        yield Reason(name, text, open=True)
+    elif known.high > limit:
+        said = f"is above {spelled(limit)}"
+        text = _missed(word, unit, said, known.high, known.low, is_open=known.low <= limit)
+        yield Reason(name, text, known.middle / limit, known.low <= limit)
+
+
+def _least(one: Option, limit: float | None) -> Iterator[Reason]:
+    rate = one.rate
+    if limit is not None and not one.has_rate:
+        yield Reason("min_throughput", f"its throughput {UNMEASURED}", open=True)
+    elif limit is not None and rate.low < limit:
+        said = f"is below {spelled(limit)}"
+        text = _missed("", f"{one.unit}/s", said, rate.low, rate.high, is_open=rate.high >= limit)
+        yield Reason("min_throughput", text, limit / rate.middle, rate.high >= limit)
+
+
+def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_open: bool) -> str:
+    """In words: by the figure; by an estimate's dear end, or even by its other one."""
+    measured = worst == best
+    end = "" if measured else "at worst" if is_open else "at best"
+    amount = f"{rounded(worst if is_open else best)} {unit}".rstrip()
+    text = " ".join(part for part in (word, end, amount, limit) if part)
+    return f"{text}, and it {UNMEASURED}" if is_open else text
+
+
+def _amount(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise UsageError(
+            f"A limit is a number, and {name} is {_shortly(value)}.", "Leave out what is none."
+        )
+    number = _finite(value)
+    if number is None:
+        raise UsageError(
+            f"{name} is {_shortly(value)}, which limits nothing.", "Leave out what has no limit."
+        )
+    return number
+
+
+def _finite(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _batch(value: Any) -> int:
+    number = None if isinstance(value, bool) or not isinstance(value, Real) else _finite(value)
+    if number is None or number != int(number):
+        raise UsageError(f"A batch size is a whole number, and {_shortly(value)} is none.")
+    if not 1 <= number <= _LARGEST:
+        holds = "holds no item" if number < 1 else "is more than an engine can count"
+        raise UsageError(f"A batch of {int(number)} {holds}.", f"Use 1 to {_LARGEST}.")
+    return int(number)
+
+
+def _shortly(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # more digits than Python spells
+        return "a number without end"
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"

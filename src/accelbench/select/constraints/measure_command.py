@@ -1,0 +1,183 @@
+"""Which `run` command leaves the result that an answer lacks, or why none does. Pure.
+
+The command, run as it stands on a machine that has the hardware, leaves a result that the same
+question then finds as measured. So it asks for what the question asks for, and for the
+circumstances of the figures that the result is to stand beside: what was trained by another
+optimizer answers another question, and would never be seen.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from accelbench.catalog.inputs import settle
+from accelbench.core.case import Shapes
+from accelbench.core.devices import devices_in
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.model import ModelSpec
+from accelbench.core.precision import PRECISIONS
+from accelbench.core.vocabulary import SINGLE_STREAM, Mode
+from accelbench.hardware.detect import known
+from accelbench.select.query.query import GENERATING, SIZES, Asked
+from accelbench.select.query.select_context import own_shapes
+from accelbench.select.rank.candidates import Candidate
+
+#: How `run` is told each size.
+OPTIONS = {
+    "sequence_length": "--sequence-lengths",
+    "image_size": "--image-sizes",
+    "audio_seconds": "--audio-seconds",
+    "denoising_steps": "--denoising-steps",
+    "prompt_tokens": "--prompt-tokens",
+    "new_tokens": "--new-tokens",
+}
+#: What `run` takes after a platform's colon; a device's whole name has spaces, which part its list.
+_ORDINAL = re.compile(r"\d{1,2}|cpu|gpu|npu", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a new result is to stand beside.
+
+    Attributes:
+        sizes: of a step, by the store's columns.
+        circumstances: what else the figures of the model have in common; empty where it has none.
+        where: words of `run` that name where its results are looked for.
+        unwritable: why no result can be put there; "" where one can.
+    """
+
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    circumstances: Mapping[str, Any] = field(default_factory=dict)
+    where: Sequence[str] = ()
+    unwritable: str = ""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What fills a gap: a command, or why there is none; on what machine, where that matters."""
+
+    command: str | None
+    why: str = ""
+    device: str = ""
+
+    def __str__(self) -> str:
+        if self.command is None:
+            return f"No command measures it as it stands: {self.why}."
+        on = f", where there is {self.device}" if self.device else ""
+        return f"To measure{on}: {self.command}"
+
+
+class _NoCommandError(Exception):
+    """Why none does."""
+
+
+def remedy(asked: Asked, candidate: Candidate, beside: Beside | None = None) -> Remedy:
+    """What measures a question on a candidate."""
+    device = "" if _ORDINAL.fullmatch(candidate.device) else candidate.device
+    try:
+        words = list(_words(asked, candidate, beside or Beside(asked.shapes)))
+    except _NoCommandError as error:
+        return Remedy(None, str(error), device)
+    return Remedy(shlex.join(words), "", device)
+
+
+def _words(asked: Asked, candidate: Candidate, beside: Beside) -> Iterator[str]:
+    spec = _model(asked)
+    yield from ("accelbench", "run", asked.names[0], "--hardware", _hardware(candidate))
+    yield from ("--batch-sizes", str(asked.batch))
+    yield from _mode(asked, spec)
+    if asked.precision and asked.precision not in PRECISIONS:
+        raise _NoCommandError(f"run measures in no {asked.precision}")
+    if asked.precision:
+        yield from ("--precision", asked.precision)
+    yield from _sizes(asked, spec, beside)
+    yield from _circumstances(beside.circumstances, asked.mode)
+    if beside.unwritable:
+        raise _NoCommandError(beside.unwritable)
+    yield from beside.where
+
+
+def _model(asked: Asked) -> ModelSpec:
+    if asked.spec is not None:
+        return asked.spec
+    if not asked.model:
+        raise _NoCommandError("no model is named")
+    raise _NoCommandError(
+        f"{asked.model} is in no catalogue: give --models-file with its description to accelbench"
+        " run"
+    )
+
+
+def _hardware(candidate: Candidate) -> str:
+    """As `run` takes it: a platform, and which of its devices where a number or a unit says it."""
+    if candidate.platform not in _platforms():
+        raise _NoCommandError(
+            f"{candidate.platform} is hardware that no plugin knows: its results come by accelbench"
+            " db import"
+        )
+    if devices_in(candidate.device)[0] > 1:
+        raise _NoCommandError(f"{candidate.device} is several devices, and run measures one")
+    if _ORDINAL.fullmatch(candidate.device):
+        return f"{candidate.platform}:{candidate.device.lower()}"
+    return candidate.platform
+
+
+@cache
+def _platforms() -> frozenset[str]:
+    """What is installed: it is looked for once."""
+    return frozenset(known())
+
+
+def _mode(asked: Asked, spec: ModelSpec) -> Iterator[str]:
+    if asked.mode == Mode.INFERENCE:
+        return
+    if spec.training is None:
+        raise _NoCommandError(f"the catalogue does not say how {spec.id} is trained")
+    yield from ("--mode", asked.mode)
+
+
+def _sizes(asked: Asked, spec: ModelSpec, beside: Beside) -> Iterator[str]:
+    sizes = {**asked.shapes, **beside.sizes}
+    wanted = {name: value for name, value in sizes.items() if value is not None}
+    makes = spec.generation if asked.mode == Mode.INFERENCE else None
+    if makes is not None and not wanted:
+        # Of what generates each platform is asked to: one that measured a forward pass instead
+        # would stand beside none of the others.
+        own = own_shapes(spec)
+        wanted = {name: own[name] for name in GENERATING if name in own}
+    if makes is not None and wanted.keys() & set(GENERATING):
+        # Beside an engine that cannot generate, one forward pass is what `run` settles on.
+        wanted.setdefault("new_tokens", makes.new_tokens)
+    shapes = Shapes(asked.batch, **{SIZES[name]: value for name, value in wanted.items()})
+    try:
+        settled = settle(spec, shapes)
+    except AccelbenchError as error:
+        raise _NoCommandError(error.message.rstrip(".")) from error
+    for name, value in wanted.items():
+        if getattr(settled, SIZES[name]) != value:
+            raise _NoCommandError(f"{spec.id} has no {_plainly(name)} to be set")
+        yield from (OPTIONS[name], str(value))
+    if makes is not None and "sequence_length" in wanted:
+        yield from ("--new-tokens", "0")
+
+
+def _circumstances(said: Mapping[str, Any], mode: str) -> Iterator[str]:
+    """The options that make a result one of these figures; what none can make is refused."""
+    if said.get("scenario") not in (None, SINGLE_STREAM):
+        raise _NoCommandError(f"the figures that are known are of the scenario {said['scenario']}")
+    if int(said.get("world_size") or 1) > 1:
+        raise _NoCommandError(
+            f"the figures that are known are of {said['world_size']} devices together"
+        )
+    optimizer = said.get("optimizer")
+    if mode == Mode.TRAINING and optimizer not in (None, "adamw"):
+        yield from ("--optimizer", str(optimizer))
+
+
+def _plainly(column: str) -> str:
+    return column.replace("_", " ")

@@ -1,0 +1,235 @@
+"""What can be chosen among under limits: each way at each batch, with its figures. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from accelbench.core.exactness import error_of
+from accelbench.core.figures import Statistic
+from accelbench.select.constraints.limits import Reason
+from accelbench.select.estimate.figures import MEASURED, Figure, Question, figure
+from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
+from accelbench.select.estimate.spans import Span
+from accelbench.select.evidence.cells import Cell, Known, sizes_of
+from accelbench.select.evidence.model_evidence import Own
+from accelbench.select.evidence.units import ITEMS
+from accelbench.select.query.query import Asked
+from accelbench.select.rank.candidates import Candidate
+from accelbench.select.rank.choosing import Prices
+
+ESTIMATED = "estimated"
+#: Other batches of the same way are all that an option is estimated from.
+_NOTHING = Known()
+
+
+@dataclass(frozen=True)
+class Option:
+    """A way, a batch and a precision with its figures; `why` says what speaks against it.
+
+    Attributes:
+        hardware: the candidate's name.
+        unit: what its rate counts, in the plural.
+        settings: what was set on purpose, such as {"compile": True}.
+        row: of the figure that it is, or is estimated from.
+    """
+
+    hardware: str
+    batch_size: int
+    basis: str
+    latency: Span
+    rate: Span
+    unit: str = ITEMS
+    statistic: Statistic = Statistic.MEAN
+    has_rate: bool = True  # else it is only what steps of this time would come to
+    memory: Span | None = None
+    memory_basis: str | None = None
+    cost: Span | None = None
+    error: float | None = None
+    row: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    why: tuple[Reason, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        return self.basis == MEASURED
+
+    @property
+    def device(self) -> str | None:
+        return self.row.get("device_name")
+
+    @property
+    def runtime(self) -> str:
+        return str(self.row.get("runtime") or "")
+
+    @property
+    def precision(self) -> str:
+        return str(self.row.get("precision") or "")
+
+    @property
+    def power_watts(self) -> float | None:
+        return self.row.get("power_watts") if self.measured else None
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        return settings_of(self.row)
+
+    @property
+    def name(self) -> tuple[Any, ...]:
+        """Versions of an engine have one name: an answer has each once."""
+        settings = json.dumps(self.settings, sort_keys=True, default=str)
+        ran = (str(self.row.get("compiled")), str(self.row.get("threads")), settings)
+        way = (self.hardware, self.device or "", self.runtime, self.precision, *ran)
+        return (*way, self.batch_size)
+
+    @property
+    def pace(self) -> float:
+        """Items of the batch a second, by the slow end of a step's time."""
+        return 1e3 * self.batch_size / self.latency.high
+
+    def told(self, command: str | None, unmeasurable: str | None = None) -> dict[str, Any]:
+        """As the answer has it.
+
+        Args:
+            command: that measures it.
+            unmeasurable: why there is none.
+        """
+        found: dict[str, Any] = {
+            "hardware": self.hardware,
+            "device": self.device,
+            "runtime": self.runtime,
+            "precision": self.precision,
+            "compiled": self.row.get("compiled"),
+            "threads": self.row.get("threads"),
+            "options": self.settings,
+            "engine_version": self.row.get("engine_version"),
+            "batch_size": self.batch_size,
+            "basis": self.basis,
+            "latency_ms": self.latency.middle,
+            "latency_high": self.latency.high,
+            "figure": str(self.statistic),
+            "throughput": self.rate.middle if self.has_rate else None,
+            "throughput_low": self.rate.low if self.has_rate else None,
+            "throughput_unit": self.unit,
+            "memory_mb": self.memory and self.memory.middle,
+            "memory_high": self.memory and self.memory.high,
+            "memory_basis": self.memory_basis,
+            "error": self.error,
+            "power_watts": self.power_watts,
+            "cost_per_million": self.cost and self.cost.middle,
+            "measured_at": self.row.get("moment") if self.measured else None,
+            "run_id": self.row.get("run_id") if self.measured else None,
+            "command": command,
+        }
+        if unmeasurable:
+            found["unmeasurable"] = unmeasurable
+        return {**found, "why": [one.text for one in self.why]} if self.why else found
+
+
+def settings_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What was set on purpose; nothing where its source says nothing of it."""
+    said = row.get("options") or {}
+    found = json.loads(said) if isinstance(said, str) else said
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def options(
+    asked: Asked,
+    own: Own,
+    candidates: Sequence[Candidate],
+    batches: Sequence[int],
+    prices: Prices | None,
+) -> Iterator[Option]:
+    """Each way at each of its batches, and at those that are asked for besides.
+
+    What failed when it was last tried is none, nor what ran out of memory at a smaller batch.
+    """
+    for candidate in candidates:
+        there = own.of(candidate)
+        ways: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+        for cell in there.cells:
+            ways[cell.way].append(cell)
+        aside: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+        for cell in (one for one in there.unusable if one.row.get("batch_size") is not None):
+            aside[cell.way].append(cell)
+        for way, cells in sorted(ways.items()):
+            for batch in sorted({*batches, *(cell.batch for cell in cells)}):
+                question = Question(asked.names[0], asked.family, batch, asked.mode)
+                found = figure(question, cells, (), _NOTHING, there.failures)
+                if found is not None:
+                    yield _option(asked, candidate.name, batch, found, cells, prices, aside[way])
+
+
+def _option(
+    asked: Asked,
+    name: str,
+    batch: int,
+    found: Figure,
+    way: Sequence[Cell],
+    prices: Prices | None,
+    unusable: Sequence[Cell],
+) -> Option:
+    row = found.cell.row
+    memory, basis = _memory(asked, batch, found, [*way, *unusable])
+    latency, rate = Span.exact(found.latency), Span.exact(found.throughput)
+    if not found.measured:
+        latency = Span(found.latency, found.low, found.high)
+        rate = Span(
+            found.throughput,
+            found.throughput * found.latency / found.high,
+            found.throughput * found.latency / found.low,
+        )
+    return Option(
+        hardware=name,
+        batch_size=batch,
+        basis=found.basis,
+        latency=latency,
+        rate=rate,
+        unit=found.unit,
+        statistic=found.statistic,
+        has_rate=found.rate is not None,
+        memory=memory,
+        memory_basis=basis,
+        cost=None if found.rate is None else _cost(row, rate, prices),
+        error=_error([found.cell] if found.measured else way),
+        row=row,
+    )
+
+
+def _memory(
+    asked: Asked, batch: int, found: Figure, way: Sequence[Cell]
+) -> tuple[Span | None, str | None]:
+    cell = found.cell
+    measured = cell.row.get("memory_peak_mb") if found.measured else None
+    if measured is not None:
+        return Span.exact(measured), MEASURED
+    sizes, settings = {**asked.shapes, **sizes_of(cell.row)}, settings_of(cell.row)
+
+    def count(batch: int) -> float | None:
+        return counted_memory(asked, batch, cell.precision, sizes, settings)
+
+    if any(one.batch == batch and one.row.get("memory_peak_mb") for one in way):
+        # Of what was measured with times of no use, and is estimated for that.
+        return by_batches(batch, way, count), MEASURED
+    known = by_batches(batch, way, count) or Span.exact(count(batch))
+    return known, None if known is None else ESTIMATED
+
+
+def _cost(row: Mapping[str, Any], rate: Span, prices: Prices | None) -> Span | None:
+    """The faster, the cheaper."""
+    if prices is None:
+        return None
+    ends = [prices({**row, "throughput": one}) for one in (rate.middle, rate.high, rate.low)]
+    if any(one is None for one in ends):
+        return None
+    middle, low, high = (float(one) for one in ends if one is not None)
+    return Span(middle, min(low, middle), max(high, middle))
+
+
+def _error(cells: Sequence[Cell]) -> float | None:
+    """The most that is known of these; of an estimate, what the same way has at other batches."""
+    known = [error_of(cell.row) for cell in cells]
+    return None if None in known else max(one for one in known if one is not None)

@@ -1,0 +1,1 @@
+"""Estimates: figures of what was not measured, from measured neighbours to rules."""

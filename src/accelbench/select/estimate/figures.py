@@ -1,0 +1,336 @@
+"""What is known of a candidate for a question: a ladder from measured to nothing. Pure.
+
+Each rung is named in the answer. A rung is asked only where all above it know nothing, and an
+estimate carries the bounds between which it takes the truth to be: docs/choosing.md says how. What
+failed when it was last tried has no figure, and none is estimated for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from statistics import median, quantiles
+from typing import Any
+
+from accelbench.core.exactness import error_of
+from accelbench.core.figures import Statistic
+from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
+from accelbench.select.estimate.spans import Span
+from accelbench.select.evidence.cells import SINGLE, Cell, Known, best
+from accelbench.select.evidence.failures import Failure, in_the_way
+from accelbench.select.evidence.units import items_a_step, unit_of
+
+MEASURED, BETWEEN, EXTRAPOLATED, ROOFLINE, NEIGHBOUR, RULE = (
+    *("measured", "between batches", "extrapolated", "roofline", "neighbour", "rule"),
+)
+#: What tells questions of other models apart.
+Key = tuple[Any, ...]
+
+#: An efficiency wants so many figures, and a neighbourhood so many neighbours.
+FEWEST_FITTED, _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 5, 3
+#: An efficiency is that of models with about as much work: the nearest so many.
+_MOST_FITTED = 100
+#: In which precision a platform is tried where nobody names one.
+USUAL_PRECISION = "fp32"
+#: How far bounds are stretched by how much a family's batch, or size, matters.
+STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to run, as far as figures are concerned."""
+
+    model: str
+    family: str
+    batch: int
+    mode: str
+    precisions: Sequence[str] = ()
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    batch_importance: str = "medium"
+    size_importance: str = "medium"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a step takes on a candidate, or is thought to.
+
+    Attributes:
+        basis: the rung it is from.
+        latency: milliseconds of a step.
+        low: with high, where the latency lies.
+        cell: the figure that it is, or the way that it is an estimate of.
+        note: how it came about, for people.
+        scaled: of an estimate from other models, what each of their figures alone comes to.
+        batch: items of the step.
+    """
+
+    basis: str
+    latency: float
+    throughput: float
+    low: float
+    high: float
+    cell: Cell
+    note: str = ""
+    scaled: Mapping[Key, float] = field(default_factory=dict, repr=False)
+    batch: int = 1
+
+    @property
+    def measured(self) -> bool:
+        return self.basis == MEASURED
+
+    @property
+    def statistic(self) -> Statistic:
+        """Which figure of a step its latency is."""
+        return self.cell.statistic
+
+    @property
+    def rate(self) -> float | None:
+        """Its throughput, where that is known: nobody makes one of a median or a percentile."""
+        return self.throughput if self.cell.has_rate else None
+
+    @property
+    def unit(self) -> str:
+        """What the throughput counts, in the plural: images, tokens."""
+        return unit_of(self.cell.row)
+
+    def told(self) -> dict[str, Any]:
+        """As the answer's `predictions`."""
+        row = self.cell.row
+        found: dict[str, Any] = {
+            "latency": self.latency,
+            "figure": str(self.statistic),
+            "throughput": self.rate,
+            "throughput_unit": self.unit,
+            "latency_low": self.low,
+            "latency_high": self.high,
+        }
+        if self.measured:
+            more = ("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts")
+            found |= {name: row[name] for name in more if row.get(name) is not None}
+            if (error := error_of(row)) is not None:
+                found["verification_error"] = error
+            found["launches"] = len(self.cell.latencies)
+            found["latency_interval"] = self.cell.interval_told()
+        return found
+
+
+def figure(
+    question: Question,
+    own: Sequence[Cell],
+    peers: Sequence[Cell],
+    known: Known,
+    failures: Sequence[Failure] = (),
+) -> Figure | None:
+    """The figure of a candidate by the first rung that has one.
+
+    Args:
+        question: what is asked.
+        own: the candidate's cells of the model, in one context and mode.
+        peers: its cells of the family's other models, one a question.
+        known: of the model, whatever it was measured on.
+        failures: the candidate's, of the same question, that nothing has made history.
+    """
+    here = [cell for cell in own if cell.batch == question.batch]
+    if here:
+        return _measured(best(here))
+    free, against = in_the_way(question.batch, own, failures)
+    # Where it was tried and failed, other models say nothing of it.
+    return from_batches(question, free) or (
+        None
+        if is_barred(against, question.precisions)
+        else roofline(question, peers, known) or neighbour(question, peers, known)
+    )
+
+
+def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
+    """Whether failures speak of the platform as such: of the precision asked, else the usual one.
+
+    That int8 did not go through says nothing of fp32.
+    """
+    known = (None, *(precisions or (USUAL_PRECISION,)))
+    return any(one.row.get("precision") in known for one in against)
+
+
+def _measured(cell: Cell) -> Figure:
+    low, high = cell.bounds
+    return Figure(MEASURED, cell.latency, cell.throughput, low, high, cell, batch=cell.batch)
+
+
+def from_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
+    """From the same model at other batches, way by way; the fastest way counts."""
+    ways: dict[tuple[str, ...], dict[int, Cell]] = {}
+    for cell in own:
+        by_batch = ways.setdefault(cell.way, {})
+        by_batch[cell.batch] = best([cell, by_batch.get(cell.batch, cell)])
+    found = [_of_batches(question, by_batch) for _, by_batch in sorted(ways.items())]
+    return min(found, key=_time, default=None)
+
+
+def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
+    """Between batches and below them the bounds are what cannot be otherwise; above, a guess."""
+    batch, basis = question.batch, EXTRAPOLATED
+    below = max((b for b in by_batch if b < batch), default=None)
+    above = min((b for b in by_batch if b > batch), default=None)
+    if below is not None and above is not None:
+        # A larger batch takes no less time, and mostly no more an item: both bound it.
+        first, last = by_batch[below], by_batch[above]
+        share = math.log(batch / below) / math.log(above / below)
+        middle = first.latency ** (1 - share) * last.latency**share
+        low = max(first.latency, last.latency * batch / above)
+        high = min(last.latency, first.latency * batch / below)
+        low, high, cell = min(low, high, middle), max(low, high, middle), first
+        basis, note = BETWEEN, f"between batch {below} and {above}"
+    elif below is not None:
+        cell = by_batch[below]
+        middle = cell.latency * batch / below
+        reach = math.exp(BEYOND * math.log2(batch / below))
+        low, high = _stretched(
+            middle, middle / reach, middle * min(reach, NO_WORSE), question.batch_importance
+        )
+        low = max(low, cell.latency)
+        note = f"from batch {below}, the largest that was measured: whether more fits is not known"
+    else:
+        assert above is not None
+        cell = by_batch[above]
+        middle = cell.latency * math.sqrt(batch / above)
+        low, high = cell.latency * batch / above, cell.latency
+        note = f"from batch {above}, the smallest that was measured"
+    low, high = _no_nearer(middle, low, high)
+    return _estimate(question, basis, middle, low, high, cell, note, items_a_step([cell]))
+
+
+def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
+    """From the operations of a step, and how many of them a second the place mostly does.
+
+    It is that of models with about as much work; of the same kind, where there are enough of them.
+    """
+    if not known.flops:
+        return None
+    work = math.log(known.flops)
+    counted = [(abs(cell.work - work), cell) for cell in peers if cell.work is not None]
+    kin = [one for one in counted if one[1].row.get("kin") == known.kin] if known.kin else []
+    fitted = _nearest(kin if len(kin) >= FEWEST_FITTED else counted, _MOST_FITTED)
+    if len(fitted) < FEWEST_FITTED:
+        return None
+    step = known.flops * question.batch
+    scaled = {
+        cell.question: at_batch(
+            known.flops * cell.batch * cell.latency / cell.row["flops"], cell.batch, question.batch
+        )
+        for cell in fitted
+    }
+    middles = [one.middle for one in scaled.values()]
+    fast, *_, slow = quantiles(middles, n=10, method="inclusive")
+    note = f"{step / 1e9:.4g} GFLOP at the rate of {len(fitted)} figures"
+    return _from_others(question, ROOFLINE, median(middles), fast, slow, fitted, note, scaled)
+
+
+def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
+    """From the measured models of the family that have about as many weights."""
+    if not known.parameters:
+        return None
+    weights = math.log(known.parameters)
+    # Weights say nothing of what another size of input costs; operations do.
+    alike = [
+        cell for cell in peers if cell.weights is not None and has_sizes(cell, question.shapes)
+    ]
+    apart = {cell.model: abs((cell.weights or 0.0) - weights) for cell in alike}
+    models = sorted(apart, key=lambda model: (apart[model], model))[:_NEIGHBOURS]
+    nearest = [
+        min((cell for cell in alike if cell.model == model), key=lambda cell: cell.order)
+        for model in models
+    ]
+    if len(nearest) < _FEWEST_NEIGHBOURS:
+        return None
+    scaled = {
+        cell.question: at_batch(
+            cell.latency * known.parameters / cell.row["parameters"], cell.batch, question.batch
+        )
+        for cell in nearest
+    }
+    note = f"by their weights from {', '.join(cell.model for cell in nearest)}"
+    middles = [one.middle for one in scaled.values()]
+    low, high = min(middles), max(middles)
+    middle = math.exp(math.fsum(map(math.log, middles)) / len(middles))
+    return _from_others(question, NEIGHBOUR, middle, low, high, nearest, note, scaled)
+
+
+def _nearest(counted: Sequence[tuple[float, Cell]], most: int) -> list[Cell]:
+    if len(counted) > most:  # so that of many few are ordered
+        farthest = nsmallest(most, (apart for apart, _ in counted))[-1]
+        counted = [one for one in counted if one[0] <= farthest]
+    return [cell for _, cell in sorted(counted, key=_place)[:most]]
+
+
+def _place(one: tuple[float, Cell]) -> tuple[float, int]:
+    return one[0], one[1].order
+
+
+def has_sizes(cell: Cell, sizes: Mapping[str, int]) -> bool:
+    """Whether a figure is of these sizes, as far as it says them."""
+    return all(cell.row.get(name) in (None, value) for name, value in sizes.items())
+
+
+def _from_others(
+    question: Question,
+    basis: str,
+    middle: float,
+    low: float,
+    high: float,
+    cells: Sequence[Cell],
+    note: str,
+    spans: Mapping[Key, Span],
+) -> Figure:
+    """An estimate, said to be of the way that most of the figures are of."""
+    ways = Counter(cell.way for cell in cells)
+    way = min(ways, key=lambda one: (-ways[one], one))
+    cell = next(cell for cell in cells if cell.way == way)
+    low, high = _stretched(middle, low, high, question.size_importance)
+    # What another batch leaves open is no guess: no importance moves it.
+    low /= max(one.middle / one.low for one in spans.values())
+    high *= max(one.high / one.middle for one in spans.values())
+    low, high = _no_nearer(middle, low, high)
+    alike = [one for one in cells if unit_of(one.row) == unit_of(cell.row)]
+    # Steps that make more tokens, or hear more seconds, do more of them.
+    of_size = [one for one in alike if has_sizes(one, question.shapes)]
+    items = items_a_step(of_size or alike)
+    # How two places compare at a far batch does not say how they do at this one.
+    scaled = {key: one.middle for key, one in spans.items() if one.low == one.high}
+    far = sorted({cell.batch for cell in cells if not is_near(cell.batch, question.batch)})
+    if far:
+        between = f"{far[0]} to {far[-1]}" if len(far) > 1 else str(far[0])
+        note += f", measured at batch {between}"
+    return replace(_estimate(question, basis, middle, low, high, cell, note, items), scaled=scaled)
+
+
+def _stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:
+    """Bounds as far as a family's batch, or size, matters."""
+    by = STRETCH[importance]
+    return middle * (low / middle) ** by, middle * (high / middle) ** by
+
+
+def _no_nearer(middle: float, low: float, high: float) -> tuple[float, float]:
+    """Bounds no nearer than those of a single measured figure."""
+    return min(low, middle / (1 + SINGLE)), max(high, middle * (1 + SINGLE))
+
+
+def _estimate(
+    question: Question,
+    basis: str,
+    middle: float,
+    low: float,
+    high: float,
+    cell: Cell,
+    note: str,
+    items: float,
+) -> Figure:
+    """A step at the batch asked, which does so many items for each of the batch."""
+    rate = 1e3 * items * question.batch / middle
+    return Figure(basis, middle, rate, low, high, cell, note, batch=question.batch)
+
+
+def _time(found: Figure) -> tuple[float, int]:
+    return found.latency, found.cell.order

@@ -1,0 +1,172 @@
+"""What a platform is worth where nothing was measured: the documents' advice, as data. Pure.
+
+Every rule gives or takes points and carries the sentence it realises ("When to use each hardware
+type"). Two points and more are rated high, one is medium, less is low. Rules are the last resort:
+a figure, even an estimated one, comes before any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from accelbench.core.vocabulary import Family, Mode
+
+HIGH, MEDIUM = 2.0, 1.0
+#: How much a rule about the batch, or about the size, counts: by how a family's importance is set.
+LEANING: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
+#: Points of a platform that no rule speaks of.
+_UNKNOWN = MEDIUM
+
+_ALL: tuple[str, ...] = ()
+_TEXT, _SEEN = (Family.TEXT_GENERATION,), (Family.EMBEDDING, Family.VISION)
+_INFERENCE, _TRAINING = Mode.INFERENCE.value, Mode.TRAINING.value
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Points for a platform where all of these hold; an empty condition always does."""
+
+    hardware: str
+    points: float
+    why: str
+    families: Sequence[str] = _ALL
+    sizes: Sequence[str] = _ALL
+    batches: Sequence[str] = _ALL
+    mode: str = ""
+    leans_on: str = ""  # batch or size: that family's importance scales the points
+
+    def holds(self, about: About) -> bool:
+        return (
+            (not self.families or about.family in self.families)
+            and (not self.sizes or about.size in self.sizes)
+            and (not self.batches or about.batch in self.batches)
+            and (not self.mode or about.mode == self.mode)
+        )
+
+
+@dataclass(frozen=True)
+class About:
+    """What a rule looks at: size and batch are small, medium or large."""
+
+    family: str
+    size: str
+    batch: str
+    mode: str
+    size_importance: str = "medium"
+    batch_importance: str = "medium"
+
+    def leaning(self, rule: Rule) -> float:
+        """How much a rule counts."""
+        importance = {"batch": self.batch_importance, "size": self.size_importance}
+        return LEANING[importance[rule.leans_on]] if rule.leans_on else 1.0
+
+
+RULES = (
+    Rule("cpu", 1, "it is everywhere, for development and testing too"),
+    Rule(
+        "cpu", 1, "small models with low latency requirements",
+        sizes=("small",), batches=("small",), mode=_INFERENCE,
+    ),
+    Rule("cpu", -1, "larger models gain more elsewhere", sizes=("large",), leans_on="size"),
+    Rule("cpu", -1, "small batches suit it", batches=("large",), leans_on="batch"),
+    Rule("cpu", -1, "training wants an accelerator", mode=_TRAINING),
+    Rule("cuda", 2, "the widest support of all accelerators"),
+    Rule("cuda", 1, "large language models", _TEXT, sizes=("large",), leans_on="size"),
+    Rule("cuda", 1, "high-throughput batch processing", batches=("large",), leans_on="batch"),
+    Rule("cuda", 1, "training and fine-tuning", mode=_TRAINING),
+    Rule("rocm", 1, "an alternative to CUDA"),
+    Rule("rocm", 1, "batch processing, as with CUDA", batches=("large",), leans_on="batch"),
+    Rule("rocm", 0.5, "medium to large models", sizes=("medium", "large"), leans_on="size"),
+    Rule("rocm", 1, "training with compatible frameworks", mode=_TRAINING),
+    Rule("mps", 1, "Mac-based deployment"),
+    Rule("mps", 1, "medium-sized models", sizes=("medium",)),
+    Rule("mps", -1, "large models want more memory and speed", sizes=("large",), leans_on="size"),
+    Rule("openvino", 1, "it optimises for Intel's CPUs and GPUs"),
+    Rule("openvino", 1, "vision models", (Family.VISION,)),
+    Rule("openvino", -1, "large models gain more elsewhere", sizes=("large",), leans_on="size"),
+    Rule("qnn", 1, "power-efficient inference on the device itself"),
+    Rule("qnn", -1, "large models do not fit such devices", sizes=("large",), leans_on="size"),
+    Rule("qnn", -1, "small batches suit such devices", batches=("large",), leans_on="batch"),
+    Rule("webnn", 0, "browser-based deployment"),
+    Rule("webnn", 2, "embedding and vision tasks", _SEEN),
+    # In a page that suits it: nobody should write texts in one for a rule's sake.
+    Rule("webnn", 1, "small to medium models", _SEEN, ("small", "medium"), leans_on="size"),
+    Rule("webnn", -1, "a page holds no large models", sizes=("large",), leans_on="size"),
+    Rule("webnn", -1, "a page works on small batches", batches=("large",), leans_on="batch"),
+    Rule("webgpu", 1, "GPU acceleration in web applications"),
+    Rule("webgpu", -1, "a page holds no large models", sizes=("large",), leans_on="size"),
+    Rule("webgpu", -1, "a page works on small batches", batches=("large",), leans_on="batch"),
+    Rule("wasm", 0, "the browser's fallback: it runs on the CPU"),
+    Rule("tpu", 1, "an accelerator for large batches and training"),
+    Rule("tpu", 1, "large batches", batches=("large",), leans_on="batch"),
+    Rule("tpu", 1, "training", mode=_TRAINING),
+)  # fmt: skip
+
+#: What has no way to train a model; a platform that is not known is taken to have one.
+INFERENCE_ONLY = frozenset({"openvino", "qnn", "webnn", "webgpu", "wasm"})
+
+#: Where a model is to run says what can be chosen at all; of equals, and with nothing measured, the
+#: first is first.
+DEPLOYMENTS: Mapping[str, tuple[str, ...]] = {
+    "development": ("cpu",),
+    "mac": ("mps", "cpu"),
+    "intel": ("openvino", "cpu"),
+    "edge": ("openvino", "qnn", "cpu"),
+    "mobile": ("qnn", "cpu"),
+    "browser": ("webnn", "webgpu", "wasm"),
+    "battery": ("qnn", "mps", "cpu"),
+}
+
+
+#: Pages in a browser: nobody's server or laptop runs a model there without meaning to.
+BROWSERS = frozenset(DEPLOYMENTS["browser"])
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """What the rules say of a platform."""
+
+    points: float
+    compatible: bool
+    why: tuple[str, ...]
+
+    @property
+    def rating(self) -> str:
+        return rating_of(self.points)
+
+
+def rating_of(points: float) -> str:
+    """High, medium or low."""
+    return "high" if points >= HIGH else "medium" if points >= MEDIUM else "low"
+
+
+def ruled(hardware: str, about: About, rating: str | None = None) -> Ruled:
+    """The points of a platform and the sentences they come from.
+
+    Args:
+        hardware: the platform.
+        about: what is to run.
+        rating: what a matrix says of it for this family: it stands in for what the rules say of the
+            platform and the family, and the rules about size, batch and mode go on from there.
+    """
+    if about.mode == _TRAINING and hardware in INFERENCE_ONLY:
+        return Ruled(0.0, compatible=False, why=(f"{hardware} trains no models",))
+    mine = [rule for rule in RULES if rule.hardware == hardware and rule.holds(about)]
+    if rating is not None:
+        mine = [rule for rule in mine if rule.sizes or rule.batches or rule.mode]
+    elif not any(rule.hardware == hardware for rule in RULES):
+        return Ruled(_UNKNOWN, compatible=True, why=("no rule speaks of it",))
+    base = {"high": HIGH, "medium": MEDIUM}.get(rating or "", 0.0)
+    said = [f"rated {rating}"] if rating is not None else []
+    points = base + sum(rule.points * about.leaning(rule) for rule in mine)
+    return Ruled(points, compatible=True, why=(*said, *(rule.why for rule in mine if rule.points)))
+
+
+def family_rating(hardware: str, family: str) -> str:
+    """What the rules say of a platform for a family, whatever the size, batch and mode."""
+    mine = [rule for rule in RULES if rule.hardware == hardware]
+    if not mine:
+        return rating_of(_UNKNOWN)
+    plain = [rule for rule in mine if not (rule.sizes or rule.batches or rule.mode)]
+    return rating_of(sum(r.points for r in plain if not r.families or family in r.families))

@@ -1,0 +1,1 @@
+"""Evidence: what a store knows of a model and of platforms."""

@@ -1,0 +1,133 @@
+"""What did not work when it was last tried, and what that says of a question. Pure.
+
+Only what lies with model, platform, engine and precision counts: that a machine had no such card,
+or that time ran out, says nothing of what would happen elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from accelbench.analysis.questions import SHAPES
+from accelbench.core.reasons import Belongs, belongs
+from accelbench.core.vocabulary import Status
+from accelbench.select.evidence.cells import CIRCUMSTANCES, Attempt, Cell
+
+#: How it was tried; a failure that never came to a device says nothing of some of it.
+_WAY = (
+    *("hardware", "device_name", "device_fingerprint", "runtime", "precision", "compiled"),
+    "options",
+)
+_WRONG_OUTPUTS = "wrong_outputs"
+
+
+@dataclass(frozen=True)
+class Failure(Attempt):
+    """The newest attempt at something, which did not work: its status, reason, moment, run_id."""
+
+    @property
+    def batch(self) -> int | None:
+        """What was tried; None where its source does not say it."""
+        said = self.row.get("batch_size")
+        return None if said is None else int(said)
+
+    @property
+    def reason(self) -> str:
+        """A short word; an answer that was held against the CPU's may have been wrong."""
+        known = str(self.row.get("reason") or "")
+        return known or (_WRONG_OUTPUTS if self._wrong else str(self.row.get("status") or ""))
+
+    @property
+    def _wrong(self) -> bool:
+        """Whether it ran: what is asked for failures has no other such."""
+        return self.row.get("status") == Status.OK or self.row.get("reason") == _WRONG_OUTPUTS
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something of the cell, and not of a machine or of what was asked."""
+        return belongs(self.reason) is Belongs.CELL
+
+    @property
+    def of_memory(self) -> bool:
+        return self.row.get("status") == Status.OUT_OF_MEMORY or "memory" in self.reason
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was refused whatever the batch."""
+        return self.row.get("status") == Status.UNSUPPORTED
+
+    def is_of_way(self, cell: Cell) -> bool:
+        """Whether a figure is of the way that was tried."""
+        return all(self.row.get(name) in (None, cell.row.get(name)) for name in _WAY)
+
+    def is_of_question(self, cell: Cell) -> bool:
+        """Whether it was asked the same as a figure, the batch aside."""
+        names = ("model", "mode", *SHAPES, *CIRCUMSTANCES)
+        return all(self.row.get(name) == cell.row.get(name) for name in names)
+
+    def overtakes(self, cell: Cell) -> bool:
+        """Whether a figure is history: a later run of the same, or of a smaller batch, failed."""
+        if not (self.is_of_way(cell) and self.is_of_question(cell) and self._is_later_than(cell)):
+            return False
+        return self.batch == cell.batch or self._fits_no(cell.batch - 1)
+
+    def is_overtaken_by(self, cell: Cell) -> bool:
+        """Whether the same worked in a later run, or in another launch of its own."""
+        same = self.is_of_way(cell) and self.is_of_question(cell)
+        worked = cell.batch == self.batch or self._fits_no(cell.batch - 1)
+        return same and worked and not self._is_later_than(cell)
+
+    def stands_in_the_way(self, batch: int, cells: Sequence[Cell]) -> bool:
+        """Whether a batch is not to be had by this way.
+
+        Args:
+            batch: that is asked for.
+            cells: what works by the same way, at whatever batch.
+        """
+        if self._fits_no(batch):
+            return True
+        return self.batch == batch or (self.refused and not cells)
+
+    def told(self) -> str:
+        """In words: out_of_memory at batch 64 (pytorch, fp32)."""
+        way = ", ".join(str(self.row[name]) for name in ("runtime", "precision") if self.row[name])
+        batch = "an unknown batch" if self.batch is None else f"batch {self.batch}"
+        return f"{self.reason} at {batch} ({way})"
+
+    def _fits_no(self, batch: int) -> bool:
+        """Whether it ran out of memory at this batch, or at a smaller one."""
+        return self.of_memory and self.batch is not None and self.batch <= batch
+
+    def _is_later_than(self, cell: Cell) -> bool:
+        if self.row.get("run_id") == cell.row.get("run_id"):
+            # Once out of memory may be chance; what is wrong in one launch is right in none.
+            return self._wrong
+        return str(self.row.get("moment") or "") > str(cell.row.get("moment") or "")
+
+
+def lasting(cells: Sequence[Cell], failures: Sequence[Failure]) -> list[Cell]:
+    """The figures that no later failure has made history."""
+    return [cell for cell in cells if not any(one.overtakes(cell) for one in failures)]
+
+
+def standing(failures: Iterable[Failure], cells: Sequence[Cell]) -> list[Failure]:
+    """The failures that nothing has made history since."""
+    return [
+        one
+        for one in failures
+        if one.counts and not any(one.is_overtaken_by(cell) for cell in cells)
+    ]
+
+
+def in_the_way(
+    batch: int, cells: Sequence[Cell], failures: Sequence[Failure]
+) -> tuple[list[Cell], list[Failure]]:
+    """The figures of ways by which a batch may be had, and what speaks against the others."""
+    against = [
+        one
+        for one in failures
+        if one.stands_in_the_way(batch, [cell for cell in cells if one.is_of_way(cell)])
+    ]
+    free = [cell for cell in cells if not any(one.is_of_way(cell) for one in against)]
+    return free, against

@@ -1,0 +1,123 @@
+"""What a selector knows: its store, the pages with a matrix, and where new results would go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Absent, Device
+from accelbench.core.vocabulary import HARDWARE
+from accelbench.hardware.detect import Detected
+from accelbench.select.answer.matrices import Matrices, of_config, of_results
+from accelbench.select.constraints.measure_command import Beside
+from accelbench.select.evidence.reader import Store
+from accelbench.select.evidence.sources import Nothing, StrPath, pages
+from accelbench.select.evidence.stores import destination, opened
+from accelbench.select.query.model_names import stored_names
+from accelbench.select.query.model_size import Size, estimated_size, known_size
+from accelbench.select.query.query import Asked, Put
+from accelbench.select.rank.candidates import Candidate, candidates, deployed, every
+from accelbench.select.rank.choosing import Chosen
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+#: Named weights, or small, medium or large, by a model's name; None where it says nothing.
+Estimate = Callable[[str], int | float | str | None]
+
+
+class Knowledge:
+    """What answers stand on, whatever is asked.
+
+    Args:
+        database_path: as `HardwareSelector` has it.
+        matrix_file: likewise.
+        config: the configuration as it is to begin with.
+    """
+
+    def __init__(
+        self, database_path: StrPath | None, matrix_file: StrPath | None, config: Mapping[str, Any]
+    ) -> None:
+        self.database: Database | None = opened(database_path)
+        self.store: Store | Nothing = Nothing() if self.database is None else Store(self.database)
+        self._detected: Mapping[str, Sequence[Device | Absent]] = Detected()
+        self._pages = pages(matrix_file, own_hardware(config))
+        #: Words of `run` that put its results where they are looked for; or why none do.
+        self.where, self.unwritable = destination(database_path)
+
+    def answering(self) -> AbstractContextManager[None]:
+        """The store is opened once for all that an answer has to read."""
+        return self.store.answering()
+
+    def models(self, family: str | None = None) -> dict[str, dict[str, Any]]:
+        """The stored models; of one family, where one is named."""
+        return {
+            name: said
+            for name, said in self.store.models().items()
+            if family is None or said["family"] == family
+        }
+
+    def asked(self, put: Put, config: Mapping[str, Any], estimate: Estimate) -> Asked:
+        """A question with every word looked up."""
+
+        def size(name: str, spec: ModelSpec | None, parameters: int | None) -> Size:
+            categories = config["model_size_categories"]
+            known = known_size(spec, parameters, categories)
+            return known or estimated_size(estimate(name), categories)
+
+        models = self.store.models()
+        stored = stored_names(put.names, models, self.store.named())
+        said = models[stored[0]] if stored else {}
+        precisions = self.store.precisions() if put.precision is not None else ()
+        return put.understood(stored, said, size, precisions)
+
+    def candidates(
+        self, config: Mapping[str, Any], asked: Sequence[str] | None, deployment: str | None = None
+    ) -> list[Candidate]:
+        """What can be chosen among."""
+        found = candidates(asked, self.store.devices(), self._others(config))
+        if deployment is None:
+            return found
+        return deployed(found, deployment, all_asked=asked is None)
+
+    def platforms(self, config: Mapping[str, Any]) -> list[str]:
+        """Every platform that there is anything to say of."""
+        return every(self.store.devices(), self._others(config))
+
+    def _others(self, config: Mapping[str, Any]) -> list[str]:
+        own = own_hardware(config)
+        return [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
+
+    def present(self, platforms: Iterable[str]) -> frozenset[str]:
+        """Which platforms this machine has: a stand-in is none. Each is looked for once."""
+        return frozenset(
+            name
+            for name in platforms
+            if any(isinstance(o, Device) and not o.emulated for o in self._detected.get(name, ()))
+        )
+
+    def is_here(self, platform: str, device: str | None = None) -> bool:
+        """Whether this machine has a platform; and where a device is named, that very one."""
+        return any(
+            isinstance(one, Device) and not one.emulated and device in (None, "", one.name)
+            for one in self._detected.get(platform, ())
+        )
+
+    def beside(self, chosen: Chosen) -> Beside:
+        """What a new result has to be like to be held against the figures of an answer."""
+        return Beside(chosen.shapes, chosen.circumstances, self.where, self.unwritable)
+
+    def matrices(self, config: Mapping[str, Any]) -> Matrices:
+        """Who is believed of what runs where, in order."""
+        first, last = self._pages
+        said = of_config(config["compatibility"])
+        return Matrices((said, *first, of_results(self.store.tried()), *last))
+
+
+def own_hardware(config: Mapping[str, Any]) -> list[str]:
+    """Platforms that only the configuration knows."""
+    named = [*config["hardware_preferences"]]
+    named += [name for entries in config["compatibility"].values() for name in entries]
+    return [name for name in dict.fromkeys(named) if name not in HARDWARE]

@@ -1,0 +1,158 @@
+"""What is known of the very model that is asked about: figures, failures, what is unlike. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.analysis.questions import SHAPES
+from accelbench.core.figures import TAILS, Statistic, name_of
+from accelbench.select.estimate.figures import is_barred
+from accelbench.select.evidence.cells import CIRCUMSTANCES, Attempt, Cell
+from accelbench.select.evidence.failures import Failure, in_the_way, lasting, standing
+from accelbench.select.evidence.other_measurements import Otherwise, otherwise
+from accelbench.select.query.query import Asked
+from accelbench.select.query.select_context import meant, own_shapes
+from accelbench.select.rank.candidates import Candidate
+
+
+@dataclass(frozen=True)
+class Own:
+    """Of one question, the batch aside.
+
+    Attributes:
+        cells: its figures.
+        failures: what failed when it was last tried.
+        others: figures of the model that do not answer: asked something else, without the time of a
+            step, or of a batch that nobody says.
+        inexact: its figures that do not count, being quantised without a known error and unasked.
+        sizes: of the figures, else those that were asked for.
+        context: sizes and circumstances of the figures.
+        precisions: that were asked for, by their stored names; what was measured in others is told
+            as that.
+        unusable: measured as it is asked, and with times that nothing is chosen by.
+    """
+
+    cells: Sequence[Cell] = ()
+    failures: Sequence[Failure] = ()
+    others: Sequence[Cell] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    inexact: Sequence[Cell] = ()
+    precisions: Sequence[str] = ()
+    unusable: Sequence[Cell] = ()
+
+    def of(self, candidate: Candidate) -> Own:
+        """The same of one candidate."""
+        return Own(
+            [cell for cell in self.cells if candidate.has(cell)],
+            [one for one in self.failures if candidate.has(one)],
+            [cell for cell in self.others if candidate.has(cell)],
+            self.sizes,
+            self.context,
+            [cell for cell in self.inexact if candidate.has(cell)],
+            self.precisions,
+            [cell for cell in self.unusable if candidate.has(cell)],
+        )
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """How it was asked, its sizes aside; nothing where there are no figures."""
+        return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
+
+    def otherwise(self, candidate: Candidate) -> list[Otherwise]:
+        """What a candidate without any figure of this question has been measured at."""
+        there = self.of(candidate)
+        if there.cells:
+            return []
+        context = {**self.sizes, **self.context, "precisions": self.precisions}
+        return list(otherwise(candidate.name, there.others, context))
+
+    def failed_at(self, batch: int, precisions: Sequence[str]) -> str:
+        """What failed there, where nothing is left to choose; in words."""
+        free, against = in_the_way(batch, self.cells, self.failures)
+        if free or not is_barred(against, precisions):
+            return ""
+        newest = max(against, key=lambda one: str(one.row.get("moment") or ""))
+        return newest.told()
+
+
+def own_of(
+    asked: Asked,
+    cells: Sequence[Cell],
+    failures: Sequence[Failure],
+    *,
+    any_batch: bool = False,
+    inexact: bool = False,
+    unusable: Sequence[Cell] = (),
+) -> Own:
+    """Of all that is stored of a model, what answers what is asked, perhaps at another batch.
+
+    Args:
+        asked: the question.
+        cells: its figures.
+        failures: what failed when it was last tried.
+        any_batch: its batch is none of the question.
+        inexact: quantised figures count as well, as a limit of the error is asked about apart.
+        unusable: what was measured of it, and has no time to choose by.
+    """
+    of_mode = [cell for cell in cells if cell.mode == asked.mode]
+    known = [cell for cell in of_mode if asked.takes(cell.precision)]
+    apart = [cell for cell in of_mode if not asked.takes(cell.precision)]
+    unasked = asked.precision is None and not inexact
+    left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
+    # What works in int8 has worked, whether or not it counts.
+    every = [cell for cell in known if cell.timed]
+    still = standing([one for one in failures if _fits(one, asked)], every)
+    fitting = [cell for cell in every if not unasked or cell.exact]
+    found = meant(
+        lasting(fitting, still), None if any_batch else asked.batch, asked.shapes, asked.spec
+    )
+    sizes = found.sizes if found.cells else dict(asked.shapes)
+    wanted = sizes if found.cells else {**own_shapes(asked.spec), **asked.shapes}
+    counted, aside = of_one_figure(found.cells)
+    return Own(
+        counted,
+        [one for one in still if _is_of(one, wanted, found.context)],
+        [*found.others, *aside, *(cell for cell in known if not cell.timed), *apart],
+        sizes,
+        found.context,
+        left_out,
+        asked.precisions,
+        [one for one in unusable if _fits(one, asked) and _is_of(one, wanted, found.context)],
+    )
+
+
+def of_one_figure(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    """The figures of the one kind that says most, and the rest: means, medians, one percentile.
+
+    None says how it would compare with another. Of percentiles alone the most usual one counts.
+    """
+    kinds = Counter(name_of(cell.statistic) for cell in cells)
+
+    def place(kind: str) -> tuple[int, int, str]:
+        plain = [name_of(one) for one in Statistic if one not in TAILS]
+        return plain.index(kind) if kind in plain else len(plain), -kinds[kind], kind
+
+    most = min(kinds, key=place, default="")
+    kept = [cell for cell in cells if name_of(cell.statistic) == most]
+    return kept, [cell for cell in cells if name_of(cell.statistic) != most]
+
+
+def _fits(one: Attempt, asked: Asked) -> bool:
+    row = one.row
+    return row.get("mode") == asked.mode and asked.takes(row.get("precision"))
+
+
+def _is_of(one: Attempt, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
+    """Whether something was asked what is asked, as far as either is known."""
+    row = one.row
+    alike = (row.get(name) in (None, value) for name, value in sizes.items())
+    same = (
+        value is None or row.get(name) in (None, value)
+        for name, value in context.items()
+        if name not in SHAPES
+    )
+    return all(alike) and all(same)

@@ -1,0 +1,181 @@
+"""What was measured of a model and does not answer the question that is asked. Pure.
+
+Many requests at once, other sizes, a batch that nobody says, a rate without the time of a step:
+none of it is the time of the step that is asked about. That the platform runs the model is known
+all the same, and how far it came is told as what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from accelbench.core.figures import MEANS, name_of
+from accelbench.core.nouns import counted as so_many
+from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.measure.launches import typical
+from accelbench.select.evidence.cells import Cell
+from accelbench.select.evidence.units import rounded, unit_of
+from accelbench.select.query.select_context import differs
+
+#: Beside an answer no more than so many are told, unless all are asked for.
+FEW = 4
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """Figures of one platform that do not answer, for the same reason.
+
+    Attributes:
+        hardware: the candidate's name.
+        why: what they are of, in words; "" where only the batch or the figure is another.
+        cells: all of them.
+    """
+
+    hardware: str
+    why: str
+    cells: Sequence[Cell]
+
+    @cached_property
+    def best(self) -> Cell:
+        """The one that does most on a device: a larger cluster is no better hardware."""
+        return min(self.cells, key=lambda one: (-_pace(one), one.order))
+
+    def told(self) -> dict[str, Any]:
+        """As the answer has it."""
+        one = self.best
+        row, rate = one.row, _rate(one)
+        return {
+            "hardware": self.hardware,
+            "why": self.why,
+            "results": len(self.cells),
+            "scenario": row.get("scenario"),
+            "batch_size": row.get("batch_size"),
+            "device": row.get("device_name"),
+            "devices": one.devices,
+            "runtime": row.get("runtime"),
+            "precision": row.get("precision"),
+            "engine_version": row.get("engine_version"),
+            "latency": one.latency if one.latencies else None,
+            "figure": str(one.statistic) if one.latencies else None,
+            "throughput": rate,
+            "throughput_per_device": None if rate is None else rate / (one.devices or 1),
+            "throughput_unit": None if rate is None else unit_of(row),
+            "measured_at": row.get("moment"),
+            "text": str(self),
+        }
+
+    def __str__(self) -> str:
+        one = self.best
+        several = len(self.cells) > 1
+        found = f", {'the most ' if several else ''}{', '.join(_figures(one))}"
+        where = (one.device, one.row.get("runtime"), one.precision)
+        of = ", ".join(str(part) for part in (*where, _batch(one)) if part)
+        what = f"{self.why}: " if self.why else ""
+        return f"{self.hardware}, {what}{so_many(len(self.cells), 'result')}{found} ({of})"
+
+
+def otherwise(name: str, cells: Iterable[Cell], context: Mapping[str, Any]) -> Iterator[Otherwise]:
+    """A platform's figures that do not answer, those together that are of the same."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        # Tokens and images stand apart.
+        found.setdefault((_why(cell, context), _counts(cell)), []).append(cell)
+    for (why, _), several in sorted(found.items()):
+        yield Otherwise(name, why, several)
+
+
+def sentences(found: Sequence[Otherwise], most: int | None = None) -> Iterator[str]:
+    """What was measured otherwise, in lines."""
+    return sentences_of([one.told() for one in found], most)
+
+
+def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) -> Iterator[str]:
+    """The same of an answer."""
+    for one in found[:most]:
+        yield f"Measured, though not as asked: {one['text']}."
+    if most is not None and len(found) > most:
+        yield f"{len(found) - most} more such: --explain."
+
+
+def reaching(found: Sequence[Otherwise], least: float) -> Iterator[str]:
+    """Which rates of a device reach a limit, though no time of a step shows that it is kept."""
+    rates = [(one.told()["throughput_per_device"], one) for one in found]
+    known = sorted(
+        ((rate, one) for rate, one in rates if rate is not None),
+        key=lambda pair: (-pair[0], str(pair[1])),
+    )
+    enough = [_rate_said(rate, one) for rate, one in known if rate >= least]
+    if enough:
+        more = f" and {len(enough) - FEW} more" if len(enough) > FEW else ""
+        yield (
+            f"As rates alone, these reach {least:g} a second: {'; '.join(enough[:FEW])}{more}. What"
+            " one request after the other comes to they do not show."
+        )
+    elif known:
+        most = _rate_said(*known[0])
+        yield f"None of these rates reaches {least:g} a second: the most is {most}."
+
+
+def _rate_said(rate: float, one: Otherwise) -> str:
+    row, several = one.best.row, (one.best.devices or 1) > 1
+    scenario = row.get("scenario")
+    said = f" (scenario {scenario})" if scenario not in (None, SINGLE_STREAM) else ""
+    each = " on each device" if several else ""
+    return f"{one.hardware} {rounded(rate)} {unit_of(row)}/s{each}{said}"
+
+
+def without_figure(names: Sequence[str], known: Container[str]) -> Iterator[str]:
+    """What has no measured figure of a question: for want of one that counts, or of any."""
+    there = [name for name in names if name in known]
+    never = [name for name in names if name not in known]
+    if there:
+        yield f"Without a measured figure of what is asked: {', '.join(there)}."
+    if never:
+        yield f"Not measured: {', '.join(never)}."
+
+
+def _why(cell: Cell, context: Mapping[str, Any]) -> str:
+    scenario = cell.row.get("scenario")
+    said = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
+    if context.get("precisions") and cell.precision not in context["precisions"]:
+        said.append(f"in {cell.precision}")
+    rest = {n: value for n, value in context.items() if n not in ("scenario", "precisions")}
+    if apart := differs(cell, rest):
+        said.append(apart)
+    if not cell.latencies:
+        said.append("no time of a step")
+    elif not said and cell.statistic not in MEANS:
+        said.append(f"{name_of(cell.statistic)} alone")
+    return ", ".join(said)
+
+
+def _counts(cell: Cell) -> str:
+    return unit_of(cell.row) if cell.rates else ""
+
+
+def _batch(cell: Cell) -> str:
+    batch = cell.row.get("batch_size")
+    return "batch n/a" if batch is None else f"batch {batch}"
+
+
+def _figures(cell: Cell) -> Iterator[str]:
+    rate = _rate(cell)
+    if rate is not None:
+        several = cell.devices or 1
+        each = f" on {several} devices, {rounded(rate / several)} each" if several > 1 else ""
+        yield f"{rounded(rate)} {unit_of(cell.row)}/s{each}"
+    if cell.latencies:
+        yield f"{name_of(cell.statistic)} {rounded(cell.latency)} ms a step"
+
+
+def _rate(cell: Cell) -> float | None:
+    return typical(cell.rates) if cell.rates else None
+
+
+def _pace(cell: Cell) -> float:
+    """By a rate, else by steps: what is alike is of one kind."""
+    rate = _rate(cell)
+    return (1.0 / cell.latency if rate is None else rate) / (cell.devices or 1)

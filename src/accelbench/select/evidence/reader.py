@@ -1,0 +1,322 @@
+"""Cells out of a store: one query a model or family, kept until the store has changed."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.machines import machines_of
+from accelbench.analysis.run_noise import Histories
+from accelbench.core.vocabulary import Provenance
+from accelbench.query.histories import histories_of
+from accelbench.select.estimate.ceilings import Rates
+from accelbench.select.estimate.figures import FEWEST_FITTED
+from accelbench.select.evidence import sql as queries
+from accelbench.select.evidence.cells import Cell, Known, Place, Tried
+from accelbench.select.evidence.failures import Failure
+from accelbench.select.query.model_names import plain_name
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+_log = logging.getLogger("hardware_selector")
+#: Results of which all cells may be held in memory at once.
+_MOST_HELD = 1_000_000
+#: Platforms whose devices are units of several kinds.
+_OF_UNITS = frozenset({"openvino"})
+#: Models that are read one by one before all are.
+_SINGLY = 8
+#: Models that an estimate may be from: the more, the longer it takes.
+_MOST_LIKE = 200
+
+
+class Store:
+    """A database or a lake's mirror, asked for what choosing needs.
+
+    The first few models that are asked about are read one by one, which is all that most people
+    want: tens of milliseconds each, of a hundred thousand results. Whoever asks about more, or
+    says so beforehand, has everything read once, which takes seconds, and each answer then
+    milliseconds. Both give the same.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._seen: Any = None
+        self._kept: dict[Any, Any] = {}
+        self._asked: set[tuple[str, ...]] = set()
+        self._every = False
+        self._answering: ExitStack | None = None
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Open the store once for all that an answer has to read, and not at all for nothing."""
+        with ExitStack() as stack:
+            self._answering = stack
+            try:
+                yield
+            finally:
+                self._answering = None
+
+    def _query(
+        self, sql: str, values: Sequence[Any] = ()
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        if self._answering is not None:  # opened again it is the same connection
+            self._answering.enter_context(self.database.asking())
+        return self.database.query(sql, values)
+
+    def cells(self, models: Sequence[str]) -> list[Cell]:
+        """The cells of a model by its names, the same order every time."""
+        self._asked.add(tuple(models))
+        return [one for one in self._of_models(models) if one.usable]
+
+    def unusable(self, models: Sequence[str]) -> list[Cell]:
+        """What of a model was measured, and has no time that anything may be chosen by."""
+        return [one for one in self._of_models(models) if not one.usable]
+
+    def _of_models(self, models: Sequence[str]) -> list[Cell]:
+        if self._at_once():
+            return sorted(self._cells_of(models), key=lambda one: one.order)
+        return self._read(f"model IN ({_marks(models)})", models)
+
+    def failures(self, models: Sequence[str]) -> list[Failure]:
+        """What of a model did not work when it was last tried."""
+        if not self._few():
+            found: list[Failure] = self._once(("failures", *models), lambda: self._failed(models))
+            return found
+        known: dict[str, list[Failure]] = self._once("failures", self._every_failure)
+        return [one for name in models for one in known.get(name, ())]
+
+    def peers(self, place: Place, known: Known) -> list[Cell]:
+        """The best answers at a place of the models that are most like one, by batch."""
+        names = self._like(place, known)
+        if not names:
+            return []
+        if self._at_once():
+            found = self._cells_of(names)
+        else:
+            found = self._read(
+                f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
+            )
+        return place.best_of_each(one for one in found if one.usable)
+
+    def rates(self) -> Rates:
+        """What devices do in a millisecond at their best, where enough models show it."""
+
+        def read() -> Rates:
+            rows = self._query(queries.rates_sql(self._there()))[1]
+            return {tuple(map(str, key)): float(rate) for *key, rate in rows}  # type: ignore[misc]
+
+        found: Rates = self._once("rates", read)
+        return found
+
+    def histories(self, cells: Sequence[Cell]) -> Histories:
+        """The older runs of what was measured, on the machines where it was; an import has none."""
+        rows = [cell.row for cell in cells]
+        own = [row for row in rows if row.get("provenance") == Provenance.MEASURED]
+        if not own or len({row.get("run_id") for row in rows}) < 2:
+            return Histories()
+
+        def read() -> Histories:
+            machines = self._once("machines", lambda: machines_of(self._query(queries.RUNS)[1]))
+            return histories_of(
+                self.database, [(machines.get(str(row.get("run_id"))), [row]) for row in rows]
+            )
+
+        asked = ((row.get("series_key"), row.get("run_id")) for row in rows)
+        found: Histories = self._once(("histories", *asked), read)
+        return found
+
+    def _like(self, place: Place, known: Known) -> list[str]:
+        """The models of a family with a result at a place that have about as much work to do.
+
+        Where too few say that, it is about as many weights.
+        """
+        there = self._by_place().get((place.family, place.hardware), {})
+        for column, amount in (("flops", known.flops), ("parameters", known.parameters)):
+            told = there.get(column, ())
+            if amount and len(told) >= FEWEST_FITTED:
+                work = math.log(amount)
+                return [name for _, name in nsmallest(_MOST_LIKE, (
+                    (abs(one - work), name) for one, name in told
+                ))]  # fmt: skip
+        return [name for _, name in there.get("", ())][:_MOST_LIKE]
+
+    def _by_place(self) -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
+        """By family and platform the models with a result there, beside what is known of each.
+
+        Under flops and parameters stand the logarithms of those that say theirs.
+        """
+
+        def made() -> dict[tuple[str, str], dict[str, list[tuple[float, str]]]]:
+            found: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = {}
+            for name, said in self.models().items():
+                for hardware in said["hardware"]:
+                    there = found.setdefault((said["family"], hardware), {})
+                    there.setdefault("", []).append((0.0, name))
+                    for column in ("flops", "parameters"):
+                        if said[column]:
+                            known = (math.log(said[column]), name)
+                            there.setdefault(column, []).append(known)
+            return found
+
+        by_place: dict[tuple[str, str], dict[str, list[tuple[float, str]]]] = self._once(
+            "by place", made
+        )
+        return by_place
+
+    def expect_many(self) -> None:
+        """Many models will be asked about: what there is is best read at once."""
+        self._every = True
+
+    def _at_once(self) -> bool:
+        return (self._every or len(self._asked) > _SINGLY) and self._few()
+
+    def _few(self) -> bool:
+        """Whether all of it may be held in memory."""
+
+        def counted() -> int:
+            _, ((count,),) = self._query("SELECT count(*) FROM benchmark_results")
+            return int(count)
+
+        return bool(self._once("count", counted) <= _MOST_HELD)
+
+    def _cells_of(self, models: Sequence[str]) -> list[Cell]:
+        """Of everything that was read; what nobody has asked about yet is made now."""
+        names, rows = self._once("rows", self._every_row)
+        made: dict[str, list[Cell]] = self._once("made", dict)
+        for model in models:
+            if model not in made:
+                made[model] = [
+                    queries.cell(number, self._with_unit(dict(zip(names, row, strict=True))))
+                    for number, row in rows.get(model, ())
+                ]
+        return [cell for model in models for cell in made[model]]
+
+    def _every_row(self) -> tuple[list[str], dict[str, list[tuple[int, tuple[Any, ...]]]]]:
+        """The cells of all models as they were read.
+
+        As plain rows until they are asked for, without lists: the collector of garbage, which
+        passes over tuples of plain values, looked through a hundred thousand cells for a quarter
+        of a second now and then.
+        """
+        names, rows = self._query(queries.cells_sql(self._there(), "model IS NOT NULL"))
+        place = names.index("model")
+        found: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
+        for number, row in enumerate(rows):
+            plain = tuple(tuple(one) if isinstance(one, list) else one for one in row)
+            found.setdefault(str(row[place]), []).append((number, plain))
+        return names, found
+
+    def tried(self) -> list[Tried]:
+        """What became of each family on each platform, in each mode."""
+        found: list[Tried] = self._once("tried", self._tried)
+        return found
+
+    def models(self) -> dict[str, dict[str, Any]]:
+        """Every stored model with its family, weights, operations an item, and kind."""
+        found: dict[str, dict[str, Any]] = self._once("models", self._models)
+        return found
+
+    def named(self) -> dict[str, str]:
+        """The stored models by their names as `plain_name` leaves them."""
+
+        def made() -> dict[str, str]:
+            return {plain_name(model): model for model in sorted(self.models(), reverse=True)}
+
+        found: dict[str, str] = self._once("named", made)
+        return found
+
+    def precisions(self) -> frozenset[str]:
+        """Every precision that a result has, as it is spelt there."""
+
+        def read() -> frozenset[str]:
+            return frozenset(str(name) for (name,) in self._query(queries.PRECISIONS)[1])
+
+        found: frozenset[str] = self._once("precisions", read)
+        return found
+
+    def devices(self) -> dict[str, list[str]]:
+        """Of each platform, the devices with a result that counts."""
+        found: dict[str, list[str]] = self._once("devices", self._devices)
+        return found
+
+    def _once(self, key: Any, made: Any) -> Any:
+        """What was asked before, unless the store has changed since."""
+        now = self._looks()
+        if now != self._seen:
+            self._kept, self._seen = {}, now
+        if key not in self._kept:
+            self._kept[key] = made()
+        return self._kept[key]
+
+    def _looks(self) -> list[tuple[int, int]]:
+        """What can be seen of the file, and of what waits to become part of it, from outside."""
+        path = self.database.path
+        files = (path, path.with_name(f"{path.name}.wal"))
+        stats = [file.stat() for file in files if file.exists()]
+        return [(one.st_size, one.st_mtime_ns) for one in stats]
+
+    def _there(self) -> set[str]:
+        def read() -> set[str]:
+            _, rows = self._query("DESCRIBE benchmark_results")
+            return {str(row[0]) for row in rows}
+
+        found: set[str] = self._once("columns", read)
+        return found
+
+    def _read(self, where: str, values: Sequence[Any]) -> list[Cell]:
+        found: list[Cell] = self._once((where, *values), lambda: self._cells(where, values))
+        return found
+
+    def _cells(self, where: str, values: Sequence[Any]) -> list[Cell]:
+        rows = self._rows(queries.cells_sql(self._there(), where), values)
+        found = [queries.cell(number, row) for number, row in enumerate(rows)]
+        _log.debug("%d cells where %s: %s", len(found), where, list(values))
+        return found
+
+    def _every_failure(self) -> dict[str, list[Failure]]:
+        """By model: there are few, and to look for those of one takes as long."""
+        found: dict[str, list[Failure]] = {}
+        for row in self._rows(queries.failures_sql(self._there(), "model IS NOT NULL")):
+            found.setdefault(str(row["model"]), []).append(queries.failure(row))
+        return found
+
+    def _failed(self, models: Sequence[str]) -> list[Failure]:
+        sql = queries.failures_sql(self._there(), f"model IN ({_marks(models)})")
+        return [queries.failure(row) for row in self._rows(sql, models)]
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        names, rows = self._query(sql, list(values))
+        return [self._with_unit(dict(zip(names, row, strict=True))) for row in rows]
+
+    def _with_unit(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row with the kind of unit that its device is, where its platform has several."""
+        if row.get("hardware") not in _OF_UNITS:
+            return row
+        units: dict[str, str] = self._once("units", lambda: dict(self._query(queries.UNITS)[1]))
+        return {**row, "unit": units.get(row.get("device_fingerprint") or "")}
+
+    def _tried(self) -> list[Tried]:
+        return [queries.tried(row) for row in self._rows(queries.tried_sql(self._there()))]
+
+    def _models(self) -> dict[str, dict[str, Any]]:
+        _, rows = self._query(queries.FACTS)
+        names = ("family", "parameters", "flops", "kin", "hardware")
+        return {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
+
+    def _devices(self) -> dict[str, list[str]]:
+        _, rows = self._query(queries.DEVICES)
+        found: dict[str, list[str]] = {}
+        for hardware, device in rows:
+            names = found.setdefault(str(hardware), [])
+            if device is not None:
+                names.append(str(device))
+        return found
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,323 @@
+"""What choosing asks a store: its SQL, and its rows as plain values.
+
+A query groups launches into cells and takes the newest run of each that answered, so that what
+reaches Python is as small as what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
+
+from accelbench.analysis.attempts import FEWEST, KNOWN
+from accelbench.analysis.judging import METRICS
+from accelbench.analysis.matrix import NEAR_BEST
+from accelbench.analysis.questions import SHAPES
+from accelbench.analysis.standing import same_software_sql, version_sql, worth_sql
+from accelbench.analysis.within import COLUMNS as OF_AN_INTERVAL
+from accelbench.core.columns import ASKED
+from accelbench.core.failing import whole_runs_sql
+from accelbench.core.figures import (
+    MEANS,
+    OF_A_STEP,
+    STEP_OF_SQL,
+    STEP_SQL,
+    TAIL_OF_SQL,
+    TAIL_SQL,
+    Statistic,
+)
+from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
+from accelbench.core.reasons import Belongs, belongs
+from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
+from accelbench.query.histories import OF_NO_CHECK_SQL
+from accelbench.select.estimate.ceilings import FEWEST_MODELS
+from accelbench.select.evidence.cells import CIRCUMSTANCES, Cell, Tried
+from accelbench.select.evidence.failures import Failure
+from accelbench.select.evidence.units import counted_sql
+from accelbench.select.ways import engine_sql
+from accelbench.store.fit import spell_time
+
+_FIGURES = {metric.name: metric.sql for metric in METRICS}
+#: What is the middle of a cell's launches.
+_MIDDLES = (
+    *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
+    *("convergence", "parameters", *OF_AN_INTERVAL),
+)
+_SAID = (
+    *ASKED,
+    *("device", "family", "throughput_unit", "device_fingerprint", "verification", "provenance"),
+    "series_key",
+)
+_COLUMNS = tuple(dict.fromkeys((
+    *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
+    "reason", "started_at", "launch", "result_id", "batch_size", "emulated", *OF_WORTH, *OF_A_STEP,
+)))  # fmt: skip
+#: What an attempt is of, whether or not it came to anything.
+_ATTEMPTED = (
+    *("model", "mode", "hardware", "device", "device_name", "device_fingerprint", "runtime"),
+    *("precision", "compiled", "options", "batch_size", *SHAPES, *CIRCUMSTANCES),
+)
+_REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQL}"
+#: Of an import, which may be of years in one run, and of what names no run, a day is a run. Of
+#: those that answered the one that says most stands (`analysis.standing`): what has failed since is
+#: told by the failures. Of a run of which half of the launches are of no use nothing counts, as the
+#: first part of its worth says: what is left would be chosen by how it came out. It is read all the
+#: same, as something that was measured and set aside.
+_CELLS = """
+WITH answered AS (
+    SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
+        coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
+        coalesce({version}, '') AS versions,
+        conditions->>'kin' AS kin,
+        coalesce(run_id, '') || CASE
+            WHEN coalesce(run_id, '') = '' OR {of_import}
+            THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
+    FROM {results} WHERE {real} AND {answered} AND {where}
+), newest AS (
+    SELECT series, versions, arg_max(run, rank) AS run,
+        struct_extract_at(arg_max(worth, rank), 1) AS counts
+    FROM (
+        SELECT *, row({same_software}, worth, moment, run) AS rank FROM (
+            SELECT series, versions, run, any_value(conditions) AS conditions,
+                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth
+            FROM answered GROUP BY series, versions, run
+        )
+    ) GROUP BY series, versions
+)
+SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
+    any_value(kin) AS kin, bool_and(counts) AS counts, max(run_id) AS run_id,
+    max(started_at) AS moment, {engine} AS engine_version,
+    list(latency ORDER BY started_at, launch, result_id) AS latencies,
+    list(statistic ORDER BY started_at, launch, result_id) AS statistics,
+    list(rate ORDER BY started_at, launch, result_id) AS rates
+FROM answered JOIN newest USING (series, versions, run)
+WHERE (NOT counts OR {usable}) AND (latency > 0 OR rate > 0)
+GROUP BY series, versions
+ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
+    series
+"""
+#: The newest of each that did not work: with an answer that was wrong.
+_FAILURES = """
+SELECT {attempted}, arg_max(status, started_at) AS status, arg_max(reason, started_at) AS reason,
+    arg_max(run_id, started_at) AS run_id, max(started_at) AS moment
+FROM (SELECT {columns} FROM benchmark_results WHERE {real} AND {where})
+WHERE NOT ({answered}) AND status NOT IN ('skipped', 'timeout') AND started_at IS NOT NULL
+GROUP BY {attempted} ORDER BY ALL
+"""
+#: By what a candidate's ways are told apart, and then the questions.
+_WAY = (
+    *("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options"),
+    "versions",
+)
+_ASKED_ORDER = ("model", "batch_size", *SHAPES, *CIRCUMSTANCES, "mode")
+#: A throughput beside the CPU's, over what both answered: the matrix's own rule, in one query.
+_TRIED = """
+WITH tried AS (
+    SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
+        verification, CASE WHEN {usable} THEN {rate} END AS rate,
+        concat_ws(chr(31), {question}, {counted}) AS question
+    FROM {results}
+    WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
+), whole AS (
+    SELECT family, hardware, mode, count(DISTINCT model) AS models,
+        count(DISTINCT model) FILTER ({answered}) AS through,
+        list(DISTINCT reason ORDER BY reason) FILTER (status <> 'ok') AS reasons
+    FROM tried GROUP BY ALL
+), fastest AS (
+    SELECT family, mode, hardware, question, max(rate) AS rate FROM tried
+    WHERE {answered} AND rate > 0 GROUP BY ALL
+), beside AS (
+    SELECT a.family, a.mode, a.hardware, b.hardware AS other,
+        exp(avg(ln(a.rate / b.rate))) AS speed
+    FROM fastest a JOIN fastest b USING (family, mode, question)
+    WHERE a.hardware <> b.hardware GROUP BY ALL
+)
+SELECT whole.*, max(speed) FILTER (other = 'cpu') AS speed, coalesce(min(speed), 0) AS least
+FROM whole LEFT JOIN beside USING (family, mode, hardware)
+GROUP BY ALL ORDER BY family, hardware, mode
+"""
+#: Of each device in a precision, the operations a millisecond that one in twenty models exceeds.
+#: Sources that do not say a model's operations are helped out by those that do.
+_RATES = """
+WITH done AS (
+    SELECT hardware, device_name, precision, mode, model, batch_size, flops, {latency} AS latency
+    FROM {results} WHERE {real} AND {answered} AND {usable}
+        AND hardware IS NOT NULL AND device_name IS NOT NULL AND precision IS NOT NULL
+), counted AS (
+    SELECT model, mode, max(flops / batch_size) AS flops FROM done WHERE flops > 0 GROUP BY ALL
+), reached AS (
+    SELECT hardware, device_name, precision, done.mode,
+        max(coalesce(done.flops, counted.flops * batch_size) / latency) AS rate
+    FROM done JOIN counted USING (model, mode) WHERE latency > 0
+    GROUP BY hardware, device_name, precision, done.mode, model
+)
+SELECT hardware, device_name, precision, mode, quantile_cont(rate, 0.95) AS rate
+FROM reached WHERE rate > 0 GROUP BY ALL HAVING count(*) >= {fewest} ORDER BY ALL
+"""
+_QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
+#: Of each platform, the devices with a result that counts.
+DEVICES = f"""
+SELECT DISTINCT hardware, device_name FROM benchmark_results
+WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
+"""  # noqa: S608 — our words
+#: Every spelling of a precision.
+PRECISIONS = "SELECT DISTINCT precision FROM benchmark_results WHERE precision IS NOT NULL"
+#: What every run recorded of its machine.
+RUNS = "SELECT run_id, environment::VARCHAR FROM benchmark_runs"
+#: The kind of unit that a device is, where a platform has several: the CPU, a GPU or an NPU.
+UNITS = """
+SELECT device_fingerprint, lower(details->>'device') FROM hardware_info
+WHERE details->>'device' IS NOT NULL
+"""
+#: Every stored model with what is known of it.
+FACTS = f"""
+SELECT model, max(family), max(parameters), max(flops / batch_size), max(conditions->>'kin'),
+    list(DISTINCT hardware)
+FROM benchmark_results WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'
+GROUP BY model ORDER BY model
+"""  # noqa: S608 — our words
+
+
+def cells_sql(there: Container[str], where: str) -> str:
+    """The query for cells of what is in a table, the same order every time."""
+    return _CELLS.format(
+        columns=_columns(there),
+        latency=f"coalesce({_step_sql(there)}, {TAIL_SQL})",
+        statistic=_statistic_sql(there),
+        engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
+        version=version_sql(),
+        of_import=OF_IMPORT_SQL,
+        results=whole_runs_sql(there),
+        same_software=same_software_sql("series, versions"),
+        worth=worth_sql("true"),
+        rate=_FIGURES["throughput"],
+        asked=_text(ASKED, there),
+        real=_REAL,
+        answered=ANSWERED_SQL,
+        usable=_usable_sql(there),
+        where=where,
+        said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
+        middles=", ".join(f'median("{name}") AS "{name}"' for name in _MIDDLES),
+        way=", ".join(f'"{name}"' for name in _WAY),
+        asked_order=", ".join(f'"{name}"' for name in _ASKED_ORDER),
+    )
+
+
+def failures_sql(there: Container[str], where: str) -> str:
+    """The query for what did not work when it was last tried."""
+    return _FAILURES.format(
+        columns=_columns(there),
+        attempted=", ".join(f'"{name}"' for name in _ATTEMPTED),
+        real=_REAL,
+        answered=ANSWERED_SQL,
+        where=where,
+    )
+
+
+def rates_sql(there: Container[str]) -> str:
+    """The query for what devices do at their best."""
+    return _RATES.format(
+        latency=_step_sql(there),
+        results=whole_runs_sql(there),
+        real=_REAL,
+        answered=ANSWERED_SQL,
+        usable=_usable_sql(there),
+        fewest=FEWEST_MODELS,
+    )
+
+
+def tried_sql(there: Container[str]) -> str:
+    """The query for what became of each family on each platform."""
+    return _TRIED.format(
+        usable=f"{_usable_sql(there)} AND {_known_sql(there)}",
+        rate=_FIGURES["throughput"],
+        question=_text(_QUESTION, there),
+        counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",
+        results=whole_runs_sql(there),
+        real=_REAL,
+        answered=ANSWERED_SQL,
+    )
+
+
+def cell(number: int, row: dict[str, Any]) -> Cell:
+    """A row of `cells_sql` with its number there."""
+    rates = tuple(filter(None, row.pop("rates")))
+    latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
+    row["moment"] = spell_time(row["moment"]) if row["moment"] else None
+    return Cell(row, latencies, rates, number, statistic, row.pop("counts"))
+
+
+def _of_one_statistic(
+    latencies: Sequence[float | None], said: Sequence[str | None]
+) -> tuple[tuple[float, ...], Statistic]:
+    """The launches of which the figure is known that says most; a rate says a mean as well."""
+    known = [(ms, Statistic(one)) for ms, one in zip(latencies, said, strict=True) if ms and one]
+    most = min((one for _, one in known), key=list(Statistic).index, default=Statistic.MEAN)
+    alike = MEANS if most in MEANS else {most}
+    return tuple(ms for ms, one in known if one in alike), most
+
+
+def failure(row: dict[str, Any]) -> Failure:
+    """A row of `failures_sql`."""
+    return Failure({**row, "moment": spell_time(row["moment"])})
+
+
+def tried(row: Mapping[str, Any]) -> Tried:
+    """A row of `tried_sql`."""
+    reasons = [str(one) for one in row["reasons"] or () if one]
+    refused = [one for one in reasons if belongs(one) is Belongs.CELL]
+    return Tried(
+        family=row["family"],
+        hardware=row["hardware"],
+        mode=row["mode"] or "",
+        models=row["models"],
+        through=row["through"],
+        refused=len(refused),
+        speed=row["speed"],
+        best=bool(row["least"]) and row["least"] >= NEAR_BEST,
+        reason=", ".join(refused),
+    )
+
+
+def _usable_sql(there: Container[str]) -> str:
+    """Nothing is chosen by a figure that is known too badly; an older table may say nothing."""
+    return USABLE_SQL if "quality" in there else "true"
+
+
+def _known_sql(there: Container[str]) -> str:
+    """No platform is rated by a few samples, which say nothing of the next."""
+    known = [
+        f"{name} >= {least}"
+        for name, least in (("sample_count", FEWEST), ("effective_sample_count", KNOWN))
+        if name in there
+    ]
+    unsaid = ["sample_count IS NULL"] if "sample_count" in there else ["true"]
+    return f"({' OR '.join([*unsaid, *known])})"
+
+
+def _step_sql(there: Container[str]) -> str:
+    """Milliseconds of a step: the mean, of which ratios are, or the median, or by a rate.
+
+    That has to be of single items of a known batch: a rate of many requests at once says nothing of
+    how long one takes, nor does one of tokens.
+    """
+    counted = counted_sql("throughput_unit") if "throughput_unit" in there else "''"
+    return f"""coalesce({STEP_SQL}, CASE
+        WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}' AND {counted} = ''
+        THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
+
+
+def _statistic_sql(there: Container[str]) -> str:
+    """Which figure of a row its latency is."""
+    return f"""coalesce({STEP_OF_SQL}, CASE WHEN {_step_sql(there)} > 0
+        THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
+
+
+def _columns(there: Container[str]) -> str:
+    """Those that choosing reads; an older table may lack some."""
+    return ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in _COLUMNS)
+
+
+def _text(names: Iterable[str], there: Container[str]) -> str:
+    return ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names if name in there)

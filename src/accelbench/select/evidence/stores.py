@@ -1,0 +1,134 @@
+"""What `database_path` stands for: a database, a lake, or a folder of results."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accelbench.core.errors import AccelbenchError, StoreError
+from accelbench.select.query import validation
+from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_log = logging.getLogger("hardware_selector")
+#: Where runs put result files, in the documents' tree and in ours.
+_RAW = ("raw_results", ".")
+
+
+def opened(asked: str | PathLike[str] | None) -> Database | None:
+    """The store that a path names, filled from its journals; None where there is none.
+
+    Without a path it is the usual one. A path that leads nowhere is said in the log, and the rules
+    answer: a guide's first example names a folder that nobody has made yet.
+
+    Raises:
+        StoreError: something is there, and it cannot be read.
+    """
+    from accelbench.store.lake import store_at
+
+    if asked is None:
+        database = store_at()
+        if not database.there:
+            name = os.environ.get(ENVIRONMENT, DEFAULT_NAME)
+            _log.debug("there is no %s: nothing measured is known", name)
+            return None
+        return _filled(database)
+    named = validation.path("database_path", asked)
+    path = Path(named or "").expanduser()
+    if path.is_dir() and not (path / "accelbench-lake.json").exists():
+        return _in_folder(path)
+    database = store_at(str(asked))
+    if not database.there:
+        _log.warning("There is nothing at %s: rules answer, and nothing measured.", asked)
+        return None
+    return _filled(database)
+
+
+def destination(asked: str | PathLike[str] | None) -> tuple[tuple[str, ...], str]:
+    """Words of `run` that put its results where they will be looked for; or why there are none."""
+    if asked is None:
+        return (), ""
+    path = Path(asked).expanduser()
+    if not path.is_dir() or (path / "accelbench-lake.json").exists():
+        return ("--db", str(asked)), ""
+    files = sorted(path.glob("*.duckdb"))
+    if files:
+        return ("--db", str(Path(asked) / files[0].name)), ""
+    raw, found = path / _RAW[0], _result_files(path)
+    if not found or found[0].parent == raw:
+        return ("--output-dir", str(asked)), ""
+    if found[0].parent == path:
+        return ("--output-ci", str(Path(asked) / "measured.json")), ""
+    return (), f"what run measures cannot be put among the files below {asked}: use a database"
+
+
+def _in_folder(folder: Path) -> Database | None:
+    """A database in a folder, else its result files; the database may lie beside them."""
+    files = sorted(folder.glob("*.duckdb"))
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise StoreError(f"There are several databases in {folder}: {names}.", "Name one of them.")
+    if files:
+        return _filled(Database(files[0].resolve()))
+    results = _result_files(folder)
+    if not results:
+        _log.warning("There are no results in %s: rules answer, and nothing measured.", folder)
+        return None
+    return _read_in(results)
+
+
+def _result_files(folder: Path) -> list[Path]:
+    """The result files of a folder; those of its raw_results before what was made of them."""
+    for name in _RAW:
+        found = sorted((folder / name).glob("*.json"))
+        if found:
+            return found
+    return sorted(folder.rglob("*.json"))
+
+
+def _read_in(files: Iterable[Path]) -> Database | None:
+    """A database of this process's own, with what result files say; others are passed over."""
+    from accelbench.exchange.imports.foreign import Source
+    from accelbench.exchange.imports.ours import json_rows
+    from accelbench.exchange.imports.records import MalformedError
+    from accelbench.exchange.run_facts import RUN
+
+    bodies = []
+    for file in files:
+        try:
+            rows = list(json_rows(file, Source("result files")))
+        except MalformedError as error:
+            _log.debug("%s holds no results: %s", file.name, error.message)
+            continue
+        bodies += [
+            {name: v for name, v in row.items() if name not in (RUN, "samples")} for row in rows
+        ]
+    if not bodies:
+        _log.warning("No result file there can be read: rules answer, and nothing measured.")
+        return None
+    folder = tempfile.TemporaryDirectory(prefix="accelbench-choosing-")
+    atexit.register(folder.cleanup)
+    database = Database(Path(folder.name) / "results.duckdb")
+    database.bring_in("result-files", [], bodies)
+    return database
+
+
+def _filled(database: Database) -> Database | None:
+    """A store with what runs have left in its journals; where it cannot be written, without."""
+    try:
+        filled = database.fill()
+    except AccelbenchError as error:
+        _log.debug("what waits in journals is not looked at: %s", error.message)
+    else:
+        for problem in filled.problems:
+            _log.warning("%s", problem)
+    if not database.path.exists():
+        return None
+    return database

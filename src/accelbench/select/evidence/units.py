@@ -1,0 +1,49 @@
+"""What a rate counts: the word for it, and whether two rates count the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from accelbench.analysis.costs import items_of
+from accelbench.select.evidence.cells import Cell
+
+#: What is said of a rate whose source names no unit.
+ITEMS = "items"
+#: An item of the batch by any other name is the same item; a token or a second of sound is not.
+_OF_THE_BATCH = frozenset(
+    {ITEMS, "inferences", "images", "queries", "requests", "samples", "sequences"}
+)
+
+#: From here on a figure's digits are all before the point.
+_LONG = 1e4
+
+
+def unit_of(row: Mapping[str, Any]) -> str:
+    """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
+    said = row.get("throughput_unit")
+    # A cell has its rates apart from its row, and without a rate nobody says its unit.
+    return items_of({**row, "throughput": 1.0}) or ITEMS if said else ITEMS
+
+
+def counted(unit: str) -> str:
+    """The same word for units whose rates can be held together."""
+    return ITEMS if unit in _OF_THE_BATCH else unit
+
+
+def counted_sql(column: str) -> str:
+    """Of a column of units, what tells those apart that cannot be held together."""
+    return (
+        f"CASE WHEN lower({column}) SIMILAR TO '(token|audio).*' THEN lower({column}) ELSE '' END"
+    )
+
+
+def items_a_step(cells: Sequence[Cell]) -> float:
+    """How many a step does for each item of its batch: 1 of images, and of tokens many."""
+    return median(cell.throughput * cell.latency / (1e3 * cell.batch) for cell in cells)
+
+
+def rounded(value: float) -> str:
+    """A figure in four digits, and never with an exponent for its being large."""
+    return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"

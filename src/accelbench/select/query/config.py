@@ -1,0 +1,242 @@
+"""The configuration of choosing, in the documents' own shape; JSON with comments. Pure but `read`.
+
+What a file names overrides the defaults, key by key. A key that is not known, a value of another
+kind, a weight below nothing: each is refused in one sentence that names it and its line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.jsonc import JsonError, parse
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import HARDWARE, Family, Mode
+
+IMPORTANCES = ("low", "medium", "high")
+SIZES = ("small", "medium", "large")
+RATINGS = ("high", "medium", "low")
+FACTORS = ("cost_factor", "availability_factor", "power_factor")
+_MOST_FACTOR = 1e6
+_WEIGHTS = {
+    Mode.INFERENCE.value: ("latency", "throughput", "memory", "compatibility"),
+    Mode.TRAINING.value: ("throughput", "convergence", "memory", "compatibility"),
+}
+_IMPORTANCE_OF = ("batch_size_importance", "model_size_importance")
+#: Ours; the rest is the documents'.
+_OWN = ("fallback_order", "compatibility")
+#: Of a compatibility: every family.
+ANY_FAMILY = "*"
+
+#: The factors are all 1: what a machine costs, and whether it is to be had, only its user knows.
+DEFAULTS: Mapping[str, Any] = {
+    "selection_criteria": {
+        "inference": {
+            "latency_weight": 0.4,
+            "throughput_weight": 0.3,
+            "memory_weight": 0.2,
+            "compatibility_weight": 0.1,
+        },
+        "training": {
+            "throughput_weight": 0.4,
+            "convergence_weight": 0.3,
+            "memory_weight": 0.2,
+            "compatibility_weight": 0.1,
+        },
+    },
+    # Of the first two the documents say so; the others are told by how their models are used.
+    "model_families": {
+        "embedding": {"batch_size_importance": "medium", "model_size_importance": "low"},
+        "text_generation": {"batch_size_importance": "low", "model_size_importance": "high"},
+        "vision": {"batch_size_importance": "high", "model_size_importance": "medium"},
+        "audio": {"batch_size_importance": "medium", "model_size_importance": "medium"},
+        "multimodal": {"batch_size_importance": "medium", "model_size_importance": "high"},
+    },
+    "hardware_preferences": {name: dict.fromkeys(FACTORS, 1.0) for name in HARDWARE},
+    "batch_size_thresholds": {"small": 1, "medium": 8, "large": 32},
+    "model_size_categories": {
+        "small": 100_000_000,
+        "medium": 1_000_000_000,
+        "large": 10_000_000_000,
+    },
+    "fallback_order": [
+        *("cuda", "rocm", "tpu", "mps", "openvino", "webnn", "webgpu", "qnn", "wasm", "cpu"),
+    ],
+    "compatibility": {},
+}
+
+
+def defaults() -> dict[str, Any]:
+    """A copy of them, to be changed."""
+    return deepcopy(dict(DEFAULTS))
+
+
+def read(path: str | PathLike[str]) -> dict[str, Any]:
+    """The configuration of a file over the defaults.
+
+    Raises:
+        UsageError: it cannot be read, or is no such configuration.
+    """
+    file = Path(path).expanduser()
+    try:
+        given = parse(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UsageError(
+            f"The configuration {file} cannot be read ({error.strerror}).", "Name a JSON file."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"The configuration {file} is no text.") from error
+    except JsonError as error:
+        raise UsageError(f"{file}, {error}.") from error
+    return over_defaults(given, str(file))
+
+
+def over_defaults(given: Any, place: str = "the configuration") -> dict[str, Any]:
+    """The defaults with what is given over them.
+
+    Raises:
+        UsageError: it is no such configuration.
+    """
+    whole = _Part(given, place, "")
+    whole.allow(DEFAULTS)
+    made = defaults()
+    for mode, part in whole.parts("selection_criteria", _WEIGHTS):
+        part.allow(f"{name}_weight" for name in _WEIGHTS[mode])
+        made["selection_criteria"][mode] |= {name: part.amount(name) for name in part.given}
+        if not sum(made["selection_criteria"][mode].values()):
+            part.wrong("all weights are 0")
+    for family, part in whole.parts("model_families", tuple(Family)):
+        part.allow(_IMPORTANCE_OF)
+        found = {name: part.word(name, IMPORTANCES) for name in part.given}
+        made["model_families"][family] |= found
+    for hardware, part in whole.parts("hardware_preferences"):
+        part.allow(FACTORS)
+        neutral = dict.fromkeys(FACTORS, 1.0)
+        known = made["hardware_preferences"].setdefault(hardware, neutral)
+        known |= {name: part.factor(name) for name in part.given}
+    for name in ("batch_size_thresholds", "model_size_categories"):
+        if name in whole.given:
+            made[name] |= _ascending(_Part(whole.given[name], place, name), made[name])
+    if "fallback_order" in whole.given:
+        made["fallback_order"] = whole.words("fallback_order")
+    for family, part in whole.parts("compatibility", (*Family, ANY_FAMILY)):
+        made["compatibility"][family] = dict(_compatibility(part))
+    return made
+
+
+def size_of(amount: float, thresholds: Mapping[str, float]) -> str:
+    """Small, medium or large: upper bounds belong to what they bound, and beyond all is large."""
+    for name in SIZES:
+        if amount <= thresholds[name]:
+            return name
+    return SIZES[-1]
+
+
+def _compatibility(part: _Part) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Entries as the compatibility matrix has them."""
+    for hardware, entry in part.parts():
+        entry.allow(("compatible", "performance_rating"))
+        compatible = entry.given.get("compatible", True)
+        if not isinstance(compatible, bool):
+            entry.wrong("compatible is true or false", "compatible")
+        rating = "medium"
+        if "performance_rating" in entry.given:
+            rating = entry.word("performance_rating", RATINGS)
+        yield hardware, {"compatible": compatible, "performance_rating": rating}
+
+
+def _ascending(part: _Part, known: Mapping[str, float]) -> dict[str, float]:
+    part.allow(SIZES)
+    found = {**known, **{name: part.amount(name, above=True) for name in part.given}}
+    bounds = [found[name] for name in SIZES]
+    if any(low >= high for low, high in pairwise(bounds)):
+        part.wrong(f"the bounds do not ascend: {', '.join(f'{one:g}' for one in bounds)}")
+    return found
+
+
+class _Part:
+    """An object of the file that knows where it stands."""
+
+    def __init__(self, given: Any, place: str, name: str, line: int | None = None) -> None:
+        self.place, self.name, self.line = place, name, line
+        if not isinstance(given, dict):
+            self.wrong("an object in braces is expected")
+        self.given: dict[str, Any] = given
+        for key in given:
+            if not isinstance(key, str) or not key.strip():
+                self.wrong(f"{in_quotes(key)} is no name")
+
+    def wrong(self, why: str, key: str = "", advice: str = "") -> Any:
+        lines = getattr(getattr(self, "given", None), "lines", {})
+        line = lines.get(key) or self.line
+        where = f"{self.place}, line {line}" if line else self.place
+        named = ".".join(part for part in (self.name, key) if part)
+        raise UsageError(f"{where}{f', {named}' if named else ''}: {why}.", advice)
+
+    def allow(self, names: Iterable[str]) -> None:
+        known = [str(name) for name in names]
+        for key in self.given:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, 1, 0.5)
+                hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+                self.wrong("there is no such key", key, hint)
+
+    def parts(
+        self, name: str = "", names: Iterable[str] | None = None
+    ) -> Iterable[tuple[str, _Part]]:
+        """The objects within, or within the one of that name, by their keys."""
+        if name:
+            if name not in self.given:
+                return
+            inner = _Part(self.given[name], self.place, name, self._line(name))
+            yield from inner.parts("", names)
+            return
+        if names is not None:
+            self.allow(names)
+        for key, value in self.given.items():
+            inside = ".".join(part for part in (self.name, key) if part)
+            yield key, _Part(value, self.place, inside, self._line(key))
+
+    def factor(self, key: str) -> float:
+        """An amount that three of still have a product."""
+        number = self.amount(key)
+        if number > _MOST_FACTOR:
+            self.wrong(f"{key} is above {_MOST_FACTOR:g}", key)
+        return number
+
+    def amount(self, key: str, *, above: bool = False) -> float:
+        value = self.given[key]
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.wrong("a number is expected", key)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            self.wrong("a number that has an end is expected", key)
+        if number < 0 or (above and not number):
+            self.wrong(f"{number:g} is {'not above' if above else 'below'} 0", key)
+        return number
+
+    def word(self, key: str, words: Iterable[str]) -> str:
+        known = tuple(words)
+        value = self.given[key]
+        if value not in known:
+            self.wrong(f"{in_quotes(value)} is none of {', '.join(known)}", key)
+        return str(value)
+
+    def words(self, key: str) -> list[str]:
+        value = self.given[key]
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            self.wrong("a list of names is expected", key)
+        return list(dict.fromkeys(value))
+
+    def _line(self, key: str) -> int | None:
+        return getattr(self.given, "lines", {}).get(key)

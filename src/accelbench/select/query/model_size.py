@@ -1,0 +1,80 @@
+"""How large a model is, and where that is known from. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.visible import in_quotes
+from accelbench.select.query.config import SIZES, size_of
+from accelbench.select.query.validation import amount
+
+_UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+#: "7b" and "350m" stand for themselves; "8x7b" is eight experts of seven billion.
+_NUMBER = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([kmbt])(?![a-z0-9])")
+#: What such words mean, by what models with such names mostly have.
+_WORDS = {
+    "nano": "small",
+    "tiny": "small",
+    "mini": "small",
+    "small": "small",
+    "base": "medium",
+    "medium": "medium",
+    "large": "medium",
+    "xl": "large",
+    "xxl": "large",
+    "huge": "large",
+}
+#: A name that says nothing is taken for what most models are.
+_UNSAID = "medium"
+_ESTIMATES = "It gives a number of weights, small, medium or large, or None."
+
+
+@dataclass(frozen=True)
+class Size:
+    """Small, medium or large, and why."""
+
+    name: str
+    source: str
+    parameters: int | None = None
+
+
+def from_name(name: str) -> int | str | None:
+    """What a name says of a size: a number of weights, or small, medium or large; else None."""
+    text = name.lower()
+    found = _NUMBER.search(text)
+    if found:
+        return round(int(found[1] or 1) * float(found[2]) * _UNITS[found[3]])
+    said = [_WORDS[word] for word in re.split(r"[^a-z]+", text) if word in _WORDS]
+    return said[0] if said else None
+
+
+def known_size(
+    spec: ModelSpec | None, measured: int | None, categories: Mapping[str, float]
+) -> Size | None:
+    """By the number of weights in the catalogue or in results; None where neither has it."""
+    if spec is not None:
+        return Size(size_of(spec.parameters, categories), "the catalogue", spec.parameters)
+    if measured:
+        return Size(size_of(measured, categories), "stored results", measured)
+    return None
+
+
+def estimated_size(estimate: int | float | str | None, categories: Mapping[str, float]) -> Size:
+    """By what a name was taken to mean.
+
+    Raises:
+        UsageError: whoever estimates has given neither a size nor a number of weights.
+    """
+    if estimate is None:
+        return Size(_UNSAID, "nothing: the name says no size")
+    if isinstance(estimate, str):
+        size = estimate.strip().lower()
+        if size not in SIZES:
+            raise UsageError(f"_estimate_model_size gave {in_quotes(estimate)}.", _ESTIMATES)
+        return Size(size, "the model's name")
+    weights = amount("An estimate of _estimate_model_size", estimate, _ESTIMATES)
+    return Size(size_of(weights, categories), "the model's name", int(weights))

@@ -1,0 +1,287 @@
+"""A question as it was put, with what is known of its model before any figure. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.catalog.find import find
+from accelbench.core.case import Shapes
+from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.exactness import says_quantised
+from accelbench.core.model import ModelSpec
+from accelbench.core.precision import PRECISIONS, parse_precision, spellings
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Family, Mode
+from accelbench.select.evidence.cells import Cell, Known
+from accelbench.select.query import validation
+from accelbench.select.query.model_size import Size
+from accelbench.select.query.task import task_key, task_named
+
+#: By the store's names, as shapes have them.
+SIZES = {
+    "sequence_length": "sequence",
+    "image_size": "image",
+    "audio_seconds": "audio",
+    "denoising_steps": "steps",
+    "prompt_tokens": "prompt_tokens",
+    "new_tokens": "new_tokens",
+}
+#: Tokens of a request: what is trained has none.
+GENERATING = ("prompt_tokens", "new_tokens")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be chosen for.
+
+    Attributes:
+        stored: the names that the database has it under.
+        precision: ours where we have a name for it; None stands for any.
+        precisions: what results of it are stored under; nothing stands for any.
+        shapes: sizes that were named, by the store's columns.
+        distributed: how many devices work on it, and what memory each has.
+    """
+
+    model: str
+    family: str
+    batch: int
+    mode: str
+    size: Size
+    spec: ModelSpec | None = None
+    stored: tuple[str, ...] = ()
+    precision: str | None = None
+    precisions: tuple[str, ...] = ()
+    task: str | None = None
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    distributed: Mapping[str, Any] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its results may be stored under."""
+        said = (self.spec.id if self.spec else "", self.model, *self.stored)
+        # Of any model of a family there is no name, and no result has none.
+        return tuple(dict.fromkeys(name for name in said if name)) or ("",)
+
+    def takes(self, stored: str | None) -> bool:
+        """Whether a result in a precision, as it is stored, is of what is asked."""
+        return not self.precisions or stored in self.precisions
+
+    def told(self) -> dict[str, Any]:
+        """As the answer repeats it."""
+        return {
+            "model": self.model,
+            "family": self.family,
+            "batch_size": self.batch,
+            "mode": self.mode,
+            "task": self.task,
+            "precision": self.precision,
+            "shapes": dict(self.shapes),
+            "model_size": self.size.name,
+            "model_size_source": self.size.source,
+            "parameters": self.size.parameters,
+        }
+
+
+@dataclass(frozen=True)
+class Put:
+    """A question in the words of who asks."""
+
+    family: str | None
+    model: str
+    batch: int
+    mode: str
+    task: str | None = None
+    distributed: Mapping[str, Any] | None = None
+    precision: str | None = None
+    shapes: Mapping[str, int] | None = None
+    parameters: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a model that has no name to look it up by.
+
+        Raises:
+            UsageError: the name is no text.
+        """
+        validation.word("model_name", self.model, advice='Use "bert-tiny", or leave it out.')
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its results may be stored under."""
+        spec = spec_of(self.model) if self.model else None
+        return tuple(dict.fromkeys((*([spec.id] if spec else []), self.model)))
+
+    def understood(
+        self,
+        names: tuple[str, ...],
+        stored: Mapping[str, Any],
+        size: Callable[..., Size],
+        stored_precisions: Container[str] = (),
+    ) -> Asked:
+        """The same with every word looked up.
+
+        Args:
+            names: under which the database has the model.
+            stored: what it says of the model.
+            size: how large a model is, by name, the catalogue's model, and number of weights.
+            stored_precisions: that any result has.
+
+        Raises:
+            UsageError: a word is none of those that are known.
+        """
+        if isinstance(self.batch, int) and self.batch < 1 and self.batch is not False:
+            raise UsageError(f"A batch of {in_quotes(self.batch)} holds no item.", "Use 1 or more.")
+        batch = validation.whole("batch_size", self.batch)
+        spec = spec_of(self.model) if self.model else None
+        said = None if self.family in (None, "") else family_named(self.family)
+        if spec is not None and said is not None:
+            _refuse_other_family(spec, said)
+        family = said or (spec.family.value if spec else "") or stored.get("family")
+        if not family and not names:  # what was measured of it speaks for itself
+            raise UsageError(
+                f"The family of {self.model or 'no model'} is not known.",
+                f"Say it: one of {', '.join(Family)}.",
+            )
+        task = None if self.task is None else task_key(self.task)
+        mode = task_named(task).mode if task else mode_named(self.mode)
+        weights = self.parameters
+        if weights is not None:
+            weights = round(validation.amount("parameters", weights, "Use a number of weights."))
+        return Asked(
+            model=self.model,
+            family=family_named(family) if family else "",
+            batch=batch,
+            mode=mode,
+            size=size(self.model, spec, weights or stored.get("parameters")),
+            spec=spec,
+            stored=names,
+            precision=precision_named(self.precision, mode, stored_precisions),
+            precisions=spellings_named(self.precision, mode),
+            task=task,
+            shapes=shapes_named(self.shapes),
+            distributed=validation.distributed(self.distributed),
+        )
+
+
+def _refuse_other_family(spec: ModelSpec, family: str) -> None:
+    """A model of the catalogue is of its family, or of one that its inputs are of."""
+    if family not in (spec.family.value, *spec.modalities):
+        raise UsageError(
+            f"{spec.id} is of the family {spec.family.value}, not of {family}.",
+            "Leave the family out: it is known from the model.",
+        )
+
+
+def spec_of(name: str) -> ModelSpec | None:
+    """The catalogue's model of that name, if it has one."""
+    try:
+        return find(name)
+    except UsageError:
+        return None
+
+
+def family_named(word: str | None) -> str:
+    """One of the five families; dashes and case do not matter.
+
+    Raises:
+        UsageError: it is none.
+    """
+    text = validation.word("model_family", word, Family).strip().lower()
+    text = text.replace("-", "_").replace(" ", "_")
+    if text not in tuple(Family):
+        raise UsageError(
+            f"There is no model family {in_quotes(word)}.", f"Families: {', '.join(Family)}."
+        )
+    return text
+
+
+def mode_named(word: str | None) -> str:
+    """Inference or training.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    text = validation.word("mode", word, Mode).strip().lower()
+    if text not in tuple(Mode):
+        raise UsageError(f"There is no mode {in_quotes(word)}.", f"Modes: {', '.join(Mode)}.")
+    return text
+
+
+def spellings_named(word: str | None, mode: str) -> tuple[str, ...]:
+    """What results of a precision are stored under; nothing stands for any."""
+    if word is None:
+        return ()
+    training = mode == Mode.TRAINING
+    return tuple(name.removeprefix("amp-") if training else name for name in spellings(word))
+
+
+def precision_named(
+    word: str | None, mode: str = Mode.INFERENCE.value, stored: Container[str] = ()
+) -> str | None:
+    """A precision by our name, else as others have stored theirs; None stands for any.
+
+    Training in half precision is autocast anyway, and stored without saying so.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if word is None:
+        return None
+    said = validation.word("precision", word, PRECISIONS).strip()
+    try:
+        found = parse_precision(said)
+    except UsageError:
+        theirs = next((name for name in spellings(said) if name in stored), None)
+        if theirs is None and not says_quantised(said):
+            raise
+        return theirs or said.lower()  # w8a16
+    return found.removeprefix("amp-") if mode == Mode.TRAINING else found
+
+
+def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
+    """Sizes by the store's columns; the names of a case's shapes are taken too.
+
+    Raises:
+        UsageError: there is no such size, or it is no whole number.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise UsageError(
+            f"shapes takes a mapping, not {in_quotes(given)}.", 'Use {"image_size": 224}.'
+        )
+    aliases = {short: long for long, short in SIZES.items()}
+    found = {}
+    for name, value in (given or {}).items():
+        column = aliases.get(name, name)
+        if column not in SIZES:
+            raise UsageError(f"There is no size {in_quotes(name)}.", f"Sizes: {', '.join(SIZES)}.")
+        found[column] = validation.whole(column, value)
+    return found
+
+
+def known_of(asked: Asked, own: Sequence[Cell], flops: float | None = None, kin: str = "") -> Known:
+    """What is known of the model: by who asks, by the catalogue, by results anywhere."""
+    parameters = asked.size.parameters
+    counted = flops or _counted(asked)
+    for cell in own:
+        parameters = parameters or cell.row.get("parameters")
+        if not counted and cell.row.get("flops"):
+            counted = float(cell.row["flops"]) / cell.batch
+        kin = kin or str(cell.row.get("kin") or "")
+    return Known(None if parameters is None else int(parameters), counted, kin)
+
+
+def _counted(asked: Asked) -> float | None:
+    """Operations of an item, as the catalogue counts them; None where it does not."""
+    if asked.spec is None:
+        return None
+    from accelbench.catalog.cost import flops
+
+    sizes = {SIZES[name]: value for name, value in asked.shapes.items()}
+    if asked.mode == Mode.TRAINING:
+        sizes = {name: value for name, value in sizes.items() if name not in GENERATING}
+    try:
+        found = flops(asked.spec, Shapes(asked.batch, **sizes), asked.mode)
+    except AccelbenchError:
+        return None
+    return None if found is None else found / asked.batch

@@ -1,0 +1,1 @@
+"""Ranking: candidates, their scores, and whether the first is clearly the first."""

@@ -1,0 +1,187 @@
+"""What can be chosen among: platforms, and devices of them by name. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+from accelbench.core.errors import UsageError
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import HARDWARE
+from accelbench.select.estimate.rules import BROWSERS, DEPLOYMENTS
+from accelbench.select.evidence.cells import Attempt, is_on
+from accelbench.select.query import validation
+
+#: Shown only where there is something to say of them, as in the matrix.
+_RARE = ("wasm", "tpu")
+#: A machine has one of it, however many sockets.
+_ALONE = "cpu"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A platform, or one device of it."""
+
+    platform: str
+    device: str = ""
+    but: tuple[str, ...] = ()  # devices of the platform that are asked about by themselves
+
+    @property
+    def name(self) -> str:
+        return f"{self.platform}:{self.device}" if self.device else self.platform
+
+    def has(self, found: Attempt) -> bool:
+        """Whether a figure was measured there, or an attempt failed there."""
+        there = found.hardware == self.platform and is_on(found, self.device)
+        return there and not any(is_on(found, device) for device in self.but)
+
+
+def candidates(
+    asked: Sequence[str] | None,
+    measured: Mapping[str, Sequence[str]],
+    others: Iterable[str] = (),
+) -> list[Candidate]:
+    """Those that are asked for, each once; without a word of them every platform but browsers.
+
+    Args:
+        asked: platforms, "platform:device", "platform:=its whole name", or a part of the name of
+            one device.
+        measured: of each platform, the devices that have results.
+        others: platforms that the configuration or a matrix brings.
+
+    Raises:
+        UsageError: a word names nothing, or several devices.
+    """
+    known = list(dict.fromkeys((*HARDWARE, *measured, *others)))
+    asked = validation.names("available_hardware", asked)
+    if asked is None:
+        return [Candidate(name) for name in every(measured, others) if name not in BROWSERS]
+    found = [_named(word, known, measured) for word in asked if word.strip()]
+    if not found:
+        raise UsageError("No hardware is named.", f"Name some of {', '.join(known)}.")
+    return _apart(dict.fromkeys(found), measured)
+
+
+def _apart(named: Iterable[Candidate], measured: Mapping[str, Sequence[str]]) -> list[Candidate]:
+    """A platform beside devices of it stands for its other devices: no figure is listed twice.
+
+    Where results are of those devices alone, the platform is none of its own.
+    """
+    every = list(named)
+    found = []
+    for one in every:
+        devices = tuple(o.device for o in every if o.platform == one.platform and o.device)
+        if one.device or not devices:
+            found.append(one)
+        elif set(measured.get(one.platform, ("",))) - set(devices):
+            found.append(replace(one, but=devices))
+    return found
+
+
+def every(measured: Mapping[str, Sequence[str]], others: Iterable[str] = ()) -> list[str]:
+    """Every platform that there is anything to say of."""
+    there = {*measured, *others}
+    known = dict.fromkeys((*HARDWARE, *measured, *others))
+    return [name for name in known if name not in _RARE or name in there]
+
+
+def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list[Candidate]:
+    """Those that can be chosen where a model is to run.
+
+    Args:
+        found: what is asked about.
+        where: one of `DEPLOYMENTS`.
+        all_asked: nobody named any: what there may be is there.
+
+    Raises:
+        UsageError: there is no such deployment.
+    """
+    if validation.word("deployment", where, DEPLOYMENTS) not in DEPLOYMENTS:
+        raise UsageError(
+            f"There is no deployment {in_quotes(where)}.", f"There are: {', '.join(DEPLOYMENTS)}."
+        )
+    there = DEPLOYMENTS[where]
+    if all_asked:
+        return [Candidate(name) for name in there]
+    return [one for one in found if one.platform in there]
+
+
+def order_in(where: str) -> Callable[[str], float]:
+    """Where a platform stands among equals in a deployment."""
+    there = DEPLOYMENTS[where]
+    return lambda name: float(there.index(name))
+
+
+def placed(encode: Callable[[str], Any]) -> Callable[[str], float]:
+    """What somebody's own encoding says of where a platform stands, seen to be a number."""
+
+    def order(name: str) -> float:
+        said = encode(name)
+        if not isinstance(said, Real) or math.isnan(said):
+            raise UsageError(
+                f"_encode_hardware_type gave {in_quotes(said)} for {name}.",
+                "It gives a number: the lower, the earlier among equals.",
+            )
+        return float(said)
+
+    return order
+
+
+def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]]) -> Candidate:
+    text = word.strip()
+    spelt = {one.lower(): one for one in reversed(known)}
+    if text.lower() in spelt:
+        return Candidate(text if text in known else spelt[text.lower()])
+    platform, colon, device = (part.strip() for part in text.partition(":"))
+    if colon and platform.lower() in spelt:
+        if not device.removeprefix("="):
+            raise UsageError(
+                f"{in_quotes(word)} names no device.", f"Leave the colon out, or use {platform}:0."
+            )
+        return _device(spelt[platform.lower()], device, measured)
+    holding = [
+        Candidate(name, one)
+        for name, devices in measured.items()
+        for one in devices
+        if text.lower() in one.lower()
+    ]
+    if len(holding) == 1:
+        return holding[0]
+    if holding:
+        raise UsageError(
+            f"{in_quotes(word)} is a part of {len(holding)} names of devices.",
+            f"There are: {', '.join(sorted(one.name for one in holding))}.",
+        )
+    near = difflib.get_close_matches(text.lower(), known, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+    raise UsageError(
+        f"There is no hardware {in_quotes(word)}.",
+        f"{hint} The configuration can bring hardware of your own.",
+    )
+
+
+def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -> Candidate:
+    """A device of a platform: by its whole name, by a part that only one has, or as it is said.
+
+    After "=" stands its whole name, whether or not it has results: what is here must not be taken
+    for a card that others have measured.
+    """
+    if device.startswith("="):
+        return Candidate(platform, device[1:])
+    if platform == _ALONE and device.isdecimal():
+        if int(device):
+            raise UsageError(f"There is one device of {platform}.", f"Use {platform}.")
+        return Candidate(platform)
+    names = [one for one in measured.get(platform, ()) if device.lower() in one.lower()]
+    exact = [one for one in names if one.lower() == device.lower()]
+    if len(exact or names) == 1:
+        return Candidate(platform, (exact or names)[0])
+    if names and not device.isdecimal():
+        raise UsageError(
+            f"{platform}:{device} could be {len(names)} devices.", f"There are: {', '.join(names)}."
+        )
+    return Candidate(platform, device)

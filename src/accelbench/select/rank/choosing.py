@@ -1,0 +1,294 @@
+"""From a question and what is known to a choice, the same for the same data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from accelbench.analysis.run_noise import Histories
+from accelbench.select.answer.matrices import Matrices
+from accelbench.select.estimate.batch_steps import is_near
+from accelbench.select.estimate.ceilings import Rates, bounded
+from accelbench.select.estimate.figures import (
+    FEWEST_FITTED,
+    Figure,
+    Question,
+    figure,
+    has_sizes,
+)
+from accelbench.select.estimate.rules import About, ruled
+from accelbench.select.evidence.cells import Cell, Known, Place, best
+from accelbench.select.evidence.failures import Failure
+from accelbench.select.evidence.model_evidence import Own, own_of
+from accelbench.select.evidence.other_measurements import Otherwise
+from accelbench.select.query.config import size_of
+from accelbench.select.query.query import Asked, known_of
+from accelbench.select.query.task import TASKS
+from accelbench.select.rank.candidates import Candidate
+from accelbench.select.rank.certainty import no_clear_winner_between
+from accelbench.select.rank.scoring import Contender, Encode, Scored, scored
+from accelbench.select.unusable import set_aside
+from accelbench.select.ways import told_apart_by
+
+#: So many figures of other models at the same batch and sizes, and no others are looked for.
+_ENOUGH_PEERS = 20
+#: Dollars per million items of a result, or None where no price is known.
+Prices = Callable[[Mapping[str, Any]], float | None]
+
+
+class Evidence(Protocol):
+    """Where cells are from: a store, or anything that answers like one."""
+
+    def cells(self, models: Sequence[str]) -> list[Cell]: ...
+
+    def unusable(self, models: Sequence[str]) -> list[Cell]: ...
+
+    def failures(self, models: Sequence[str]) -> list[Failure]: ...
+
+    def peers(self, place: Place, known: Known) -> list[Cell]: ...
+
+    def rates(self) -> Rates: ...
+
+    def histories(self, cells: Sequence[Cell]) -> Histories: ...
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What an answer stands on beside the evidence.
+
+    Attributes:
+        config: the configuration.
+        matrices: who is believed of what runs where.
+        order: of equals.
+        prices: dollars per million of a result.
+        present: which of some platforms this machine has, where that is to count; it is asked only
+            about what has no figure.
+        unasked: platforms that nobody named, and that only count when named.
+    """
+
+    config: Mapping[str, Any]
+    matrices: Matrices
+    order: Encode
+    prices: Prices | None = None
+    present: Callable[[Sequence[str]], Container[str]] | None = None
+    unasked: Container[str] = ()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An answer before it is put in words."""
+
+    asked: Asked
+    scored: Scored
+    contenders: Sequence[Contender]
+    unclear: Sequence[str]
+    data_date: str | None
+    matrix_source: str
+    shapes: Mapping[str, Any] = field(default_factory=dict)
+    circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
+    otherwise: Sequence[Otherwise] = ()  # what was measured, and does not answer
+    inexact: Mapping[str, Cell] = field(default_factory=dict)  # by name: quantised, unasked
+    unasked: Sequence[str] = ()  # platforms with figures that count only when named
+    aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
+
+    @property
+    def ranked(self) -> Sequence[Contender]:
+        return self.scored.ranked
+
+    @property
+    def clear(self) -> bool:
+        """Whether the first is shown to be the first: a rule shows nothing, nor does one alone."""
+        alone = len(self.ranked) > 1 and len(self.compared) < 2
+        wanted = bool(self.ranked) and self.ranked[0].score > 0.0
+        return wanted and bool(self.compared) and not alone and not self.unclear
+
+    @property
+    def compared(self) -> Sequence[str]:
+        """Those that have a figure."""
+        return [one.name for one in self.ranked if one.figure is not None]
+
+
+def choose(
+    asked: Asked,
+    candidates: Sequence[Candidate],
+    evidence: Evidence,
+    ground: Ground,
+    known: Known | None = None,
+) -> Chosen:
+    """The candidates in order for a question."""
+    names = asked.names
+    own = own_of(
+        asked, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
+    )
+    about = known or known_of(asked, (*own.cells, *own.inexact))
+    importance = ground.config["model_families"].get(asked.family, {})
+    question = Question(
+        asked.names[0],
+        asked.family,
+        asked.batch,
+        asked.mode,
+        asked.precisions,
+        own.sizes,
+        importance.get("batch_size_importance", "medium"),
+        importance.get("model_size_importance", "medium"),
+    )
+    figures = _figures(question, candidates, own, evidence, about)
+    contenders = [
+        _contender(asked, one, found, own.of(one), ground)
+        for one, found in zip(candidates, figures, strict=True)
+    ]
+    contenders = _placed_here(contenders, ground)
+    weights = weights_of(asked, ground.config)
+    order = scored(contenders, weights, ground.order)
+    used = [one.figure.cell for one in order.ranked if one.figure is not None]
+    measured = [one.figure.cell for one in order.ranked if one.figure and one.figure.measured]
+    histories = evidence.histories(measured)
+    unclear = no_clear_winner_between(order.ranked, weights, ground.order, histories)
+    moments = [str(cell.row["moment"]) for cell in used if cell.row.get("moment")]
+    return Chosen(
+        asked,
+        order,
+        contenders,
+        unclear,
+        max(moments, default=None),
+        ground.matrices.source,
+        own.sizes,
+        own.circumstances,
+        [said for one in candidates for said in own.otherwise(one)],
+        _inexact(asked, candidates, own),
+        sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
+        set_aside(candidates, own.unusable),
+    )
+
+
+def _inexact(asked: Asked, candidates: Sequence[Candidate], own: Own) -> dict[str, Cell]:
+    """Of each candidate the best figure that its precision keeps out, at the batch if there is one.
+
+    Only where it would have been the best of the candidate: else nothing is missed.
+    """
+    found = {}
+    for one in candidates:
+        there = own.of(one)
+        at_batch = [cell for cell in there.inexact if cell.batch == asked.batch]
+        counted = [cell for cell in there.cells if cell.batch == asked.batch]
+        if there.inexact and best([*(at_batch or there.inexact), *counted]).exact is False:
+            found[one.name] = best(at_batch or there.inexact)
+    return found
+
+
+def _placed_here(contenders: Sequence[Contender], ground: Ground) -> list[Contender]:
+    """Each that was not measured with whether this machine has it, where that is to count."""
+    missing = [one for one in contenders if not (one.figure and one.figure.measured)]
+    asked = [one.candidate.platform for one in missing if one.compatible]
+    if ground.present is None or not asked:
+        return list(contenders)
+    there = ground.present(asked)
+    return [
+        replace(one, present=one.candidate.platform in there) if one in missing else one
+        for one in contenders
+    ]
+
+
+def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
+    """The criteria and their weights: of the mode, and as the task has it."""
+    task = TASKS.get(asked.task or "")
+    matters = task.matters if task else {}
+    return {
+        (criterion := name.removesuffix("_weight")): weight * matters.get(criterion, 1.0)
+        for name, weight in config["selection_criteria"][asked.mode].items()
+    }
+
+
+def _figures(
+    question: Question,
+    candidates: Sequence[Candidate],
+    own: Own,
+    evidence: Evidence,
+    known: Known,
+) -> list[Figure | None]:
+    """The figure of each candidate.
+
+    Estimates from other models are from the same ones wherever enough were measured on all that are
+    estimated: else it would be the models that are compared.
+    """
+    mine = [own.of(one) for one in candidates]
+    others = [
+        [] if there.cells else _peers(question, one, own.cells, evidence, known)
+        for one, there in zip(candidates, mine, strict=True)
+    ]
+    somewhere = [{cell.question for cell in found} for found in others if found]
+    if len(somewhere) > 1:
+        shared = set.intersection(*somewhere)
+        if len(shared) >= FEWEST_FITTED:
+            others = [[cell for cell in found if cell.question in shared] for found in others]
+    figures = [
+        figure(question, there.cells, found, known, there.failures)
+        for there, found in zip(mine, others, strict=True)
+    ]
+    # What was measured needs no bounds; among estimates alone nothing would be clearer by them.
+    if not known.flops or not any(one and one.measured for one in figures):
+        return figures
+    if all(one is None or one.measured for one in figures):
+        return figures
+    rates = evidence.rates()
+    return [one and bounded(one, known.flops, own.cells, rates) for one in figures]
+
+
+def _peers(
+    question: Question,
+    candidate: Candidate,
+    own: Sequence[Cell],
+    evidence: Evidence,
+    known: Known,
+) -> list[Cell]:
+    """What models like it came to on a candidate, asked the same way.
+
+    At about the batch and these sizes, where there is enough of it, else at any.
+    """
+    place = Place(
+        question.family,
+        question.mode,
+        candidate.platform,
+        candidate.device,
+        question.precisions,
+        own[0].row.get("scenario") if own else None,
+    )
+    every = [c for c in evidence.peers(place, known) if c.model != question.model]
+    near = [cell for cell in every if is_near(cell.batch, question.batch)]
+    alike = [cell for cell in near if has_sizes(cell, question.shapes)]
+    found = (one for one in (alike, near) if len(one) >= _ENOUGH_PEERS)
+    return next(found, every)
+
+
+def _contender(
+    asked: Asked, candidate: Candidate, found: Figure | None, own: Own, ground: Ground
+) -> Contender:
+    config = ground.config
+    entry = ground.matrices.entry(asked.family, candidate.platform, asked.mode)
+    importance = config["model_families"].get(asked.family, {})
+    about = About(
+        asked.family,
+        asked.size.name,
+        size_of(asked.batch, config["batch_size_thresholds"]),
+        asked.mode,
+        importance.get("model_size_importance", "medium"),
+        importance.get("batch_size_importance", "medium"),
+    )
+    return Contender(
+        candidate,
+        found,
+        entry,
+        ruled(candidate.platform, about, entry.rating),
+        config["hardware_preferences"].get(candidate.platform, {}),
+        _cost(found, ground.prices),
+        runs=bool(own.others),
+        apart=() if found is None else told_apart_by(found.cell, own.cells),
+        failed=own.failed_at(asked.batch, asked.precisions),
+    )
+
+
+def _cost(found: Figure | None, prices: Prices | None) -> float | None:
+    if found is None or prices is None or found.rate is None:
+        return None
+    return prices({**found.cell.row, "throughput": found.rate})

@@ -1,0 +1,88 @@
+"""Several devices for one model: whether it fits, and how to part it. Pure; no time is predicted.
+
+How much faster several devices are depends on what connects them, which nothing here has measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from accelbench.catalog.memory import memory_estimate_bytes
+from accelbench.core.case import Shapes
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.vocabulary import MIB, Mode
+from accelbench.select.query.query import Asked
+
+#: Platforms whose frameworks have a way for several devices.
+DISTRIBUTES = ("cuda", "rocm", "tpu", "cpu")
+#: Weight, gradient and two moments of AdamW in fp32; a forward pass keeps weights alone.
+_TRAINING_BYTES, _INFERENCE_BYTES = 16, 4
+_GIB = 2**30
+
+
+def advised(asked: Asked, ranked: Iterable[str]) -> dict[str, Any] | None:
+    """What the answer says of several devices; None where one was asked for.
+
+    Args:
+        asked: the question, with its distributed configuration.
+        ranked: the candidates' platforms, the first one first.
+    """
+    given = asked.distributed
+    if given is None or given["gpu_count"] < 2:
+        return None
+    count, gib = given["gpu_count"], given["max_memory_gb"]
+    able = [name for name in dict.fromkeys(ranked) if name in DISTRIBUTES]
+    needed = _needed(asked)
+    strategy, fits, why = _strategy(asked, needed, count, gib)
+    return {
+        "gpu_count": count,
+        "max_memory_gb": gib,
+        "hardware": able,
+        "memory_needed_gb": None if needed is None else needed / _GIB,
+        "strategy": strategy,
+        "fits": fits,
+        "reason": why,
+        "speed": "not predicted: what connects the devices was not measured",
+    }
+
+
+def _needed(asked: Asked) -> float | None:
+    """Bytes that one device would need alone, at its share of the batch."""
+    count = asked.distributed["gpu_count"] if asked.distributed else 1
+    share = max(1, math.ceil(asked.batch / count))
+    if asked.spec is not None:
+        try:
+            found = memory_estimate_bytes(
+                asked.spec, Shapes(share), asked.precision or "fp32", asked.mode
+            )
+        except AccelbenchError:
+            found = None
+        if found is not None:
+            return float(found)
+    parameters = asked.size.parameters
+    if parameters is None:
+        return None
+    each = _TRAINING_BYTES if asked.mode == Mode.TRAINING else _INFERENCE_BYTES
+    return float(parameters) * each
+
+
+def _strategy(
+    asked: Asked, needed: float | None, count: int, gib: float | None
+) -> tuple[str, bool | None, str]:
+    """How to part the model, whether that fits, and why."""
+    training = asked.mode == Mode.TRAINING
+    whole = "ddp" if training else "replicas"
+    if needed is None:
+        return whole, None, "how many weights the model has is not known"
+    mb = f"{needed / MIB:,.0f} MB"
+    if gib is None:
+        return whole, None, f"it needs {mb} on each device; how much each has was not said"
+    if needed <= gib * _GIB:
+        return whole, True, f"{mb} fit on each of {count} devices"
+    parted = "fsdp" if training else "sharded"
+    each = needed / count
+    fits = each <= gib * _GIB
+    told = f"{mb} do not fit on one device; parted among {count} they are {each / MIB:,.0f} MB each"
+    return parted, fits, told if fits else f"{told}, which do not fit either"

@@ -1,0 +1,74 @@
+"""Options in order, and those that nothing beats. Pure.
+
+An estimate counts by its dear end beside what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from accelbench.select.constraints.options import Option
+from accelbench.select.evidence.units import ITEMS, counted
+
+#: What an option surely does in a second, in a unit that all have.
+Rate = Callable[[Option], float]
+
+
+def are_mixed(options: Iterable[Option]) -> bool:
+    """Whether some count what others do not: tokens beside items."""
+    return len({counted(one.unit) for one in options}) > 1
+
+
+def rate_in(options: Iterable[Option]) -> Rate:
+    """How these are held together: by their rates; where those count different things, by the
+    items of the batch that go through in a second, which all have."""
+    return _pace if are_mixed(options) else _rate
+
+
+def unit_in(options: Iterable[Option]) -> str:
+    """What most of them count: what a limited rate, or cost, is taken to be of."""
+    units = [counted(one.unit) for one in options]
+    return min(set(units), key=lambda one: (-units.count(one), one != ITEMS, one), default=ITEMS)
+
+
+def merit(one: Option, rate: Rate) -> tuple[Any, ...]:
+    """The most a second first; the same order every time."""
+    return (-rate(one), not one.measured, one.latency.high, *one.name)
+
+
+def compares_memory(options: Iterable[Option]) -> bool:
+    """Whether all know theirs."""
+    return all(one.memory is not None for one in options)
+
+
+def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
+    """Those that no other beats in latency, rate, and memory where all know theirs.
+
+    Equals do not beat each other.
+    """
+    held = rate or rate_in(options)
+    by_memory = compares_memory(options)
+
+    def figures(one: Option) -> tuple[float, ...]:
+        memory = (one.memory.high,) if by_memory and one.memory else ()
+        return (one.latency.high, -held(one), *memory)
+
+    every = [figures(one) for one in options]
+
+    def beaten(mine: tuple[float, ...]) -> bool:
+        return any(
+            all(a <= b for a, b in zip(theirs, mine, strict=True)) and theirs != mine
+            for theirs in every
+        )
+
+    found = [one for one, mine in zip(options, every, strict=True) if not beaten(mine)]
+    return sorted(found, key=lambda one: (one.latency.high, merit(one, held)))
+
+
+def _rate(one: Option) -> float:
+    return one.rate.low
+
+
+def _pace(one: Option) -> float:
+    return one.pace

@@ -1,0 +1,210 @@
+"""From figures and ratings to an order of candidates. Pure, and the same for the same data.
+
+Every criterion is a share of the best candidate's: 1 is the best there is. A criterion that is not
+known of every candidate with a figure is left out and its weight goes to the others, since nobody
+can be better by what nobody knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelbench.select.answer.matrices import Entry
+from accelbench.select.estimate.figures import Figure
+from accelbench.select.estimate.rules import Ruled
+from accelbench.select.evidence.units import counted
+from accelbench.select.query.config import FACTORS
+from accelbench.select.rank.candidates import Candidate
+
+#: What a level is worth as a criterion.
+COMPATIBILITY: Mapping[str, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
+#: Precisions in which training falls as far as in fp32, where no curve says otherwise.
+_CONVERGES = frozenset({"fp32", "bf16", "amp-bf16"})
+#: Each point of a rule doubles a score, up to 1.
+_MOST_POINTS = 5.0
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A candidate with all that is known of it for a question."""
+
+    candidate: Candidate
+    figure: Figure | None
+    entry: Entry
+    ruled: Ruled
+    factors: Mapping[str, float]
+    cost: float | None = None  # of a million items, where a price is known
+    score: float = 0.0
+    criteria: Mapping[str, float] | None = None
+    cautious: bool = False  # scored by the slow end of its bounds
+    present: bool | None = None  # on this machine, where nothing was measured and that counts
+    runs: bool = False  # without a figure, though measured there in another way than is asked
+    apart: tuple[str, ...] = ()  # the settings that tell its way from others that were measured
+    failed: str = ""  # what became of the newest attempt, where that left nothing to choose
+
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+    @property
+    def compatible(self) -> bool:
+        """What was measured runs, whatever a matrix says of its family."""
+        if self.figure is not None and self.figure.measured:
+            return True
+        return not self.failed and self.entry.compatible and self.ruled.compatible
+
+    @property
+    def standing(self) -> tuple[bool, bool, bool]:
+        """What goes before its score: the order of what it stands on."""
+        bare = self.figure is None
+        return bare, bare and not self.runs, bare and self.present is False
+
+    @property
+    def rating(self) -> str:
+        return self.entry.rating or self.ruled.rating
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be chosen, in words."""
+        if self.failed:
+            return f"it failed in its newest run: {self.failed}"
+        if not self.entry.compatible:
+            return self.entry.reason or f"{self.entry.source or 'a matrix'} says so"
+        return "; ".join(self.ruled.why)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Contenders in order, and by what."""
+
+    ranked: Sequence[Contender]
+    weights: Mapping[str, float]  # as they were used: of one, in all
+    left_out: Mapping[str, str]  # a criterion and why
+    by_cost: bool = False
+
+
+Encode = Callable[[str], float]
+
+
+def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order: Encode) -> Scored:
+    """The contenders that can be chosen, the best first.
+
+    Those with a figure come first, by their scores; the others follow by the rules: what is known
+    to run the model before what is not, and what is present before what is not. Equals follow
+    `order`, then their names.
+    """
+    able = [one for one in contenders if one.compatible]
+    figured = [one for one in able if one.figure is not None]
+    # An estimate stands before what was measured only if it would at its slow end as well.
+    cautious = any(one.figure.measured for one in figured if one.figure)
+    figured = [
+        replace(one, cautious=cautious and one.figure is not None and not one.figure.measured)
+        for one in figured
+    ]
+    used, left_out = _usable(figured, weights)
+    # A million tokens and a million images have no price in common.
+    kinds = {counted(one.figure.unit) for one in figured if one.figure}
+    by_cost = len(kinds) == 1 and all(one.cost for one in figured)
+    rated = [replace(one, **_score(one, figured, used, by_cost)) for one in figured]
+    ruled = [
+        replace(one, score=_by_rules(one.ruled.points) * _factor(one, FACTORS))
+        for one in able
+        if one.figure is None
+    ]
+
+    def place(one: Contender) -> tuple[Any, ...]:
+        score, equals = -_rounded(one.score), order(one.candidate.platform)
+        return *one.standing, score, equals, one.name
+
+    return Scored(tuple(sorted((*rated, *ruled), key=place)), used, left_out, by_cost)
+
+
+def _rounded(score: float) -> float:
+    """Twelve digits: equals are equal in whatever order they were added up."""
+    return float(f"{score:.12g}")
+
+
+def _usable(
+    figured: Sequence[Contender], weights: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The weights of what is known of all, together one."""
+    left_out = {}
+    for name, weight in weights.items():
+        unknown = [one.name for one in figured if _amount(one, name) is None]
+        if unknown and weight:
+            left_out[name] = f"not known of {', '.join(sorted(unknown))}"
+    units = {counted(one.figure.unit): one.figure.unit for one in figured if one.figure}
+    if len(units) > 1 and "throughput" in weights:
+        left_out["throughput"] = f"of {' here and of '.join(sorted(units.values()))} there"
+    kept = {name: weight for name, weight in weights.items() if name not in left_out and weight}
+    if not sum(kept.values()):
+        kept = {"compatibility": 1.0}
+    total = sum(kept.values())
+    return {name: weight / total for name, weight in kept.items()}, left_out
+
+
+def _score(
+    one: Contender, figured: Sequence[Contender], weights: Mapping[str, float], by_cost: bool
+) -> dict[str, Any]:
+    criteria = {}
+    for name in weights:
+        mine = _amount(one, name)
+        assert mine is not None
+        if name in ("compatibility", "convergence"):
+            criteria[name] = mine
+        else:
+            best = max(_amount(other, name) or 0.0 for other in figured)
+            criteria[name] = mine / best
+    total = math.fsum(weights[name] * value for name, value in criteria.items())
+    if not by_cost:
+        return {"score": total * _factor(one, FACTORS), "criteria": criteria}
+    costs = [_cost(other) for other in figured]
+    criteria["cost"] = min(costs) / _cost(one)
+    rest = _factor(one, [name for name in FACTORS if name != "cost_factor"])
+    return {"score": total * criteria["cost"] * rest, "criteria": criteria}
+
+
+def _amount(one: Contender, criterion: str) -> float | None:
+    """A criterion's amount, the more the better; None where it is not known."""
+    figure = one.figure
+    assert figure is not None
+    slower = _slower(one)
+    if criterion == "latency":
+        return 1.0 / (figure.latency * slower)
+    if criterion == "throughput":
+        return None if figure.rate is None else figure.rate / slower
+    if criterion == "memory":
+        memory = figure.cell.row.get("memory_peak_mb") if figure.measured else None
+        return 1.0 / memory if memory else None
+    if criterion == "convergence":
+        return _convergence(figure)
+    return COMPATIBILITY[one.rating]
+
+
+def _slower(one: Contender) -> float:
+    """How many times as long a step may take as its figure says, where that is to count."""
+    assert one.figure is not None
+    return one.figure.high / one.figure.latency if one.cautious else 1.0
+
+
+def _cost(one: Contender) -> float:
+    assert one.cost is not None
+    return one.cost * _slower(one)
+
+
+def _convergence(figure: Figure) -> float | None:
+    known = figure.cell.row.get("convergence") if figure.measured else None
+    if known is not None:
+        return float(min(max(known, 0.0), 1.0))
+    return 1.0 if figure.cell.precision in _CONVERGES else None
+
+
+def _factor(one: Contender, names: Sequence[str]) -> float:
+    return math.prod(max(one.factors.get(name, 1.0), 0.0) for name in names)
+
+
+def _by_rules(points: float) -> float:
+    return float(2.0 ** (min(points, _MOST_POINTS) - _MOST_POINTS))

@@ -1,0 +1,45 @@
+"""The worker's memory columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from accelbench.core.vocabulary import MIB
+from accelbench.hardware.hostmemory import HostMemory
+from accelbench.run.worker.memory_meter import WorkerMeter
+
+
+class Host(HostMemory):
+    """Samples and a peak as they are handed in, in MB."""
+
+    def __init__(self, sampled: int, peak: int | None) -> None:
+        super().__init__(0, "handed in")
+        self._sampled = sampled
+        self._peak = peak
+
+    def reset_peak(self) -> None:
+        pass
+
+    def peak_bytes(self) -> int | None:
+        return None if self._peak is None else self._peak * MIB
+
+    def current_bytes(self) -> int:
+        return self._sampled * MIB
+
+    def meter(self) -> Callable[[], int]:
+        return self.current_bytes
+
+
+@pytest.mark.parametrize(
+    ("sampled", "peak", "average"), [(10, 20, 10.0), (21, 20, 20.0), (10, None, 10.0)]
+)
+def test_no_average_is_above_the_peak(
+    monkeypatch: pytest.MonkeyPatch, sampled: int, peak: int | None, average: float
+) -> None:
+    monkeypatch.setattr(HostMemory, "start", lambda: Host(sampled, peak))
+    meter = WorkerMeter()
+    columns = meter.averages(lambda: None)
+    assert columns == {"host_memory_avg_mb": average, "memory_avg_mb": average}
+    assert meter.peaks()["memory_peak_mb"] == peak

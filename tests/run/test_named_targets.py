@@ -1,0 +1,101 @@
+"""What was named, and of what nothing was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accelbench.core.protocols import Absent, Device
+from accelbench.core.provenance import SIMULATION
+from accelbench.run.plan.named_targets import lacking, named, nothing_measured
+from accelbench.run.plan.request import Request
+from accelbench.runtimes.scripted import ScriptedRuntime
+
+NAMED = {
+    "hardware": {"cuda": [["cuda", "cuda:0"]], "cuda:1": [["cuda", "cuda:1"]]},
+    "runtime": ["pytorch"],
+    "precision": ["amp-bf16"],
+}
+
+
+def row(status: str = "ok", **more: Any) -> dict[str, Any]:
+    about = {"hardware": "cuda", "device": "cuda:0", "runtime": "pytorch", "precision": "amp-bf16"}
+    return {"status": status, "mode": "inference", "message": "why", **about, **more}
+
+
+def lacks(*rows: dict[str, Any]) -> list[str]:
+    return [one.name for one in lacking(NAMED, rows)]
+
+
+def test_each_of_what_was_named_needs_one_result_that_is_ok() -> None:
+    both = [row(), row(device="cuda:1")]
+    assert lacks(*both) == []
+    assert lacks(*both, row("unsupported"), row("failed")) == []
+    assert lacks(row()) == ["cuda:1"]
+    assert lacks(row("failed"), row(device="cuda:1", runtime="jax")) == [
+        *("cuda", "pytorch"),
+    ]
+    assert lacks() == ["cuda", "cuda:1", "pytorch", "amp-bf16"]
+
+
+def test_training_in_half_precision_is_stored_by_the_shorter_name() -> None:
+    assert lacks(row(mode="training", precision="bf16"), row(device="cuda:1")) == []
+    assert lacks(row(precision="bf16"), row(device="cuda:1", precision="bf16")) == ["amp-bf16"]
+
+
+def test_it_says_why_in_the_words_of_the_first_result() -> None:
+    (one,) = lacking({"hardware": {"cuda": [["cuda", None]]}}, [
+        row("unsupported", device=None, message="cuda is not present: the driver is too old",
+            advice="Update it."),
+    ])  # fmt: skip
+    assert str(one) == (
+        "Nothing was measured on cuda: cuda is not present: the driver is too old. Update it."
+    )
+
+
+def test_an_engine_that_is_a_platform_is_to_be_named_as_one() -> None:
+    (one,) = lacking({"hardware": {"cpu": [["cpu", "cpu"]]}, "runtime": ["openvino"]}, [
+        row(device="cpu", hardware="cpu"),
+    ])  # fmt: skip
+    assert str(one).startswith("Nothing was measured with openvino: it is a platform of its own")
+    assert str(one).endswith("--hardware …,openvino")
+
+
+def test_what_was_only_to_be_calculated_lacks_nothing() -> None:
+    simulated = {"conditions": {SIMULATION: {"device": "A card"}}}
+    assert nothing_measured([row("ok", **simulated)]) == ""
+    assert nothing_measured([row("unsupported", **simulated)]) == ""
+    assert lacking({"hardware": {"cuda": [["cuda", "cuda:0"]]}}, [row("ok", **simulated)]) == []
+    assert nothing_measured([row("ok", **simulated), row("unsupported")])
+
+
+def test_nothing_at_all() -> None:
+    assert nothing_measured([row("failed"), row()]) == ""
+    assert nothing_measured([row("skipped")]) == "Nothing was measured: why."
+    assert "the plan has no such case" in nothing_measured([])
+
+
+def device(ordinal: int) -> Device:
+    return Device("cuda", f"card {ordinal}", ordinal)
+
+
+@pytest.mark.parametrize(
+    ("typed", "places"),
+    [
+        ("cuda", [["cuda", "cuda:0"]]),
+        ("cuda:1", [["cuda", "cuda:1"]]),
+        ("cuda:7", [["cuda", "7"]]),  # there is none: its result says what was typed
+        ("tpu", [["tpu", None]]),
+    ],
+)
+def test_places_are_those_of_the_results(typed: str, places: list[list[str | None]]) -> None:
+    found = {"cuda": [device(0), device(1)], "tpu": [Absent("tpu", "none here", "buy one")]}
+    request = Request((), hardware=(typed,), runtimes=("scripted",))
+    kept = named(request, ["fp32"], found, {"scripted": ScriptedRuntime({})})
+    assert kept == {"hardware": {typed: places}, "runtime": ["scripted"], "precision": ["fp32"]}
+
+
+def test_what_is_chosen_is_not_named() -> None:
+    kept = named(Request((), hardware=("auto",)), [], {}, {})
+    assert kept == {"hardware": {}, "runtime": [], "precision": []}

@@ -1,0 +1,86 @@
+"""What a reference leaves: more draws where an output is of so few values that one says little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fixed_machine import models
+
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.serial import case_to_json
+from accelbench.run.worker.output_comparison import drawn, from_fp64, left
+
+CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(1, 16))
+
+
+class Drawn:
+    """A reference of so many values, whose n-th inputs it computes so far from fp64."""
+
+    def __init__(self, size: int, apart: tuple[float, ...]) -> None:
+        self._size, self._apart = size, apart
+        self.seeds: list[int] = []
+
+    def prepare(self, case: Case, seed: int) -> int:
+        if seed not in self.seeds:
+            self.seeds.append(seed)
+        return seed
+
+    def outputs(self, seed: int) -> Mapping[str, Any]:
+        values = np.random.default_rng(seed).standard_normal((1, self._size))
+        return {"y": values.astype(np.float32)}
+
+    def exact(self, seed: int) -> Mapping[str, Any]:
+        return {"y": self.outputs(seed)["y"] + self._apart[self.seeds.index(seed)]}
+
+    def rounded(self, seed: int, precision: str) -> Mapping[str, Any]:
+        return self.outputs(seed)
+
+
+def asked(folder: Path) -> dict[str, Any]:
+    case = case_to_json(CASE)
+    return {"case": case, "folder": str(folder), "draw": 0, "rounded": None, "whole": True}
+
+
+@pytest.mark.parametrize(("size", "draws"), [(1, 5), (15, 5), (16, 2), (1000, 2)])
+def test_few_values_are_drawn_more_often(tmp_path: Path, size: int, draws: int) -> None:
+    session = Drawn(size, (0.0,) * 5)
+    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
+    assert len(session.seeds) == draws
+    assert len(list(tmp_path.glob("*.npz"))) == draws
+
+
+def test_the_draw_that_is_furthest_from_fp64_says_how_far_a_reference_may_be(
+    tmp_path: Path,
+) -> None:
+    session = Drawn(1, (1e-7, 1e-7, 1e-2, 1e-7, 1e-7))
+    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
+    far = from_fp64(session, 0, asked(tmp_path))["error"]  # type: ignore[arg-type]
+    session = Drawn(1, (1e-7,) * 5)
+    near = from_fp64(session, 0, asked(tmp_path))["error"]  # type: ignore[arg-type]
+    assert near < 1e-5 < 1e-3 < far
+
+
+def test_many_values_are_held_against_fp64_once(tmp_path: Path) -> None:
+    session = Drawn(1000, (1e-3, 1.0))
+    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
+    assert from_fp64(session, 0, asked(tmp_path))["error"] < 1e-2  # type: ignore[arg-type]
+
+
+class Noisy(Drawn):
+    """A reference with an output that is another each time, and one that rounds otherwise."""
+
+    def outputs(self, seed: int) -> Mapping[str, Any]:
+        found, chance = super().outputs(seed), np.random.default_rng()
+        rounding = 1e-7 * chance.standard_normal(self._size).astype(np.float32)
+        noise = chance.standard_normal((1, self._size)).astype(np.float32)
+        return {"y": found["y"] + rounding, "noise": noise}
+
+
+def test_a_reference_says_which_outputs_it_draws(tmp_path: Path) -> None:
+    session = Noisy(100, ())
+    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
+    assert drawn(session, 0, asked(tmp_path)) == {"drawn": ["noise"]}  # type: ignore[arg-type]

@@ -1,0 +1,284 @@
+"""A model held against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from accelbench.catalog.build import build
+from accelbench.catalog.find import find
+from accelbench.catalog.inputs import make_inputs, settle
+from accelbench.catalog.outputs import named_tensors
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.errors import CaseError
+from accelbench.core.model import InputSpec, Training
+from accelbench.core.protocols import Device, Job
+from accelbench.core.vocabulary import Mode
+from accelbench.run.verify.agreement import TOLERANCES, agree
+from accelbench.run.verify.launch_repeats import Repeats
+from accelbench.run.verify.reference_outputs import pick
+from accelbench.run.verify.self_check import self_check
+from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.runtimes.shared.sketches import outputs_digest, sketch
+
+#: Those whose outputs other weights move least, in parts of what other inputs do, and two more.
+WEIGHED = ("llama-tiny", "mixtral-tiny", "unet-tiny", "llava-tiny", "bert-tiny", "vit-tiny")
+CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, 16))
+
+
+class Machine:
+    """A session that may cheat: its output is seed × weight, less what it ignores."""
+
+    def __init__(self, *ignored: str, drifts: bool = False) -> None:
+        self._ignored = ignored
+        self._drifts = drifts
+        self._weight = 3.0
+
+    def prepare(self, case: Case, seed: int | None = None) -> float:
+        return 1.0 if seed is None else 2.0
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        if self._drifts:
+            self._weight += 1e-6
+        seen = 1.0 if "inputs" in self._ignored else inputs
+        held = 1.0 if "weights" in self._ignored else self._weight
+        return {"y": np.full(3, seen * held)}
+
+    @contextmanager
+    def other_weights(self) -> Iterator[None]:
+        self._weight *= 2
+        yield
+        self._weight /= 2
+
+
+def checked(machine: Any) -> Any:
+    return self_check(machine, CASE)
+
+
+def test_a_real_model_passes() -> None:
+    found = checked(Machine())
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (True, True, True)
+    assert found.ok
+    assert found.verdict == "ok"
+    assert found.warnings() == []
+    found.refuse("it")
+
+
+@pytest.mark.parametrize("ignored", [("inputs",), ("weights",), ("inputs", "weights")])
+def test_a_model_that_ignores_something_is_not_real(ignored: tuple[str, ...]) -> None:
+    found = checked(Machine(*ignored))
+    assert not found.ok
+    with pytest.raises(CaseError, match=f"do not depend on its {' and '.join(ignored)}") as error:
+        found.refuse("it")
+    assert error.value.reason == "not_real"
+
+
+def test_a_model_that_gives_something_else_the_second_time_is_told() -> None:
+    found = checked(Machine(drifts=True))
+    assert not found.repeatable
+    assert found.ok
+    assert "second time" in found.warnings()[0]
+
+
+def test_weights_that_cannot_be_changed_are_not_judged() -> None:
+    machine = Machine("weights")
+    only = SimpleNamespace(prepare=machine.prepare, outputs=machine.outputs)
+    found = checked(only)
+    assert found.weights_matter is None
+    assert found.ok
+
+
+def test_the_digest_is_of_names_shapes_and_bits() -> None:
+    one = {"a": np.zeros((2, 3), np.float32)}
+    assert outputs_digest(one) == outputs_digest({"a": np.zeros((2, 3), np.float32)})
+    others = [
+        {"b": one["a"]},
+        {"a": np.zeros((3, 2), np.float32)},
+        {"a": np.zeros((2, 3), np.int32)},
+        {"a": np.full((2, 3), 1e-45, np.float32)},
+    ]
+    assert outputs_digest(one) not in {outputs_digest(other) for other in others}
+
+
+def test_a_real_session_is_real_and_has_its_weights_back() -> None:
+    session = PytorchRuntime().open(Job(CASE, Device("cpu", "host"), threads=1))
+    try:
+        before = session.outputs(session.prepare(CASE))
+        found = self_check(session, CASE)
+        after = session.outputs(session.prepare(CASE))
+    finally:
+        session.close()
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (True, True, True)
+    assert found.outputs_digest == outputs_digest(before) == outputs_digest(after)
+
+
+def test_launches_that_differ_are_told_apart() -> None:
+    repeats = Repeats()
+    rows: list[dict[str, Any]] = [
+        {"case_id": "c", "device_fingerprint": "d", "launch": n, "outputs_digest": digest}
+        for n, digest in enumerate(["x", "x", "y", None])
+    ]
+    for row in rows:
+        repeats.look(row)
+    assert [row.get("warnings") for row in rows] == [
+        None,
+        None,
+        ["The same seeded inputs gave other outputs in launch 0."],
+        None,
+    ]
+
+
+class Overflowing(Machine):
+    """What it gives are no numbers, as of a real model whose values overflow in fp16."""
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        return {"y": np.full(3, np.nan)}
+
+
+def test_of_outputs_that_are_no_numbers_nothing_is_said() -> None:
+    found = checked(Overflowing())
+    assert (found.inputs_matter, found.weights_matter) == (None, None)
+    assert found.verdict == "not_done"
+    found.refuse("it")
+
+
+class Drawing(Machine):
+    """Gives random numbers: different each time, whatever is asked."""
+
+    def __init__(self, noise: float, *ignored: str) -> None:
+        super().__init__(*ignored)
+        self._noise = noise
+        self._random = np.random.default_rng(0)
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        found = super().outputs(inputs)["y"][0]
+        return {"y": found + self._noise * self._random.standard_normal(1000)}
+
+
+class Replayed(Drawing):
+    """One that can be made to draw the same each time."""
+
+    @contextmanager
+    def same_draws(self) -> Iterator[None]:
+        self._replays = True
+        yield
+        self._replays = False
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        if getattr(self, "_replays", False):
+            self._random = np.random.default_rng(0)
+        return super().outputs(inputs)
+
+
+def test_random_numbers_are_no_model() -> None:
+    found = checked(Replayed(1.0, "inputs", "weights"))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, False, False)
+    with pytest.raises(CaseError, match="its inputs and weights"):
+        found.refuse("it")
+    unknown = checked(Drawing(1.0, "inputs", "weights"))
+    assert (unknown.inputs_matter, unknown.weights_matter, unknown.verdict) == (
+        None,
+        None,
+        "failed",
+    )
+
+
+def test_a_real_model_may_differ_a_little_from_run_to_run() -> None:
+    found = checked(Drawing(1e-6))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
+    assert found.verdict == "failed"
+    found.refuse("it")
+
+
+@pytest.mark.parametrize("noise", [0.3, 100.0])
+def test_a_real_model_may_differ_much_from_run_to_run(noise: float) -> None:
+    """As dropout that is left on makes it, or a mask that is drawn."""
+    found = checked(Replayed(noise))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
+    found.refuse("it")
+    half = checked(Replayed(noise, "weights"))
+    assert (half.inputs_matter, half.weights_matter) == (True, False)
+
+
+@pytest.mark.parametrize("kind", [bool, np.complex64])
+def test_outputs_may_be_of_any_kind(kind: Any) -> None:
+    class Other(Machine):
+        def outputs(self, inputs: float) -> Mapping[str, Any]:
+            draw = np.random.default_rng(int(100 * inputs * self._weight))
+            return {"y": (draw.standard_normal(100) + 1j * draw.standard_normal(100)).astype(kind)
+                    if kind is not bool else draw.standard_normal(100) > 0}  # fmt: skip
+
+    assert checked(Other()).ok
+
+
+class Counting(Machine):
+    runs = 0
+
+    def outputs(self, inputs: float) -> Mapping[str, Any]:
+        self.runs += 1
+        return super().outputs(inputs)
+
+
+def test_what_timed_steps_left_to_the_last_bit_is_a_second_run() -> None:
+    left = sketch({"y": np.full(3, 3.0)})
+    machine, again, off = Counting(), Counting(), Counting(drifts=True)
+    for one, kept in ((machine, left), (again, None), (off, left)):
+        found = self_check(one, CASE, left=kept)  # type: ignore[arg-type]
+        assert found.repeatable is (one is not off)
+    assert (machine.runs, again.runs) == (3, 4)
+    assert off.runs == 4  # it differs: the second run is one
+
+
+@pytest.mark.parametrize("seed", [0, 0x5EED, -1])
+def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed: int) -> None:
+    machine, seeds = Machine(), []
+
+    def prepare(case: Case, seed: int | None = None) -> float:
+        seeds.append(seed)
+        return Machine.prepare(machine, case, seed)
+
+    only = SimpleNamespace(prepare=prepare, outputs=machine.outputs)
+    self_check(only, CASE, seed)  # type: ignore[arg-type]
+    drawn = [one for one in seeds if one is not None]
+    assert drawn
+    assert seed not in drawn
+
+
+def test_labels_are_no_inputs_that_an_output_could_depend_on() -> None:
+    how = Training("classification", (InputSpec("labels", ("batch",), "int64", high=2),))
+    fixed = InputSpec("x", ("batch", 4), constant=1.0)
+    model = replace(CASE.model, inputs=(fixed,), training=how)
+    case = replace(CASE, model=model, mode=Mode.TRAINING)
+    machine: Any = Machine("inputs")
+    assert self_check(machine, case).inputs_matter is None
+    varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
+    assert self_check(machine, replace(case, model=varied)).inputs_matter is False
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_outputs_of_other_weights_are_never_verified(name: str) -> None:
+    """What opens a file is not asked with other weights: that it is verified has to be enough."""
+    spec = find(name)
+    shapes = settle(spec, Shapes(2, steps=2 if spec.steps else None))
+
+    def outputs(weights: int, inputs: int) -> Mapping[str, Any]:
+        arrays = make_inputs(spec, shapes, inputs)
+        fed = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
+        with torch.no_grad():
+            found = named_tensors(build(spec, seed=weights)(**fed))
+        return {k: v.numpy() for k, v in found.items()}
+
+    own, wrong = outputs(0, 0), outputs(1, 0)
+    right, other = pick(own, draw=1), pick(outputs(0, 99), draw=1)
+    for precision in TOLERANCES:
+        assert agree(own, right, other, precision).ok
+        held = agree(wrong, right, other, precision)
+        assert not held.ok
+        assert held.error > 0.9
