@@ -36,8 +36,8 @@ from accelbench import HardwareSelector
 from accelbench.core.facts import new_run_id
 from accelbench.exchange.imports import tidy as tidy_tables
 from accelbench.exchange.imports.foreign import Source
-from accelbench.select.evidence.cells import Cell, Known, Place
-from accelbench.select.evidence.reader import Store
+from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge
+from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
 from keeping import keep, verdict
 
@@ -70,15 +70,15 @@ FROM ({query}) AS base, range({times}) t(n) LIMIT {most}
 """
 
 
-class Hidden(Store):
+class Hidden(EvidenceStore):
     """A store without the figures of one kind of model."""
 
     kin = ""
 
-    def cells(self, models: Sequence[str]) -> list[Cell]:
+    def cells(self, models: Sequence[str]) -> list[EvidenceCell]:
         return [cell for cell in super().cells(models) if cell.row.get("kin") != self.kin]
 
-    def peers(self, place: Place, known: Known) -> list[Cell]:
+    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
         found = super().peers(place, known)
         return [cell for cell in found if cell.row.get("kin") != self.kin]
 

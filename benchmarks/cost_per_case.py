@@ -36,11 +36,11 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.launch_context import Settings
-    from accelbench.run.conduct.observer import Progress, Silence
+    from accelbench.run.conduct.launch_context import RunSettings
+    from accelbench.run.conduct.observer import Progress, SilentObserver
     from accelbench.run.plan.request import Request
 
-    class Stopwatch(Silence):
+    class Stopwatch(SilentObserver):
         """Reads a clock as each case ends; nothing else happens in between."""
 
         def __init__(self) -> None:
@@ -68,9 +68,9 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     )
     plan = lifecycle.plan_for(request, detect_all(), runtimes)
     watch = Stopwatch()
-    settings = replace(Settings(run_id=new_run_id()), threads=1)
+    settings = replace(RunSettings(run_id=new_run_id()), threads=1)
     with tempfile.TemporaryDirectory() as folder:
-        lifecycle.start(lifecycle.Journey(plan, settings, runtimes), Path(folder), watch, {})
+        lifecycle.start(lifecycle.RunSpec(plan, settings, runtimes), Path(folder), watch, {})
     return watch.rows
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from scipy.stats import mannwhitneyu
 
 from accelbench.analysis.interleaved import judged_pairs
-from accelbench.analysis.judging import METRICS, Answer, Known, judged
+from accelbench.analysis.judging import METRICS, Judgement, NoisePrior, judged
 from accelbench.measure.launches import Noise, aa_noise, abba, pooled, pooled_noise
 from accelbench.measure.runs import PRIOR
 from keeping import HERE, keep, verdict
@@ -72,8 +72,8 @@ def gate(pair: Pair) -> str:
     if pair.interleaved:
         answer = judged_pairs(METRICS[0], sides[0], sides[1]).answer
     else:
-        answer = judged(METRICS[0], sides[0], sides[1], Known(noise, pair.runs)).answer
-    return {Answer.WORSE: "alarm", Answer.CANNOT_TELL: "unknown"}.get(answer, "silent")
+        answer = judged(METRICS[0], sides[0], sides[1], NoisePrior(noise, pair.runs)).answer
+    return {Judgement.WORSE: "alarm", Judgement.CANNOT_TELL: "unknown"}.get(answer, "silent")
 
 
 def flat(pair: Pair) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from accelbench.analysis.interleaved import judged_pairs
-from accelbench.analysis.judging import METRICS, Answer, Known, judged
+from accelbench.analysis.judging import METRICS, Judgement, NoisePrior, judged
 from accelbench.measure.launches import abba, pooled_noise
 from accelbench.measure.runs import noise_between
 from keeping import keep, verdict
@@ -78,17 +78,17 @@ def run_of(rng: np.random.Generator, draw: Draw, between: float, count: int) -> 
 
 def two_runs(
     rng: np.random.Generator, draw: Draw, between: float, count: int, older: int
-) -> Answer:
+) -> Judgement:
     """One run against another, with so many older ones known."""
     history = [run_of(rng, draw, between, count) for _ in range(older)]
     before, now = (run_of(rng, draw, between, count) for _ in range(2))
-    known = Known(pooled_noise([before, now, *history]), noise_between([*history, before]))
+    known = NoisePrior(pooled_noise([before, now, *history]), noise_between([*history, before]))
     return judged(METRICS[0], before, now, known).answer
 
 
 def two_arms(
     rng: np.random.Generator, draw: Draw, between: float, count: int, slower: float = 0.0
-) -> Answer:
+) -> Judgement:
     """Launches in turns within one run."""
     launches = run_of(rng, draw, between, 2 * count)
     arms = abba(count)
@@ -96,10 +96,10 @@ def two_arms(
     return judged_pairs(METRICS[0], sides["a"], [one * (1.0 + slower) for one in sides["b"]]).answer
 
 
-def counted(trials: int, trial: Callable[[], Answer]) -> dict[str, float]:
+def counted(trials: int, trial: Callable[[], Judgement]) -> dict[str, float]:
     """Each answer's share."""
     found = Counter(trial() for _ in range(trials))
-    return {answer.value: found[answer] / trials for answer in Answer}
+    return {answer.value: found[answer] / trials for answer in Judgement}
 
 
 def main() -> None:

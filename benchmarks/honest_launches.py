@@ -54,8 +54,8 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.launch_context import Settings
-    from accelbench.run.conduct.observer import Silence
+    from accelbench.run.conduct.launch_context import RunSettings
+    from accelbench.run.conduct.observer import SilentObserver
     from accelbench.run.plan.request import Request
 
     hardware, frameworks, models, precision = cell
@@ -69,10 +69,12 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
         options={"threads": 1},
     )
     plan = lifecycle.plan_for(request, detect_all(), runtimes)
-    settings = Settings(run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches)
+    settings = RunSettings(
+        run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches
+    )
     with tempfile.TemporaryDirectory() as folder:
         ended = lifecycle.start(
-            lifecycle.Journey(plan, settings, runtimes), Path(folder), Silence(), {}
+            lifecycle.RunSpec(plan, settings, runtimes), Path(folder), SilentObserver(), {}
         )
     return [dict(row) for row in ended.rows]
 

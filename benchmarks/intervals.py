@@ -30,34 +30,34 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.run.conduct import lifecycle
     from accelbench.run.conduct.conductor import asked_of
     from accelbench.run.conduct.launch import GroupLaunch
-    from accelbench.run.conduct.launch_context import Context, Settings
-    from accelbench.run.conduct.observer import Silence
+    from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
+    from accelbench.run.conduct.observer import SilentObserver
     from accelbench.run.conduct.surroundings import Surroundings
     from accelbench.run.plan import estimates
     from accelbench.run.plan.budget import Budget
     from accelbench.run.plan.request import Request
-    from accelbench.run.process.worker_pool import Workshop
+    from accelbench.run.process.worker_pool import WorkerPool
     from accelbench.store.journal import Journal
 
     runtimes = lifecycle.installed_runtimes()
     request = Request((find(model),), ("cpu",), batch_sizes=(batch,), options={"threads": 1})
     plan = lifecycle.plan_for(request, detect_all(), runtimes)
-    workshop = Workshop()
+    workshop = WorkerPool()
     found: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(run_id=new_run_id(), threads=1)
+        settings = RunSettings(run_id=new_run_id(), threads=1)
         journal = Journal.create(Path(folder), settings.run_id)
 
         def append(fact: object) -> None:
             journal.append(fact)
             found.append(fact.body["latency_p50_ms"])
 
-        context = Context(
+        context = LaunchContext(
             settings=settings,
             workshop=workshop,
             runtimes=runtimes,
             append=append,
-            observer=Silence(),
+            observer=SilentObserver(),
             budget=Budget(None, count),
             surroundings=Surroundings(),
             estimate=estimates.memory,

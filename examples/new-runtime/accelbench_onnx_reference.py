@@ -14,12 +14,12 @@ from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
+    ArtifactFormat,
     Device,
     Job,
     RuntimeInfo,
     Session,
     Support,
-    Wanted,
 )
 from accelbench.core.vocabulary import Mode
 
@@ -52,8 +52,8 @@ class OnnxReferenceRuntime:
             return _no("option", "it has no options")
         return SUPPORTED
 
-    def wants(self, case: Case) -> Wanted:
-        return Wanted("onnx")
+    def wants(self, case: Case) -> ArtifactFormat:
+        return ArtifactFormat("onnx")
 
     def clock(self) -> Clock:
         return MonotonicClock()

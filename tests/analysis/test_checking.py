@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.checking import Check, Checked, Outcome, Rules, checked
-from accelbench.analysis.judging import Answer
+from accelbench.analysis.checking import Check, CheckedQuestion, Outcome, Rules, checked
+from accelbench.analysis.judging import Judgement
 from accelbench.analysis.run_noise import histories
 from accelbench.core.columns import ASKED
 from accelbench.measure.runs import PRIOR
@@ -32,7 +32,7 @@ def launches(factor: float = 1.0, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def only(found: Check) -> Checked:
+def only(found: Check) -> CheckedQuestion:
     (one,) = found.questions
     return one
 
@@ -42,9 +42,9 @@ def test_each_figure_is_judged_apart() -> None:
     assert found.outcome is Outcome.WORSE
     answers = {one.metric.name: one.answer for one in found.figures}
     assert answers == {
-        "latency": Answer.STEADY,
-        "throughput": Answer.STEADY,
-        "memory": Answer.WORSE,
+        "latency": Judgement.STEADY,
+        "throughput": Judgement.STEADY,
+        "memory": Judgement.WORSE,
     }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from accelbench.analysis.checking import Check, Outcome, Rules, checked
-from accelbench.analysis.history import Point, Series, every_series, series_of
-from accelbench.analysis.judging import METRICS, Answer
+from accelbench.analysis.history import HistoryPoint, Series, every_series, series_of
+from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.analysis.run_noise import histories
 
 LATENCY = METRICS[0]
@@ -43,7 +43,7 @@ def runs_of(values: Sequence[Sequence[float]]) -> list[list[dict[str, Any]]]:
 def line(values: Sequence[Sequence[float]]) -> Series:
     """What `history` makes of runs."""
     points = [
-        Point(
+        HistoryPoint(
             f"2026-01-{run + 1:02d}",
             f"r{run}",
             "",
@@ -72,7 +72,7 @@ def test_four_runs_that_are_all_over_the_place_say_the_same_in_both(
 ) -> None:
     values = [[ms * (1.0 + 0.01 * n) for n in range(launches)] for ms in FOUR]
     told = line(values)
-    assert told.answer is Answer.CANNOT_TELL
+    assert told.answer is Judgement.CANNOT_TELL
     (question,) = check(values, before).questions
     assert question.outcome is Outcome.CANNOT_TELL
     words = "runs of this differ by so much where nothing changed that only ten times as much"
@@ -84,10 +84,10 @@ def test_a_step_that_stayed_is_worse_in_both_from_four_runs_on() -> None:
     values = [
         [ms * f for f in (1.0, 1.002, 0.998, 1.001, 0.999)] for ms in (34.0, 34.1, 104.0, 104.2)
     ]
-    assert line(values).answer is Answer.WORSE
+    assert line(values).answer is Judgement.WORSE
     assert check(values, 1).outcome is Outcome.WORSE
     single = [one[:1] for one in values]
-    assert line(single).answer is Answer.WORSE
+    assert line(single).answer is Judgement.WORSE
     assert check(single, 1).outcome is Outcome.WORSE
 
 
@@ -97,10 +97,10 @@ def test_a_newest_run_that_is_off_is_judged_as_a_check_judges_it() -> None:
     told = line(values)
     assert told.course is not None
     assert told.course.unconfirmed is not None
-    assert told.answer is Answer.WORSE
+    assert told.answer is Judgement.WORSE
     assert check(values, -2).outcome is Outcome.WORSE
     single = [one[:1] for one in values]  # one launch may have been a slow one
-    assert line(single).answer is Answer.CANNOT_TELL
+    assert line(single).answer is Judgement.CANNOT_TELL
     assert check(single, -2).outcome is Outcome.CANNOT_TELL
 
 
@@ -119,11 +119,11 @@ def test_no_answer_of_the_one_contradicts_the_other() -> None:
         (question,) = check(values, -2).questions
         answer = next(one.answer for one in question.figures if one.metric.name == LATENCY.name)
         answered.add((told.answer, answer))
-        if told.answer is Answer.STEADY:
-            assert answer in (Answer.STEADY, Answer.CANNOT_TELL), values
-        if answer in (Answer.WORSE, Answer.BETTER):
-            assert told.answer in (answer, Answer.CANNOT_TELL), values
-    assert {(Answer.STEADY, Answer.STEADY), (Answer.WORSE, Answer.WORSE)} <= answered
+        if told.answer is Judgement.STEADY:
+            assert answer in (Judgement.STEADY, Judgement.CANNOT_TELL), values
+        if answer in (Judgement.WORSE, Judgement.BETTER):
+            assert told.answer in (answer, Judgement.CANNOT_TELL), values
+    assert {(Judgement.STEADY, Judgement.STEADY), (Judgement.WORSE, Judgement.WORSE)} <= answered
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -137,17 +137,17 @@ def test_from_two_runs_on_it_is_drawn_and_from_four_on_judged(count: int) -> Non
 
 def test_a_small_change_that_could_hide_in_the_noise_is_not_denied() -> None:
     quiet = [[10.0 * f] for f in (1.0, 1.004, 0.997, 1.002, 0.999, 1.003)]
-    assert line(quiet).answer is Answer.STEADY
+    assert line(quiet).answer is Judgement.STEADY
     noisy = [[10.0 * f] for f in (1.0, 1.06, 0.95, 1.05, 0.93, 1.02)]
     told = line(noisy)
-    assert (told.answer, told.changed) == (Answer.CANNOT_TELL, False)
-    wide = [Point(str(n), str(n), "", one[0], 1) for n, one in enumerate(noisy)]
-    assert series_of({}, LATENCY, wide, 0.3).answer is Answer.STEADY
+    assert (told.answer, told.changed) == (Judgement.CANNOT_TELL, False)
+    wide = [HistoryPoint(str(n), str(n), "", one[0], 1) for n, one in enumerate(noisy)]
+    assert series_of({}, LATENCY, wide, 0.3).answer is Judgement.STEADY
 
 
-def versions(*torch: str) -> list[Point]:
+def versions(*torch: str) -> list[HistoryPoint]:
     return [
-        Point(f"2026-0{n + 1}-08", "import-1", "", 10.0, 1, (("packages.torch", one),))
+        HistoryPoint(f"2026-0{n + 1}-08", "import-1", "", 10.0, 1, (("packages.torch", one),))
         for n, one in enumerate(torch)
     ]
 
@@ -174,7 +174,7 @@ def test_many_lines_together_are_told_as_each_alone() -> None:
         (
             {"model": f"{n}"},
             [
-                Point(f"2026-01-{at + 1:02d}", f"r{at}", "", 10.0 + (at * n) % 7, 1)
+                HistoryPoint(f"2026-01-{at + 1:02d}", f"r{at}", "", 10.0 + (at * n) % 7, 1)
                 for at in range(n)
             ],
         )

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from accelbench.analysis.arms import checked_arms, names_of_arms
-from accelbench.analysis.checking import Check, Checked, Outcome
+from accelbench.analysis.checking import Check, CheckedQuestion, Outcome
 from accelbench.analysis.interleaved import judged_pairs
-from accelbench.analysis.judging import METRICS, Answer
+from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.report.check import document, sentences
 from asked_rows import row
 
@@ -34,10 +34,10 @@ def near(values: Sequence[float], factor: float, noise: float = 0.005) -> list[f
 def test_what_both_share_falls_out() -> None:
     """Launches differ by half, pairs by half a percent: 5 % is found, and nothing where is none."""
     machine = wandering(10)
-    assert judged_pairs(LATENCY, machine, near(machine, 1.05)).answer is Answer.WORSE
-    assert judged_pairs(LATENCY, machine, near(machine, 0.95)).answer is Answer.BETTER
+    assert judged_pairs(LATENCY, machine, near(machine, 1.05)).answer is Judgement.WORSE
+    assert judged_pairs(LATENCY, machine, near(machine, 0.95)).answer is Judgement.BETTER
     found = judged_pairs(LATENCY, machine, near(machine, 1.0))
-    assert (found.answer, found.paired, found.runs) == (Answer.STEADY, True, None)
+    assert (found.answer, found.paired, found.runs) == (Judgement.STEADY, True, None)
     assert found.noise is not None
     assert found.noise.value < 0.01
 
@@ -56,20 +56,20 @@ def test_the_interval_is_students_over_the_ratios() -> None:
 def test_fewer_than_five_pairs_tell_nothing() -> None:
     machine = wandering(4)
     found = judged_pairs(LATENCY, machine, near(machine, 3.0))
-    assert (found.answer, found.required) == (Answer.CANNOT_TELL, 5)
-    assert judged_pairs(LATENCY, [10.0], [30.0]).answer is Answer.CANNOT_TELL
+    assert (found.answer, found.required) == (Judgement.CANNOT_TELL, 5)
+    assert judged_pairs(LATENCY, [10.0], [30.0]).answer is Judgement.CANNOT_TELL
     loud = near(wandering(5), 1.0, 0.2)
     found = judged_pairs(LATENCY, wandering(5), loud)
-    assert found.answer is Answer.CANNOT_TELL
+    assert found.answer is Judgement.CANNOT_TELL
     assert found.required is not None
     assert found.required > 5
 
 
 def test_less_throughput_is_worse_and_a_threshold_counts() -> None:
     machine = wandering(8)
-    assert judged_pairs(THROUGHPUT, machine, near(machine, 0.9)).answer is Answer.WORSE
-    assert judged_pairs(LATENCY, machine, near(machine, 1.08), 0.1).answer is Answer.STEADY
-    assert judged_pairs(LATENCY, machine, near(machine, 1.2), 0.1).answer is Answer.WORSE
+    assert judged_pairs(THROUGHPUT, machine, near(machine, 0.9)).answer is Judgement.WORSE
+    assert judged_pairs(LATENCY, machine, near(machine, 1.08), 0.1).answer is Judgement.STEADY
+    assert judged_pairs(LATENCY, machine, near(machine, 1.2), 0.1).answer is Judgement.WORSE
 
 
 def arms(factor: float, count: int = 6, **changes: Any) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ def arms(factor: float, count: int = 6, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def only(found: Check) -> Checked:
+def only(found: Check) -> CheckedQuestion:
     (one,) = found.questions
     return one
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accelbench.analysis import judging
-from accelbench.analysis.judging import METRICS, Answer, Judged, Known, Metric
+from accelbench.analysis.judging import METRICS, Judged, Judgement, Metric, NoisePrior
 from accelbench.measure.launches import Noise, pooled, pooled_noise
 from accelbench.measure.runs import PRIOR, noise_between
 from accelbench.report.check import change
@@ -32,7 +32,7 @@ def judged(
     settled: bool = True,
 ) -> Judged:
     """Of one run, unless it is said by how much runs differ."""
-    known = Known(noise, runs)
+    known = NoisePrior(noise, runs)
     return judging.judged(metric, before, now, known, threshold, settled=settled)
 
 
@@ -47,9 +47,9 @@ def of(before: float, now: float, noise: Noise | None = QUIET, count: int = 8) -
 
 
 def test_a_change_beyond_the_noise_is_worse_or_better() -> None:
-    assert of(10.0, 10.6).answer is Answer.WORSE
-    assert of(10.0, 9.4).answer is Answer.BETTER
-    assert of(10.0, 10.0).answer is Answer.STEADY
+    assert of(10.0, 10.6).answer is Judgement.WORSE
+    assert of(10.0, 9.4).answer is Judgement.BETTER
+    assert of(10.0, 10.0).answer is Judgement.STEADY
     assert of(10.0, 10.6).worse_by == pytest.approx(0.06)
 
 
@@ -57,33 +57,34 @@ def test_a_change_that_is_sure_but_small_is_none() -> None:
     found = of(10.0, 10.2)
     assert found.low is not None
     assert found.low > 0.0  # sure to be there
-    assert (found.answer, found.limit) == (Answer.STEADY, 0.03)
+    assert (found.answer, found.limit) == (Judgement.STEADY, 0.03)
 
 
 def test_the_threshold_is_what_a_change_has_to_exceed() -> None:
     before, now = launches(10.0), launches(10.8, seed=1)
-    assert judged(LATENCY, before, now, QUIET).answer is Answer.WORSE
-    assert judged(LATENCY, before, now, QUIET, 0.1).answer is Answer.STEADY
-    assert judged(LATENCY, before, launches(11.2, seed=1), QUIET, 0.1).answer is Answer.WORSE
+    assert judged(LATENCY, before, now, QUIET).answer is Judgement.WORSE
+    assert judged(LATENCY, before, now, QUIET, 0.1).answer is Judgement.STEADY
+    assert judged(LATENCY, before, launches(11.2, seed=1), QUIET, 0.1).answer is Judgement.WORSE
 
 
 def test_less_throughput_is_worse() -> None:
     found = judged(THROUGHPUT, launches(100.0), launches(90.0, seed=1), QUIET)
-    assert found.answer is Answer.WORSE
+    assert found.answer is Judgement.WORSE
     assert found.worse_by == pytest.approx(1.0 / 0.9 - 1.0)
     assert (
-        judged(THROUGHPUT, launches(90.0), launches(100.0, seed=1), QUIET).answer is Answer.BETTER
+        judged(THROUGHPUT, launches(90.0), launches(100.0, seed=1), QUIET).answer
+        is Judgement.BETTER
     )
 
 
 def test_memory_that_is_the_same_to_the_byte_is_steady() -> None:
-    assert judged(MEMORY, [64.0] * 5, [64.0] * 5, Noise(0.0, 8)).answer is Answer.STEADY
-    assert judged(MEMORY, [64.0] * 5, [70.0] * 5, Noise(0.0, 8)).answer is Answer.WORSE
+    assert judged(MEMORY, [64.0] * 5, [64.0] * 5, Noise(0.0, 8)).answer is Judgement.STEADY
+    assert judged(MEMORY, [64.0] * 5, [70.0] * 5, Noise(0.0, 8)).answer is Judgement.WORSE
 
 
 def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
     loud = of(10.0, 10.2, Noise(0.05, 30))
-    assert loud.answer is Answer.CANNOT_TELL
+    assert loud.answer is Judgement.CANNOT_TELL
     assert loud.limit == pytest.approx(3 * 0.05 * math.sqrt(2 / 8))
     assert (loud.required, loud.required_both) == (None, None)  # not even forty a side
     assert loud.least_shown is not None
@@ -91,20 +92,20 @@ def test_noise_raises_what_counts_and_how_many_launches_it_takes() -> None:
 
 
 def test_few_launches_show_what_is_plain_but_never_that_nothing_changed() -> None:
-    assert of(10.0, 25.0, count=3).answer is Answer.WORSE
-    assert of(10.0, 15.0, count=3).answer is Answer.CANNOT_TELL  # two slow modes of a machine
-    assert of(10.0, 10.0, count=3).answer is Answer.CANNOT_TELL
+    assert of(10.0, 25.0, count=3).answer is Judgement.WORSE
+    assert of(10.0, 15.0, count=3).answer is Judgement.CANNOT_TELL  # two slow modes of a machine
+    assert of(10.0, 10.0, count=3).answer is Judgement.CANNOT_TELL
     few = of(10.0, 10.0, count=4)
     assert (few.required, few.required_both) == (None, 5)  # the baseline's are too few as well
     found = judged(LATENCY, launches(10.0), launches(10.0, count=3, seed=1), QUIET)
-    assert (found.answer, found.required) == (Answer.CANNOT_TELL, 5)
+    assert (found.answer, found.required) == (Judgement.CANNOT_TELL, 5)
 
 
 def test_quiet_times_do_not_speak_for_loud_launches() -> None:
     """Older launches were within 0.2 %, these are at two levels: nothing is known of them."""
     quiet = Noise(0.002, 300)
     found = judged(LATENCY, [8.0] * 5, [8.0, 8.01, 10.0, 10.1, 10.05], quiet, 0.1)
-    assert found.answer is Answer.CANNOT_TELL
+    assert found.answer is Judgement.CANNOT_TELL
     assert found.worse_by > 0.1
 
 
@@ -112,68 +113,70 @@ def test_an_interval_that_stays_within_what_is_asked_shows_that_nothing_changed(
     found = judged(LATENCY, launches(10.0, 0.01), launches(10.0, 0.01, seed=1), Noise(0.04, 5), 0.2)
     assert found.high is not None
     assert found.high < 0.2
-    assert found.answer is Answer.STEADY
+    assert found.answer is Judgement.STEADY
 
 
 def test_wild_launches_have_an_interval_that_can_be_told() -> None:
     for metric in METRICS:
         found = judged(metric, [8.0, 30.0], [8.0, 8.1], Noise(0.9, 2))
-        assert found.answer is Answer.CANNOT_TELL
+        assert found.answer is Judgement.CANNOT_TELL
         assert change(found)
 
 
 def test_a_single_launch_has_the_plain_threshold_alone() -> None:
-    assert judged(LATENCY, [10.0], [10.8], None).answer is Answer.STEADY
-    assert judged(LATENCY, [10.0], [11.2], None).answer is Answer.CANNOT_TELL
-    assert judged(LATENCY, [10.0], [10.8], None, 0.05).answer is Answer.CANNOT_TELL
-    assert judged(LATENCY, [10.0], [20.1], None).answer is Answer.WORSE
-    assert judged(LATENCY, [10.0], [4.9], None).answer is Answer.BETTER
-    assert judged(THROUGHPUT, [100.0], [92.0], None).answer is Answer.STEADY
-    assert judged(THROUGHPUT, [100.0], [49.0], None).answer is Answer.WORSE
-    assert judged(LATENCY, [10.0], [25.0], None, 2.0).answer is Answer.STEADY
+    assert judged(LATENCY, [10.0], [10.8], None).answer is Judgement.STEADY
+    assert judged(LATENCY, [10.0], [11.2], None).answer is Judgement.CANNOT_TELL
+    assert judged(LATENCY, [10.0], [10.8], None, 0.05).answer is Judgement.CANNOT_TELL
+    assert judged(LATENCY, [10.0], [20.1], None).answer is Judgement.WORSE
+    assert judged(LATENCY, [10.0], [4.9], None).answer is Judgement.BETTER
+    assert judged(THROUGHPUT, [100.0], [92.0], None).answer is Judgement.STEADY
+    assert judged(THROUGHPUT, [100.0], [49.0], None).answer is Judgement.WORSE
+    assert judged(LATENCY, [10.0], [25.0], None, 2.0).answer is Judgement.STEADY
     found = judged(LATENCY, [10.0], [11.2, 11.3, 11.1], None)
     assert found.plain
     assert (found.launches, found.low) == ((1, 3), None)
 
 
 def test_memory_of_a_single_launch_hardly_differs_from_the_next() -> None:
-    assert judged(MEMORY, [100.0], [112.0], None).answer is Answer.WORSE
-    assert judged(MEMORY, [100.0], [108.0], None, settled=False).answer is Answer.STEADY
+    assert judged(MEMORY, [100.0], [112.0], None).answer is Judgement.WORSE
+    assert judged(MEMORY, [100.0], [108.0], None, settled=False).answer is Judgement.STEADY
 
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count: int) -> None:
     slow = launches(30.0, count=count, seed=1)
     found = judged(LATENCY, launches(10.0, count=count), slow, QUIET, settled=False)
-    assert found.answer is Answer.CANNOT_TELL
+    assert found.answer is Judgement.CANNOT_TELL
     found = judged(LATENCY, launches(10.0, count=count), slow, QUIET)
-    assert found.answer is Answer.WORSE
+    assert found.answer is Judgement.WORSE
 
 
 def test_five_launches_are_not_doubted_for_the_noise_within_each() -> None:
     found = judged(LATENCY, launches(10.0), launches(11.0, seed=1), QUIET, settled=False)
-    assert found.answer is Answer.WORSE
+    assert found.answer is Judgement.WORSE
 
 
 def test_a_change_between_runs_has_to_exceed_what_runs_differ_by() -> None:
     """8 % that launches are sure of: nothing within one run, unknown between two of no history."""
     before, now = launches(10.0), launches(10.8, seed=1)
-    assert judged(LATENCY, before, now, QUIET).answer is Answer.WORSE
+    assert judged(LATENCY, before, now, QUIET).answer is Judgement.WORSE
     found = judged(LATENCY, before, now, QUIET, runs=PRIOR)
-    assert found.answer is Answer.CANNOT_TELL
+    assert found.answer is Judgement.CANNOT_TELL
     assert found.low is not None
     assert found.low < 0.0
     assert found.required is None  # more launches would not tell
     assert found.required_both is None
-    assert judged(LATENCY, before, launches(12.0, seed=1), QUIET, runs=PRIOR).answer is Answer.WORSE
+    assert (
+        judged(LATENCY, before, launches(12.0, seed=1), QUIET, runs=PRIOR).answer is Judgement.WORSE
+    )
     quiet = noise_between([launches(10.0, seed=n) for n in range(12)])
-    assert judged(LATENCY, before, now, QUIET, runs=quiet).answer is Answer.WORSE
+    assert judged(LATENCY, before, now, QUIET, runs=quiet).answer is Judgement.WORSE
 
 
 def test_that_nothing_changed_between_runs_wants_room_below_the_threshold() -> None:
     before, now = launches(10.0), launches(10.5, seed=1)
-    assert judged(LATENCY, before, now, QUIET, 0.1, PRIOR).answer is Answer.STEADY
-    assert judged(LATENCY, before, now, QUIET, 0.06, PRIOR).answer is Answer.CANNOT_TELL
+    assert judged(LATENCY, before, now, QUIET, 0.1, PRIOR).answer is Judgement.STEADY
+    assert judged(LATENCY, before, now, QUIET, 0.06, PRIOR).answer is Judgement.CANNOT_TELL
 
 
 @given(
@@ -238,11 +241,11 @@ def test_what_is_shown_is_what_was_judged() -> None:
     assert found.high is not None
     assert found.low < found.worse_by < found.high
     rate = judged(THROUGHPUT, [115.0], [607.0, 17.1], None)
-    assert (rate.answer, rate.now < rate.before) == (Answer.WORSE, True)
+    assert (rate.answer, rate.now < rate.before) == (Judgement.WORSE, True)
 
 
 def test_a_threshold_is_part_of_what_is_found() -> None:
     found = judged(LATENCY, launches(1.0), launches(1.05, seed=1), QUIET, 0.1)
-    assert found.answer is Answer.STEADY
+    assert found.answer is Judgement.STEADY
     assert found.least_shown is not None
     assert found.least_shown > 0.1

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrix_rows import failed, row
 
-from accelbench.analysis.cells import Availability, Cell, Rating
+from accelbench.analysis.cells import Availability, MatrixCell, Rating
 from accelbench.analysis.matrix import RULE, matrix
 
 OPENVINO = {"hardware": "openvino", "runtime": "openvino"}
 LEVELS = [Rating.NONE, Rating.LOW, Rating.MEDIUM, Rating.HIGH]
 
 
-def cell(rows: list[dict[str, Any]], hardware: str, model: str = "bert-tiny") -> Cell:
+def cell(rows: list[dict[str, Any]], hardware: str, model: str = "bert-tiny") -> MatrixCell:
     (line,) = [one for one in matrix(rows).models if one.name == model]
     return line.cells[hardware]
 
@@ -148,7 +148,7 @@ def test_a_wide_interval_across_levels_is_not_sure_and_launches_settle_it():
 # -- each in its best precision
 
 
-def best(rows: list[dict[str, Any]], hardware: str) -> Cell:
+def best(rows: list[dict[str, Any]], hardware: str) -> MatrixCell:
     (line,) = matrix(rows, best_precision=True).models
     return line.cells[hardware]
 
@@ -341,7 +341,7 @@ def test_asking_for_some_platforms_changes_no_rating():
     assert some.models[0].cells["openvino"] == every.models[0].cells["openvino"]
 
 
-def family(*levels: str) -> Cell:
+def family(*levels: str) -> MatrixCell:
     """Of models with these levels on a platform: high, low, n/a (emulated), no, or gone."""
     rates = {"high": 300.0, "medium": 150.0, "low": 10.0}
     rows: list[dict[str, Any]] = []

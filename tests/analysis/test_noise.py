@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.analysis.judging import Answer
+from accelbench.analysis.judging import Judgement
 from accelbench.analysis.noise import floors
 from asked_rows import row
 
@@ -28,8 +28,8 @@ def test_each_figure_has_its_own_noise() -> None:
     assert throughput.noise == pytest.approx(latency.noise)
     assert memory.noise == 0.0
     assert {one.against_itself.answer for one in (latency, throughput)} <= {
-        Answer.STEADY,
-        Answer.CANNOT_TELL,
+        Judgement.STEADY,
+        Judgement.CANNOT_TELL,
     }
 
 

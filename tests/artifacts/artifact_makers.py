@@ -20,7 +20,7 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.catalog.outputs import named_tensors
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Wanted
+from accelbench.core.protocols import ArtifactFormat
 
 
 @cache
@@ -43,7 +43,7 @@ def made(
     model: str, kind: str = "onnx", static: bool = False, workarounds: tuple[str, ...] = ()
 ) -> Kept:
     """An artefact with the weights of seed 0."""
-    recipe = Recipe(case_of(model), Wanted(kind, static), workarounds=workarounds)
+    recipe = Recipe(case_of(model), ArtifactFormat(kind, static), workarounds=workarounds)
     return make(recipe, shared_cache())
 
 

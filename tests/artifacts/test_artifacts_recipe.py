@@ -16,20 +16,22 @@ from accelbench.artifacts.recipe import FORMATS, Recipe, recipe_of
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Device, Job, Wanted
+from accelbench.core.protocols import ArtifactFormat, Device, Job
 
 
 def recipe(model: str = "bert-tiny", batch: int = 1, static: bool = False, **more: int) -> Recipe:
     spec = find(model)
     shapes = settle(spec, Shapes(batch, **more))
-    return Recipe(Case(spec, Target("onnxruntime", "cpu"), "fp32", shapes), Wanted("onnx", static))
+    return Recipe(
+        Case(spec, Target("onnxruntime", "cpu"), "fp32", shapes), ArtifactFormat("onnx", static)
+    )
 
 
 BASE = recipe()
 
 
 def in_format(kind: str) -> Recipe:
-    return replace(BASE, wanted=Wanted(kind))
+    return replace(BASE, wanted=ArtifactFormat(kind))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_another_commit_of_the_hub_is_another_artefact(
 
 def test_a_job_gives_its_recipe() -> None:
     job = Job(BASE.case, Device("cpu", "a processor"), seed=3, weights="hub")
-    made = recipe_of(job, Wanted("onnx"), ["fixed_batch"])
+    made = recipe_of(job, ArtifactFormat("onnx"), ["fixed_batch"])
     assert (made.seed, made.weights, made.workarounds) == (3, "hub", ("fixed_batch",))
 
 

@@ -21,14 +21,14 @@ from accelbench.artifacts.workarounds import next_for
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Wanted
+from accelbench.core.protocols import ArtifactFormat
 
 CASE = Case(find("resnet-tiny"), Target("onnxruntime", "cpu"), "fp32", Shapes(1, image=64))
 
 
 def raised(cache: Cache, kind: str = "onnx") -> CaseError:
     with pytest.raises(CaseError) as error:
-        make(Recipe(CASE, Wanted(kind)), cache)
+        make(Recipe(CASE, ArtifactFormat(kind)), cache)
     return error.value
 
 

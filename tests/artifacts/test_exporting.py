@@ -12,7 +12,7 @@ from accelbench.artifacts.exporting import GRAPH, WEIGHTS
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Wanted
+from accelbench.core.protocols import ArtifactFormat
 
 MODELS = ["bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny"]
 
@@ -79,7 +79,7 @@ def test_a_workaround_is_written_down_and_changes_no_number() -> None:
 
 
 def test_another_seed_is_another_model() -> None:
-    recipe = Recipe(case_of("resnet-tiny"), Wanted("onnx"), seed=1)
+    recipe = Recipe(case_of("resnet-tiny"), ArtifactFormat("onnx"), seed=1)
     other = make(recipe, shared_cache())
     assert other.manifest.weights_digest != made("resnet-tiny").manifest.weights_digest
 
@@ -87,7 +87,7 @@ def test_another_seed_is_another_model() -> None:
 def test_what_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = made("resnet-tiny")
     monkeypatch.setattr(exporting, "export", None)
-    again = make(Recipe(case_of("resnet-tiny", batch=7), Wanted("onnx")), shared_cache())
+    again = make(Recipe(case_of("resnet-tiny", batch=7), ArtifactFormat("onnx")), shared_cache())
     assert again.folder == kept.folder
 
 
@@ -96,7 +96,7 @@ def test_an_exporter_that_fails_is_an_error_of_the_case(monkeypatch: pytest.Monk
         raise RuntimeError("Exporting the operator 'aten::diff' is not supported\nmore")
 
     monkeypatch.setattr("torch.onnx.export", fail)
-    recipe = Recipe(case_of("resnet-tiny"), Wanted("onnx"), seed=99)
+    recipe = Recipe(case_of("resnet-tiny"), ArtifactFormat("onnx"), seed=99)
     with pytest.raises(CaseError) as raised:
         make(recipe, shared_cache())
     assert raised.value.reason == "export_failed"

@@ -16,7 +16,7 @@ from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Wanted
+from accelbench.core.protocols import ArtifactFormat
 
 openvino = pytest.importorskip("openvino")
 nncf = pytest.importorskip("nncf")
@@ -43,7 +43,7 @@ def computed(model: Path, into: Path) -> Any:
 
 def test_quantising_draws_no_bars(capfd: pytest.CaptureFixture[str]) -> None:
     # On a seed of its own: what is in the cache prints nothing whoever draws.
-    kept = make(Recipe(case_of("resnet-tiny"), Wanted("ir-int8"), seed=41), shared_cache())
+    kept = make(Recipe(case_of("resnet-tiny"), ArtifactFormat("ir-int8"), seed=41), shared_cache())
     assert kept.manifest.quantiser["method"].startswith("nncf")
     assert capfd.readouterr().out == ""
 
@@ -57,7 +57,7 @@ def test_what_nncf_cannot_do_is_said_with_its_cause(
 
     monkeypatch.setattr(nncf, "quantize", broken)
     with pytest.raises(CaseError, match="no such shape") as caught:
-        make(Recipe(case_of("resnet-tiny"), Wanted("ir-int8"), seed=42), shared_cache())
+        make(Recipe(case_of("resnet-tiny"), ArtifactFormat("ir-int8"), seed=42), shared_cache())
     assert caught.value.reason == "conversion_failed"
     assert capfd.readouterr().out == ""
 
@@ -71,7 +71,7 @@ def test_a_large_graph_is_read_and_computes_the_same(
         monkeypatch.setattr(intermediate, "_READ_FROM", least)
         if least == 1:
             monkeypatch.delattr(openvino, "convert_model")
-        recipe = Recipe(case_of("bert-tiny"), Wanted("ir"))
+        recipe = Recipe(case_of("bert-tiny"), ArtifactFormat("ir"))
         kept = make(recipe, Cache(tmp_path / str(least), 2**40))
         found.append(computed(kept.folder / kept.manifest.file, tmp_path / f"{least}.npy"))
     assert np.allclose(*found, atol=1e-5)

@@ -16,7 +16,7 @@ from accelbench.artifacts.make import make
 from accelbench.artifacts.quantising import CALIBRATION_BATCHES, calibration, seeds
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Wanted
+from accelbench.core.protocols import ArtifactFormat
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -151,7 +151,7 @@ def test_folding_computes_what_depends_on_nothing(tmp_path: Path) -> None:
 
 
 def recipe(model: str = "resnet-tiny", seed: int = 0, kind: str = "onnx-int8") -> Recipe:
-    return Recipe(case_of(model), Wanted(kind), seed=seed)
+    return Recipe(case_of(model), ArtifactFormat(kind), seed=seed)
 
 
 def test_calibration_is_seeded_and_never_with_what_is_measured() -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from shells import Command
 
 from accelbench.analysis.attempts import QUESTION
-from accelbench.analysis.cells import Cell, Matrix
+from accelbench.analysis.cells import Matrix, MatrixCell
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.matrix import matrix as rated
 from accelbench.cli.commands import matrix
@@ -25,7 +25,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.report.matrix import About, document
+from accelbench.report.matrix import MatrixHeader, document
 from accelbench.report.matrix_html import html
 from accelbench.report.matrix_markdown import markdown
 from accelbench.store.database import Database
@@ -35,7 +35,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "matrix-schema.json").read_text(encoding="utf-8"))
 LAB = {"machine": "lab", "cpu": "EPYC", "cpus_logical": 8, "memory_total": 64 * 2**30}
 ATTIC = {**LAB, "machine": "attic", "cpu": "Xeon"}
-ABOUT = About("2026-01-02T03:04:05.000000Z", Machine("lab", "EPYC", 8, 64), "fp32", "inference")
+ABOUT = MatrixHeader(
+    "2026-01-02T03:04:05.000000Z", Machine("lab", "EPYC", 8, 64), "fp32", "inference"
+)
 
 
 def result(model: str = "bert-tiny", hardware: str = "cpu", **more: Any) -> dict[str, Any]:
@@ -363,7 +365,7 @@ def test_every_key_of_a_cell_is_in_the_schema_and_says_what_the_cell_says() -> N
     jsonschema.validate(found, SCHEMA)
     cell = cells(found)["cpu"]
     assert cell["workarounds"] == ["eager"]
-    assert len(cell) == len(Cell.__dataclass_fields__) + 2  # `compatible`, `runtime`
+    assert len(cell) == len(MatrixCell.__dataclass_fields__) + 2  # `compatible`, `runtime`
 
 
 def test_what_a_question_is_made_of_are_columns_of_the_store() -> None:

@@ -8,7 +8,7 @@ import pytest
 from shells import Command, ended
 
 from accelbench.api.config import BenchmarkConfig
-from accelbench.api.wanted import Wanted
+from accelbench.api.wanted import BenchmarkRequest
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.commands import recommend
@@ -104,7 +104,7 @@ def test_what_is_chosen_among_is_the_gpu_here_else_any_with_results(
 def test_the_api_takes_the_names_of_the_command_line(word: str, runtime: str) -> None:
     assert runtimes_named([word]) == (runtime,)
     assert BenchmarkConfig(framework=word).runtime == runtime
-    assert Wanted(framework=word).request(()).runtimes == (runtime,)
+    assert BenchmarkRequest(framework=word).request(()).runtimes == (runtime,)
 
 
 def test_the_api_answers_slips_as_the_command_line_does() -> None:
@@ -122,7 +122,7 @@ def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UsageError, match="There is no framework named 'scripted'"):
         BenchmarkConfig(framework="scripted")
     with pytest.raises(UsageError):
-        Wanted(framework="scripted")
+        BenchmarkRequest(framework="scripted")
     assert "scripted" not in installed_runtimes()
 
 

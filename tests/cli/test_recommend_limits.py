@@ -14,7 +14,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.cli.services import verification_runs
-from accelbench.cli.services.verification_runs import Case
+from accelbench.cli.services.verification_runs import VerificationCase
 from accelbench.core.protocols import Absent, Device
 from accelbench.store.database import Database
 
@@ -160,7 +160,7 @@ def test_what_is_emulated_is_not_measured(recommend: Command, planned: list[Any]
 def test_a_device_is_named_as_a_run_by_hand_would(
     hardware: str, device: str | None, place: str
 ) -> None:
-    one = Case("bert-tiny", hardware, None, "fp32", 1, "inference", device=device)
+    one = VerificationCase("bert-tiny", hardware, None, "fp32", 1, "inference", device=device)
     assert one.request(HERE, ()).hardware == (place,)
 
 

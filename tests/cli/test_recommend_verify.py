@@ -254,7 +254,7 @@ def test_the_budget_ends_a_search(
     recommend: Command, machine: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(0, 10_000, 40))
-    real = searching.Search
+    real = searching.BatchSearch
 
     def search(*given: Any) -> Any:
         return real(*given, now=lambda: float(next(clock)))

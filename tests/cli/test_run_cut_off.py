@@ -167,10 +167,10 @@ def test_an_interrupt_becomes_an_exit_code_whatever_typer_makes_of_it() -> None:
 
 
 def test_the_resume_hint_names_every_place(shell: Shell) -> None:
-    from accelbench.cli.services.running import Places, resume_hint
+    from accelbench.cli.services.running import OutputPlaces, resume_hint
 
     hint = resume_hint(
-        "r1", Places(Path("a b.duckdb"), output_dir=Path("out"), output_ci=Path("ci.json"))
+        "r1", OutputPlaces(Path("a b.duckdb"), output_dir=Path("out"), output_ci=Path("ci.json"))
     )
     assert hint == (
         "Go on with: accelbench run --resume r1 --db 'a b.duckdb'"

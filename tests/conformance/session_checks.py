@@ -16,7 +16,7 @@ import pytest
 from suite import Subject
 
 from accelbench.catalog.short import shortened
-from accelbench.core.abilities import Glancing, Leaving, Stepped
+from accelbench.core.abilities import LastStepOutputs, RemoteOutputs, Reusable
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.profile import Profiling
@@ -90,7 +90,7 @@ class Opener:
     def _leave(self) -> None:
         """End the session; a browser stays for the next, as it does between the cases of a run."""
         self._case = None
-        if isinstance(self._session, Leaving):
+        if isinstance(self._session, Reusable):
             with contextlib.suppress(CaseError):
                 self._session.leave()
                 return
@@ -186,7 +186,7 @@ class SessionChecks:
     def test_a_glance_is_of_the_outputs(self, opener: Opener) -> None:
         with opener.shared() as (session, case):
             inputs = session.prepare(case)
-            if not isinstance(session, Glancing):
+            if not isinstance(session, RemoteOutputs):
                 assert not hasattr(session, "glance")
                 return
             found, outputs = session.glance(inputs, 100), session.outputs(inputs)
@@ -199,7 +199,7 @@ class SessionChecks:
     @pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
     def test_what_timed_steps_leave_are_the_outputs(self, opener: Opener, timing: Timing) -> None:
         with opener.shared() as (session, case):
-            if not isinstance(session, Stepped):
+            if not isinstance(session, LastStepOutputs):
                 assert isinstance(session, ScriptedSession)  # which computes nothing
                 return
             short = shortened(case)

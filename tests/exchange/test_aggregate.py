@@ -17,7 +17,7 @@ from accelbench.exchange import result_file
 from accelbench.exchange.aggregate import (
     ENOUGH_SAMPLES,
     SCHEMA_ID,
-    Gathered,
+    AggregateRows,
     aggregate,
     gather,
     refresh,
@@ -59,7 +59,7 @@ def ok(batch: int, ms: float, **more: Any) -> dict[str, Any]:
 
 
 def aggregated(*bodies: dict[str, Any]) -> dict[str, Any]:
-    document = aggregate(Gathered([row_of(one) for one in bodies]))
+    document = aggregate(AggregateRows([row_of(one) for one in bodies]))
     check(json.loads(json.dumps(document, allow_nan=False)))
     return document
 

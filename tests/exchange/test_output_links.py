@@ -11,7 +11,7 @@ from bodies import body
 
 from accelbench.api.enhanced import EnhancedHardwareBenchmarkRunner
 from accelbench.cli.services.profiles import ProfileFiles
-from accelbench.cli.services.running import Places
+from accelbench.cli.services.running import OutputPlaces
 from accelbench.core.errors import UsageError
 from accelbench.exchange import aggregate, tree
 
@@ -41,7 +41,7 @@ def test_a_link_to_elsewhere_is_refused_before_anything_is_measured(
     (out / name).symlink_to(elsewhere)
     says = f"{name} is a link to {elsewhere}; nothing is written through it"
     with pytest.raises(UsageError, match=says):
-        Places(use_database=False, output_dir=out).check()
+        OutputPlaces(use_database=False, output_dir=out).check()
     runner = EnhancedHardwareBenchmarkRunner(output_dir=out, no_database=True, verbose=False)
     with pytest.raises(UsageError, match=says):
         runner.run_benchmark("bert-tiny", hardware="cpu", batch_sizes=[1])
@@ -76,7 +76,7 @@ def test_links_within_the_folder_and_to_it_are_fine(
     (out / "kept").mkdir()
     (out / "raw_results").symlink_to("kept")
     (tmp_path / "named").symlink_to(out)
-    Places(use_database=False, output_dir=tmp_path / "named").check()
+    OutputPlaces(use_database=False, output_dir=tmp_path / "named").check()
     tree.leave_in(tmp_path / "named", RUN, [body(0)])
     assert len(list((out / "kept").iterdir())) == 1
 

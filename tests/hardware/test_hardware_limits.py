@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hardware_records import AMD_GUEST, DOCKER_V1, XEON_V2, RecordedFiles
 
-from accelbench.hardware.limits import Limits, find_groups, read_limits
+from accelbench.hardware.limits import ResourceLimits, find_groups, read_limits
 
 
 def limits(record, affinity=8):
@@ -37,19 +37,19 @@ def test_version_1_in_a_container_reads_the_mounted_part():
 
 
 def test_no_limit_is_no_limit():
-    assert limits(AMD_GUEST, affinity=2) == Limits(affinity=2, cgroup="v1")
-    assert limits({}, affinity=None) == Limits()
+    assert limits(AMD_GUEST, affinity=2) == ResourceLimits(affinity=2, cgroup="v1")
+    assert limits({}, affinity=None) == ResourceLimits()
 
 
 def test_effective_figures():
-    some = Limits(cpu_quota=1.5, affinity=4, memory_limit_bytes=100, memory_used_bytes=30)
+    some = ResourceLimits(cpu_quota=1.5, affinity=4, memory_limit_bytes=100, memory_used_bytes=30)
     assert some.effective_cpus(8) == 1.5
-    assert Limits(affinity=4).effective_cpus(8) == 4.0
-    assert Limits().effective_cpus(8) == 8.0
+    assert ResourceLimits(affinity=4).effective_cpus(8) == 4.0
+    assert ResourceLimits().effective_cpus(8) == 8.0
     assert some.effective_memory(1000) == 100
     assert some.available_memory(1000) == 70
     assert some.available_memory(50) == 50
-    assert Limits(memory_limit_bytes=100, memory_used_bytes=130).available_memory(50) == 0
+    assert ResourceLimits(memory_limit_bytes=100, memory_used_bytes=130).available_memory(50) == 0
 
 
 def test_a_path_outside_the_mounted_root_means_the_mount_point():

@@ -9,7 +9,7 @@ import pytest
 from hardware_records import AMD_GUEST, XEON_V2, RecordedFiles
 
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.limits import Limits
+from accelbench.hardware.limits import ResourceLimits
 from accelbench.hardware.machine import (
     CpuSeconds,
     Disturbance,
@@ -123,8 +123,10 @@ def test_counters_that_were_set_back_are_unknown():
 
 
 def test_quota_and_frequency():
-    before = moment(0, limits=Limits(throttled_us=100), frequencies_mhz={0: 3000.0, 1: 2000.0})
-    after = moment(2, limits=Limits(throttled_us=1_000_100), frequencies_mhz={0: 1500.0})
+    before = moment(
+        0, limits=ResourceLimits(throttled_us=100), frequencies_mhz={0: 3000.0, 1: 2000.0}
+    )
+    after = moment(2, limits=ResourceLimits(throttled_us=1_000_100), frequencies_mhz={0: 1500.0})
     seen = compare(before, after, 0)
     assert seen.quota_stopped == pytest.approx(0.5)
     assert seen.frequency_change == pytest.approx(-0.5)

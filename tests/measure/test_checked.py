@@ -12,7 +12,7 @@ from accelbench.core.protocols import Block, Session
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.blocks import refuse_bad_block
 from accelbench.measure.checked import CheckedSession
-from accelbench.measure.explained import AFAR, HERE, Explained, fits
+from accelbench.measure.explained import AFAR, HERE, TimeBudget, fits
 from accelbench.runtimes.scripted import VirtualClock
 
 MS = 1_000_000
@@ -165,7 +165,7 @@ def test_samples_fit_into_the_time_of_their_question(
 
 
 def test_an_engine_elsewhere_may_leave_more() -> None:
-    found = Explained().and_one(100 * MS, 75 * MS)
+    found = TimeBudget().and_one(100 * MS, 75 * MS)
     assert found.is_doubtful(HERE)
     assert not found.is_doubtful(AFAR)
 
@@ -178,8 +178,8 @@ def test_a_clock_that_is_coarse_may_show_a_step_as_nothing() -> None:
 
 
 def test_of_time_that_is_mostly_in_no_step_nothing_is_believed() -> None:
-    assert Explained(1000 * MS, 400 * MS, 1).hides_most(HERE)
-    assert not Explained(1000 * MS, 600 * MS, 1).hides_most(HERE)
-    far = Explained(1000 * MS, 300 * MS, 50)  # the ways there and back
+    assert TimeBudget(1000 * MS, 400 * MS, 1).hides_most(HERE)
+    assert not TimeBudget(1000 * MS, 600 * MS, 1).hides_most(HERE)
+    far = TimeBudget(1000 * MS, 300 * MS, 50)  # the ways there and back
     assert not far.hides_most(AFAR)
     assert far.hides_most(HERE)

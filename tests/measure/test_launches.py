@@ -8,7 +8,7 @@ from scipy.stats import nct, ttest_rel
 from scipy.stats import t as student
 
 from accelbench.measure.launches import (
-    Answer,
+    ComparisonAnswer,
     aa_noise,
     abba,
     least_effect,
@@ -71,8 +71,12 @@ def test_an_aa_comparison_claims_nothing():
     random = np.random.default_rng(1)
     k = required_launches(0.02)
     answers = [verdict(*launches(random, k, noise=0.02), noise=0.02).answer for _ in range(1000)]
-    assert set(answers) <= {Answer.NO_DIFFERENCE, Answer.FASTER, Answer.SLOWER}
-    assert np.mean([answer is not Answer.NO_DIFFERENCE for answer in answers]) <= 0.01
+    assert set(answers) <= {
+        ComparisonAnswer.NO_DIFFERENCE,
+        ComparisonAnswer.FASTER,
+        ComparisonAnswer.SLOWER,
+    }
+    assert np.mean([answer is not ComparisonAnswer.NO_DIFFERENCE for answer in answers]) <= 0.01
 
 
 @pytest.mark.parametrize(("k", "noise"), [(6, 0.03), (10, 0.01), (14, 0.02), (20, 0.05)])
@@ -90,9 +94,9 @@ def test_the_minimum_detectable_effect_is_found_with_its_power(k, noise):
 
 def test_verdicts_name_the_direction_of_b():
     a = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2]
-    assert verdict(a, [0.8 * x for x in a], noise=0.01).answer is Answer.FASTER
-    assert verdict(a, [1.2 * x for x in a], noise=0.01).answer is Answer.SLOWER
-    assert verdict(a, a, noise=0.01).answer is Answer.NO_DIFFERENCE
+    assert verdict(a, [0.8 * x for x in a], noise=0.01).answer is ComparisonAnswer.FASTER
+    assert verdict(a, [1.2 * x for x in a], noise=0.01).answer is ComparisonAnswer.SLOWER
+    assert verdict(a, a, noise=0.01).answer is ComparisonAnswer.NO_DIFFERENCE
     assert verdict(a, a, noise=0.01).answer == "no difference shown"
 
 
@@ -100,8 +104,8 @@ def test_a_certain_but_small_effect_is_no_difference():
     a = [100.0 + i / 100 for i in range(10)]
     found = verdict(a, [1.029 * x for x in a], noise=0.01)
     assert found.interval.p_value < 1e-9
-    assert found.answer is Answer.NO_DIFFERENCE
-    assert verdict(a, [1.031 * x for x in a], noise=0.01).answer is Answer.SLOWER
+    assert found.answer is ComparisonAnswer.NO_DIFFERENCE
+    assert verdict(a, [1.031 * x for x in a], noise=0.01).answer is ComparisonAnswer.SLOWER
 
 
 def test_pairs_that_look_too_quiet_do_not_override_the_known_noise():
@@ -109,19 +113,19 @@ def test_pairs_that_look_too_quiet_do_not_override_the_known_noise():
     a = [100.0] * 40
     found = verdict(a, [108.0 + i / 1000 for i in range(40)], noise=0.2)
     assert found.least_effect == pytest.approx(3 * 0.2 * math.sqrt(2 / 40))
-    assert found.answer is Answer.NO_DIFFERENCE
+    assert found.answer is ComparisonAnswer.NO_DIFFERENCE
 
 
 def test_fewer_launches_cannot_tell_and_say_what_they_could():
     found = verdict([100.0] * 4, [50.0, 51.0, 50.5, 49.5], noise=0.02)
-    assert found.answer is Answer.CANNOT_TELL
+    assert found.answer is ComparisonAnswer.CANNOT_TELL
     assert found.required == required_launches(0.02) > 4
     assert found.minimum_detectable_effect == minimum_detectable_effect(4, 0.02) > 0.05
     one = verdict([100.0], [50.0], noise=0.02)
     assert one.answer == "can't tell"
     assert one.interval is None
     assert one.minimum_detectable_effect is None
-    assert verdict([], [], noise=0.02).answer is Answer.CANNOT_TELL
+    assert verdict([], [], noise=0.02).answer is ComparisonAnswer.CANNOT_TELL
 
 
 def test_required_launches_follow_the_noise_between_five_and_forty():

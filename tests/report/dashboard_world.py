@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_STARTED, Fact
 from accelbench.report.dashboard import serve
 from accelbench.report.dashboard.app import application
-from accelbench.report.dashboard.guard import Door
+from accelbench.report.dashboard.guard import AccessRule
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 from hostile_names import FEW as HOSTILE
@@ -194,7 +194,7 @@ def hostile(path: Path) -> Database:
     return database
 
 
-def visitor(database: Database, door: Door | None = None, **more: Any) -> TestClient:
+def visitor(database: Database, door: AccessRule | None = None, **more: Any) -> TestClient:
     """Somebody who looks at the dashboard of a store, on this machine."""
     more = {"base_url": "http://127.0.0.1:8501", "follow_redirects": False, **more}
     return TestClient(application(database, door), **more)

@@ -16,7 +16,7 @@ from accelbench.analysis.summary import summary
 from accelbench.cli.main import app
 from accelbench.cli.services.chart_data import subject_in
 from accelbench.report.dashboard import cells
-from accelbench.report.dashboard.asked import Asked
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshot import taken
 from accelbench.store.database import Database
 
@@ -75,7 +75,7 @@ def comparison(database: Database, *words: str) -> dict[str, Any]:
 
 
 def on_the_page(database: Database) -> dict[str, dict[str, Any]]:
-    return {one["hardware"]: one for one in cells.every(taken(database, "now"), Asked())}
+    return {one["hardware"]: one for one in cells.every(taken(database, "now"), PageQuery())}
 
 
 def sentence(database: Database) -> str:

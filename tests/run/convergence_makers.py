@@ -11,8 +11,8 @@ from fixed_machine import CPU, models
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import SUPPORTED, Device, Support
 from accelbench.core.vocabulary import Mode
-from accelbench.run.conduct.launch_context import Context, Settings
-from accelbench.run.conduct.observer import Silence
+from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
+from accelbench.run.conduct.observer import SilentObserver
 from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify.convergence import STEPS, Curves
@@ -100,13 +100,13 @@ def falls(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"losses": FALLING} if request["do"] == "losses" else {}
 
 
-def context_of(shop: Workshop, **changed: Any) -> Context:
+def context_of(shop: Workshop, **changed: Any) -> LaunchContext:
     fields: dict[str, Any] = {
-        "settings": Settings("run", seed=5, threads=1, weights="random", data="pictures"),
+        "settings": RunSettings("run", seed=5, threads=1, weights="random", data="pictures"),
         "workshop": shop,
         "runtimes": {"pytorch": Card()},
         "append": lambda _: None,
-        "observer": Silence(),
+        "observer": SilentObserver(),
         "budget": Budget(None, 1),
         "surroundings": None,
         "estimate": lambda _: 2**20,
@@ -114,7 +114,7 @@ def context_of(shop: Workshop, **changed: Any) -> Context:
         "cost": lambda _: None,
         "conditions": {},
     }
-    return Context(**{**fields, **changed})
+    return LaunchContext(**{**fields, **changed})
 
 
 def gathered(

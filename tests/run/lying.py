@@ -27,7 +27,7 @@ from accelbench.hardware.hostmemory import HostMemory
 from accelbench.run.verify.device_proof import proved
 from accelbench.run.verify.verdicts import FAILED, judged
 from accelbench.run.worker.output_comparison import left
-from accelbench.run.worker.worker import Bench
+from accelbench.run.worker.worker import CaseBench
 from accelbench.runtimes.pytorch.session import PytorchSession
 from accelbench.runtimes.scripted import VirtualClock
 from accelbench.runtimes.shared.local import LocalSampler
@@ -246,7 +246,7 @@ def became(kind: str, lie: Lie, folder: Path, iterations: int = 40) -> str:
     asked = {"case": case_to_json(CASE), "folder": str(folder), "draw": 0}
     left(honest, 0, {**asked, "rounded": None, "whole": True})
     WORLD.waits = lie.waits
-    bench = Bench(runtime_of(kind, lie), Silent(), WORLD.clock)  # type: ignore[arg-type]
+    bench = CaseBench(runtime_of(kind, lie), Silent(), WORLD.clock)  # type: ignore[arg-type]
     rules = {"iterations": iterations, "warmup": 5, "seconds": 10}
     job = {"case": asked["case"], "device": device_to_json(CPU), "seed": 0, "threads": None}
     try:
@@ -261,7 +261,7 @@ def became(kind: str, lie: Lie, folder: Path, iterations: int = 40) -> str:
     return "wrong_outputs" if judged(verified).word == FAILED else "ok"
 
 
-def _ask(bench: Bench, request: Mapping[str, Any]) -> dict[str, Any]:
+def _ask(bench: CaseBench, request: Mapping[str, Any]) -> dict[str, Any]:
     """As over the wire: JSON that holds no NaN."""
     found: dict[str, Any] = json.loads(json.dumps(bench.answer(request), allow_nan=False))
     return found

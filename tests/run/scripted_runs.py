@@ -17,9 +17,9 @@ from accelbench.core.case import Case
 from accelbench.core.facts import Fact, new_run_id
 from accelbench.core.protocols import Runtime
 from accelbench.run.conduct import lifecycle as journey
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Ended, Journey
-from accelbench.run.conduct.observer import Progress, Silence
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.observer import Progress, SilentObserver
 from accelbench.run.plan.request import Request
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read
@@ -31,7 +31,7 @@ def children(recursive: bool = False) -> list[psutil.Process]:
     return [p for p in psutil.Process().children(recursive=recursive) if not is_nursery(p)]
 
 
-class Watcher(Silence):
+class Watcher(SilentObserver):
     """Remembers what it hears, and every process that was there meanwhile."""
 
     def __init__(self, on_progress: Callable[[Progress], None] | None = None) -> None:
@@ -94,7 +94,7 @@ class Scripted:
         batches: Sequence[int] = (1, 4, 16),
         runtimes: Sequence[str] = ("scripted",),
         **settings: Any,
-    ) -> Journey:
+    ) -> RunSpec:
         request = Request(
             models(*(names or ("bert-tiny",))),
             hardware=("cpu",),
@@ -102,7 +102,7 @@ class Scripted:
             batch_sizes=tuple(batches),
         )
         plan = journey.plan_for(request, FOUND, self.runtimes)
-        return Journey(plan, Settings(new_run_id(), **settings), self.runtimes)
+        return RunSpec(plan, RunSettings(new_run_id(), **settings), self.runtimes)
 
     def run(
         self, *names: str, watcher: Watcher | None = None, **how: Any
@@ -111,7 +111,7 @@ class Scripted:
         ended = self.start(self.journey(*names, **how), watcher or Watcher())
         return list(ended.rows)
 
-    def start(self, planned: Journey, watcher: Watcher) -> Ended:
+    def start(self, planned: RunSpec, watcher: Watcher) -> RunResult:
         return journey.start(planned, self.journals, watcher, {})
 
     def facts(self, run_id: str) -> list[Fact]:

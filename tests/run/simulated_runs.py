@@ -13,8 +13,8 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Ended, Found, Journey
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import Found, RunResult, RunSpec
 from accelbench.run.plan.request import Plan, Request
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -59,7 +59,7 @@ def run(
     plan: Plan,
     watcher: Watcher | None = None,
     **settings: Any,
-) -> Ended:
-    how = Settings(new_run_id(), **settings)
-    made = Journey(plan, how, RUNTIMES, simulate=simulated)
+) -> RunResult:
+    how = RunSettings(new_run_id(), **settings)
+    made = RunSpec(plan, how, RUNTIMES, simulate=simulated)
     return lifecycle.start(made, scripted.journals, watcher or Watcher(), {})

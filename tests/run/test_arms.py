@@ -22,29 +22,29 @@ import accelbench
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.observer import Progress
 from accelbench.run.plan import against
-from accelbench.run.plan.against import FORMS, Against, Kind, meant
-from accelbench.run.plan.arms import Other, asked_otherwise
+from accelbench.run.plan.against import FORMS, Against, AgainstKind, meant
+from accelbench.run.plan.arms import OtherArm, asked_otherwise
 from accelbench.run.plan.request import Request
 from accelbench.run.process import interpreter, introduction
 from accelbench.run.process.interpreter import Interpreter, introduced
 
-SETTING = Against(Kind.SETTING, "threads=1", "threads=1")
+SETTING = Against(AgainstKind.SETTING, "threads=1", "threads=1")
 
 
-def with_arm(planned: Journey, what: Against = SETTING) -> Journey:
+def with_arm(planned: RunSpec, what: Against = SETTING) -> RunSpec:
     """The same held against what is named; a setting is one thread."""
-    if what.kind is not Kind.SETTING:
-        return replace(planned, other=Other(what, planned.plan, planned.settings))
+    if what.kind is not AgainstKind.SETTING:
+        return replace(planned, other=OtherArm(what, planned.plan, planned.settings))
     batches = tuple(one.case.shapes.batch for one in planned.plan.cases)
     request = Request(
         models("bert-tiny"), hardware=("cpu",), runtimes=("scripted",), batch_sizes=batches
     )
     otherwise, settings = asked_otherwise(request, planned.settings, "threads", 1)
     plan = lifecycle.plan_for(otherwise, FOUND, planned.runtimes)
-    return replace(planned, other=Other(what, plan, settings))
+    return replace(planned, other=OtherArm(what, plan, settings))
 
 
 def of(rows: list[Mapping[str, Any]]) -> list[tuple[str, int, int]]:
@@ -72,7 +72,7 @@ def test_arms_are_neighbours_group_by_group(scripted: Scripted) -> None:
 
 
 def test_results_say_their_arm_and_have_ids_of_their_own(scripted: Scripted) -> None:
-    same = Against(Kind.ENVIRONMENT, "here", sys.executable)
+    same = Against(AgainstKind.ENVIRONMENT, "here", sys.executable)
     ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=2), same), Watcher())
     assert len({row["result_id"] for row in ended.rows}) == 4
     assert len({row["case_id"] for row in ended.rows}) == 1
@@ -146,7 +146,7 @@ def test_another_environment_measures_its_arm(
 ) -> None:
     program = linked(tmp_path / "other")
     what = meant(str(tmp_path / "other"))
-    assert what == Against(Kind.ENVIRONMENT, str(tmp_path / "other"), str(program))
+    assert what == Against(AgainstKind.ENVIRONMENT, str(tmp_path / "other"), str(program))
     monkeypatch.setenv("PYTHONPATH", str(Path(accelbench.__file__).parents[1]))
     watcher = Watcher()
     ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=2), what), watcher)
@@ -168,7 +168,7 @@ def test_a_command_that_starts_an_interpreter_is_an_environment(
     script.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" "$@"\n')
     script.chmod(0o755)
     what = meant(f"{script} run")
-    assert (what.kind, what.word) == (Kind.ENVIRONMENT, f"{script} run")
+    assert (what.kind, what.word) == (AgainstKind.ENVIRONMENT, f"{script} run")
     watcher = Watcher()
     ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=1), what), watcher)
     assert [(row["arm"], row["status"]) for row in ended.rows] == [
@@ -197,7 +197,7 @@ def test_an_environment_that_does_not_fit_is_refused_in_a_sentence(
         introduced(Interpreter([str(program)]), "other")
     assert refused.value.advice == f"Install accelbench {accelbench.__version__} there."
     planned = scripted.journey(batches=[1])
-    what = Against(Kind.ENVIRONMENT, "other", str(program))
+    what = Against(AgainstKind.ENVIRONMENT, "other", str(program))
     with pytest.raises(SurroundingsError):
         scripted.start(with_arm(planned, what), Watcher())
     assert not list(scripted.journals.glob("*"))  # nothing was begun

@@ -19,15 +19,15 @@ from accelbench.artifacts.manifest import FILE
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
-from accelbench.core.protocols import Wanted
+from accelbench.core.protocols import ArtifactFormat
 from accelbench.core.vocabulary import Status
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.artifacts import Artefact, Artefacts
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.process.worker_client import TroubleError
+from accelbench.run.process.worker_client import WorkerTroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
@@ -43,9 +43,9 @@ def renamed(kept: Path, key: str) -> None:
 
 
 def run_of(folder: Path, case: Case) -> Mapping[str, Any]:
-    planned = Journey(
+    planned = RunSpec(
         Plan((Planned(case, CPU),)),
-        Settings(new_run_id(), threads=1, verify="only"),
+        RunSettings(new_run_id(), threads=1, verify="only"),
         {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()},
     )
     (row,) = lifecycle.start(planned, folder, Watcher(), {}).rows
@@ -73,10 +73,10 @@ def test_an_artefact_of_other_weights_is_made_anew(
     assert row["weights_digest"] == kept.manifest.weights_digest != stale
 
 
-def artefacts_of(kept: str, folder: Path) -> tuple[Artefacts, list[str]]:
+def artefacts_of(kept: str, folder: Path) -> tuple[ArtifactExports, list[str]]:
     """A cache whose artefacts are made of the weights `kept`, and how often they were."""
     cache, made = Cache(folder, cap=2**20), []
-    artefacts = Artefacts(cache)
+    artefacts = ArtifactExports(cache)
 
     def fill(_: Any, wanted: Recipe) -> Any:
         made.append(kept)
@@ -97,7 +97,7 @@ def context_with(known: str | None) -> Any:
     yardstick = None if known is None else SimpleNamespace(weights_digest=known)
     found = SimpleNamespace(yardsticks=SimpleNamespace(of=lambda case: yardstick))
     runtimes = {"onnxruntime": OnnxruntimeRuntime()}
-    return SimpleNamespace(settings=Settings("x"), runtimes=runtimes, verifications=found)
+    return SimpleNamespace(settings=RunSettings("x"), runtimes=runtimes, verifications=found)
 
 
 @pytest.mark.parametrize(("known", "times"), [("same", 1), ("", 1), (None, 1), ("other", 2)])
@@ -111,7 +111,7 @@ def test_it_is_made_anew_once_a_run_and_only_where_the_reference_is_open(
 
 
 def test_a_crash_is_tried_again_before_a_workaround_is_taken_for_its_cure(tmp_path: Path) -> None:
-    artefacts, context = Artefacts(Cache(tmp_path, cap=2**20)), context_with(None)
+    artefacts, context = ArtifactExports(Cache(tmp_path, cap=2**20)), context_with(None)
     crash = Outcome(Status.FAILED, "crash", "the worker ended while loading (exit code 139)")
     tries = [artefacts.next_try(context, CASE, crash, ("eager_attention",)) for _ in range(2)]
     assert tries == [("eager_attention",), ("eager_attention", "fixed_batch")]
@@ -126,20 +126,24 @@ class OneBatchEach(ScriptedRuntime):
         super().__init__()
         self.static = static
 
-    def wants(self, case: Case) -> Wanted:
-        return Wanted("onnx", static=self.static)
+    def wants(self, case: Case) -> ArtifactFormat:
+        return ArtifactFormat("onnx", static=self.static)
 
 
 @pytest.mark.parametrize("static", [True, False])
 def test_what_cannot_be_opened_at_one_batch_is_tried_at_others_where_each_has_its_own(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch, static: bool
 ) -> None:
-    def get(self: Artefacts, context: Any, planned: Planned, applied: Any) -> Artefact:
+    def get(
+        self: ArtifactExports, context: Any, planned: Planned, applied: Any
+    ) -> ExportedArtifact:
         if planned.case.shapes.batch == 1:
-            raise TroubleError(Outcome(Status.FAILED, "export_failed", "no graph for one item"))
-        return Artefact("/nowhere", static)
+            raise WorkerTroubleError(
+                Outcome(Status.FAILED, "export_failed", "no graph for one item")
+            )
+        return ExportedArtifact("/nowhere", static)
 
-    monkeypatch.setattr(Artefacts, "get", get)
+    monkeypatch.setattr(ArtifactExports, "get", get)
     scripted.runtimes["scripted"] = OneBatchEach(static)
     rows = scripted.run(batches=[1, 4, 16], fix=False)
     later = "ok" if static else "failed"
@@ -151,7 +155,7 @@ def test_what_cannot_be_opened_at_one_batch_is_tried_at_others_where_each_has_it
 def test_no_workaround_is_tried_against_what_lies_around_the_model(
     tmp_path: Path, reason: str
 ) -> None:
-    artefacts = Artefacts(Cache(tmp_path, cap=2**20))
+    artefacts = ArtifactExports(Cache(tmp_path, cap=2**20))
     outcome = Outcome(Status.FAILED, reason, "the Shape of what cannot be written: export_failed")
     assert artefacts.next_try(context_with(None), CASE, outcome, ()) is None
     failed = replace(outcome, reason="export_failed")
@@ -161,13 +165,15 @@ def test_no_workaround_is_tried_against_what_lies_around_the_model(
 def test_what_no_workaround_cured_is_told_with_its_first_cause(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def get(self: Artefacts, context: Any, planned: Planned, applied: Any) -> Artefact:
+    def get(
+        self: ArtifactExports, context: Any, planned: Planned, applied: Any
+    ) -> ExportedArtifact:
         why = "no patch 4" if applied else "no operator Abc"
-        raise TroubleError(Outcome(Status.FAILED, "export_failed", why))
+        raise WorkerTroubleError(Outcome(Status.FAILED, "export_failed", why))
 
     ways: list[tuple[str, ...] | None] = [("patch",), None]
-    monkeypatch.setattr(Artefacts, "get", get)
-    monkeypatch.setattr(Artefacts, "next_try", lambda self, *_: ways.pop(0))
+    monkeypatch.setattr(ArtifactExports, "get", get)
+    monkeypatch.setattr(ArtifactExports, "next_try", lambda self, *_: ways.pop(0))
     scripted.runtimes["scripted"] = OneBatchEach(static=True)
     (row,) = scripted.run(batches=[1])
     assert row["message"] == "no patch 4; at first: no operator Abc"

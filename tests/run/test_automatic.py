@@ -12,7 +12,7 @@ from fixed_machine import models
 from accelbench.core.case import Case
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.vocabulary import Mode
-from accelbench.run.plan.automatic import Choice, is_automatic, plan_chosen
+from accelbench.run.plan.automatic import SelectedTarget, is_automatic, plan_chosen
 from accelbench.run.plan.request import AUTO, Plan, Request
 from accelbench.runtimes.scripted import ScriptedRuntime
 
@@ -60,7 +60,7 @@ class Selector:
 
 def chosen(
     selector: Callable[..., Mapping[str, Any]], *names: str, **request: Any
-) -> tuple[Plan, list[Choice]]:
+) -> tuple[Plan, list[SelectedTarget]]:
     asked = {"batch_sizes": (1,), **request}
     wanted = Request(models(*(names or ("bert-tiny",))), hardware=(AUTO,), **asked)
     assert is_automatic(wanted)

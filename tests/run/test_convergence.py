@@ -14,9 +14,9 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.case import Case
 from accelbench.core.serial import case_from_json
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import Planned, Refusal
-from accelbench.run.verify.convergence import STEPS, Curve, Found, convergence
+from accelbench.run.verify.convergence import STEPS, ConvergenceResult, Curve, convergence
 from accelbench.run.verify.reference import is_own, reference_of
 from accelbench.run.verify.verdicts import FAILED, ITSELF, OK
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -64,7 +64,7 @@ class TestWhatIsCompared:
         curves, shop = gathered([case])
         # Its timed losses, of few steps and with dropout, have no part in it.
         known = curves.known(context_of(shop), case, measured([1.0, 2.0]))
-        assert known == Found(ITSELF, 1.0)
+        assert known == ConvergenceResult(ITSELF, 1.0)
         assert known.columns == {"convergence": 1.0, "convergence_steps": STEPS}
         assert not known.reasons
         assert not shop.made
@@ -189,15 +189,15 @@ def test_a_real_case_is_held_against_a_real_reference(tmp_path: Any) -> None:
     """Two workers of the engine: fp32 trains unmeasured, then bf16 is measured."""
     from accelbench.core.facts import new_run_id
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.lifecycle import Journey
+    from accelbench.run.conduct.lifecycle import RunSpec
     from accelbench.run.plan.request import Plan
 
     plan = Plan((Planned(case_of("bf16"), CPU),))
-    settings = Settings(new_run_id(), threads=1, iterations=3, warmup=2)
+    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=2)
     runtimes: dict[str, Any] = {"pytorch": PytorchRuntime()}
     phases: list[str] = []
     watcher = Watcher(lambda progress: phases.append(progress.phase))
-    (row,) = lifecycle.start(Journey(plan, settings, runtimes), tmp_path, watcher, {}).rows
+    (row,) = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, watcher, {}).rows
     assert row["status"] == "ok", row["message"]
     assert phases[0] == "reference"
     assert phases[-1] == "convergence"

@@ -14,11 +14,11 @@ from accelbench.core.protocols import Evidence
 from accelbench.core.vocabulary import Quality, Status
 from accelbench.measure.loop import Measurement
 from accelbench.run.conduct.launch import GroupLaunch
-from accelbench.run.conduct.results import Asked, Outcome
+from accelbench.run.conduct.results import LaunchFacts, Outcome
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS
-from accelbench.run.worker.worker import Bench, skipped
+from accelbench.run.worker.worker import CaseBench, skipped
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 NEARLY = pytest.approx(0.01)
@@ -31,7 +31,7 @@ class TestAskingItsWorker:
         context = context_of(shop)
         planned = Planned(case_of(), CPU)
         context.curves.gather(context, [planned])
-        launch = GroupLaunch(context, Asked("run", 1), [planned], 1, 1)
+        launch = GroupLaunch(context, LaunchFacts("run", 1), [planned], 1, 1)
         shop.answer = self.answer
         launch._talk._worker = cast("Any", shop.worker(PytorchRuntime(), None))
         outcome = Outcome(Status.OK, measurement={"metrics": measured()})
@@ -83,7 +83,7 @@ class TestAskingItsWorker:
 
 class TestWorker:
     def test_a_session_that_cannot_do_without_dropout_says_so(self) -> None:
-        bench = Bench(PytorchRuntime(), cast("Any", None))
+        bench = CaseBench(PytorchRuntime(), cast("Any", None))
         bench._session = cast("Any", object())
         with pytest.raises(UnsupportedError, match="pytorch cannot train without dropout"):
             bench.answer({"do": "losses", "case": {}, "steps": STEPS})

@@ -21,7 +21,7 @@ from lying import BATCH, CASE, CPU, ITEM_NS, KINDS, WORLD, Lie, became
 
 from accelbench.core.protocols import Block, DeviceMemory, Job
 from accelbench.core.vocabulary import Timing
-from accelbench.run.worker.case_checks import Checks
+from accelbench.run.worker.case_checks import CaseChecks
 from accelbench.runtimes.shared.sketches import sketch
 
 Sample = Callable[..., Block]
@@ -440,7 +440,7 @@ def test_who_keeps_nothing_of_its_steps_is_measured_with_a_warning(tmp_path: Pat
 
     WORLD.__init__()  # type: ignore[misc]
     session = Forgetful(Job(CASE, CPU), Lie())
-    checks = Checks(session, CPU, 0, WORLD.clock, WORLD.clock)
+    checks = CaseChecks(session, CPU, 0, WORLD.clock, WORLD.clock)
     checks.steady_state_over()
     found = checks.of(CASE, BATCH * ITEM_NS, alone=False)
     assert found.steps_verified == "not_done"

@@ -17,8 +17,8 @@ from accelbench.measure.percentiles import fewest_samples, upper_end_size
 from accelbench.measure.resolution import Resolution
 from accelbench.measure.summary import PERCENTILES, summarise
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.missing_reasons import unexplained, why_null
 from accelbench.run.plan.request import Request
 from accelbench.runtimes.jax import JaxRuntime
@@ -58,8 +58,8 @@ def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, 
     )
     runtimes = {"pytorch": PytorchRuntime()}
     plan = lifecycle.plan_for(request, FOUND, runtimes)
-    settings = Settings(new_run_id(), threads=1, iterations=3, warmup=1)
-    ended = lifecycle.start(Journey(plan, settings, runtimes), tmp_path, Watcher(), {})
+    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=1)
+    ended = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {})
     assert {row["status"] for row in ended.rows} == {Status.OK}
     check(list(ended.rows))
     for row in ended.rows:
@@ -110,8 +110,8 @@ def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: 
     )
     runtimes = {"jax": JaxRuntime()}
     plan = lifecycle.plan_for(request, FOUND, runtimes)
-    settings = Settings(new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
-    (row,) = lifecycle.start(Journey(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
+    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
+    (row,) = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
     assert (row["status"], row["compiled"]) == (Status.OK, True)
     check([row])
     for part in ("forward_ms", "loss_ms", "backward_ms", "optimizer_ms"):

@@ -120,10 +120,10 @@ def test_an_ordinal_chooses_the_device_and_an_absent_one_is_refused() -> None:
 
 
 def test_two_absent_devices_are_two_results() -> None:
-    from accelbench.run.conduct.results import Asked, identity_of
+    from accelbench.run.conduct.results import LaunchFacts, identity_of
 
     found = plan(hardware=("cuda:7", "cuda:8"), batch_sizes=(1,)).cases
-    assert len({identity_of(Asked("r", 0), one) for one in found}) == 2
+    assert len({identity_of(LaunchFacts("r", 0), one) for one in found}) == 2
 
 
 def test_a_device_asked_for_under_two_names_is_measured_once() -> None:

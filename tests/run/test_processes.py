@@ -19,7 +19,7 @@ from scripted_runs import Scripted, Watcher, children
 from accelbench.core.protocols import Runtime
 from accelbench.run.conduct.observer import Progress
 from accelbench.run.process import worker_pool
-from accelbench.run.process.worker_pool import Workshop
+from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.runtimes.scripted import ScriptedRuntime
 from warm_start import start_cold
 
@@ -146,7 +146,7 @@ def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(
 
 
 def test_forking_from_a_template_that_is_dead_starts_another(scripted: Scripted) -> None:
-    made = Workshop()
+    made = WorkerPool()
     try:
         runtime = scripted.runtimes["scripted"]
         first = made.worker(runtime, None)

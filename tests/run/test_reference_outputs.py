@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from accelbench.run.verify import reference_outputs
 from accelbench.run.verify.agreement import agree
-from accelbench.run.verify.reference_outputs import Batches, Kept, fits, load, pairs, pick, save
+from accelbench.run.verify.reference_outputs import (
+    Batches,
+    ReferenceOutputs,
+    fits,
+    load,
+    pairs,
+    pick,
+    save,
+)
 
 FEW = np.random.default_rng(1).standard_normal((3, 4, 5)).astype(np.float32)
 
@@ -89,7 +97,7 @@ def test_what_does_not_grow_with_the_batch_is_of_no_item() -> None:
 def test_a_shape_fits_where_each_axis_grows_with_the_batch_or_stays(
     shape: tuple[int, ...], batches: Batches, right: bool
 ) -> None:
-    assert fits(shape, Kept((3, 4, 5), FEW.reshape(-1)), batches) is right
+    assert fits(shape, ReferenceOutputs((3, 4, 5), FEW.reshape(-1)), batches) is right
 
 
 @pytest.mark.parametrize("most", [7, 40])

@@ -14,7 +14,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.run.conduct.results import Asked, Outcome, compose, identity_of
+from accelbench.run.conduct.results import LaunchFacts, Outcome, compose, identity_of
 from accelbench.run.plan.request import Planned
 from accelbench.store.fit import fit
 
@@ -30,10 +30,10 @@ OK: dict[str, Any] = {
 
 
 def body(
-    outcome: Outcome | None = None, asked: Asked | None = None, device: Device | None = CPU
+    outcome: Outcome | None = None, asked: LaunchFacts | None = None, device: Device | None = CPU
 ) -> dict[str, Any]:
     return compose(
-        asked or Asked("run", 0),
+        asked or LaunchFacts("run", 0),
         Planned(CASE, device),
         outcome or Outcome(Status.OK, measurement=OK, opened={"threads": 2}),
         Provenance.MEASURED,
@@ -111,7 +111,7 @@ def test_what_a_runtime_compiles_unasked_is_compiled_and_the_same_question() -> 
     for compiles in (False, True):
         for case in (CASE, asked):
             made = compose(
-                Asked("run", 0), Planned(case, CPU), Outcome(Status.FAILED, "crash"),
+                LaunchFacts("run", 0), Planned(case, CPU), Outcome(Status.FAILED, "crash"),
                 Provenance.MEASURED, None, "", "", compiles=compiles,
             )  # fmt: skip
             assert made["case_id"] == case.case_id
@@ -129,7 +129,9 @@ def test_the_series_changes_with_the_threads_the_engine_used() -> None:
 
 def test_threads_that_the_engine_does_not_tell_are_those_asked_for() -> None:
     silent = {**OK, "evidence": {"devices": ["cpu:0"]}}
-    assert body(Outcome(Status.OK, measurement=silent), Asked("r", 0, threads=3))["threads"] == 3
+    assert (
+        body(Outcome(Status.OK, measurement=silent), LaunchFacts("r", 0, threads=3))["threads"] == 3
+    )
     assert body(Outcome(Status.OK, measurement=silent))["threads"] is None
 
 
@@ -150,19 +152,26 @@ def test_a_kind_of_unit_is_asked_for_but_an_ordinal_is_not() -> None:
 
 
 def test_weights_from_the_hub_are_named_by_their_id() -> None:
-    assert body(asked=Asked("run", 0, weights="hub"))["weights"] == CASE.model.hub_ids[0]
-    assert body(asked=Asked("run", 0, weights="/w"))["weights"] == "/w"
+    assert body(asked=LaunchFacts("run", 0, weights="hub"))["weights"] == CASE.model.hub_ids[0]
+    assert body(asked=LaunchFacts("run", 0, weights="/w"))["weights"] == "/w"
 
 
 def test_a_result_id_is_of_run_case_device_launch_and_arm() -> None:
     planned = Planned(CASE, CPU)
     ids = {
         identity_of(asked, planned)
-        for asked in (Asked("r", 0), Asked("r", 1), Asked("q", 0), Asked("r", 0, arm="B"))
+        for asked in (
+            LaunchFacts("r", 0),
+            LaunchFacts("r", 1),
+            LaunchFacts("q", 0),
+            LaunchFacts("r", 0, arm="B"),
+        )
     }
     assert len(ids) == 4
-    assert identity_of(Asked("r", 0), planned) == identity_of(Asked("r", 0, seed=9), planned)
-    assert body()["result_id"] == identity_of(Asked("run", 0), planned)
+    assert identity_of(LaunchFacts("r", 0), planned) == identity_of(
+        LaunchFacts("r", 0, seed=9), planned
+    )
+    assert body()["result_id"] == identity_of(LaunchFacts("run", 0), planned)
 
 
 def test_opening_times_are_told_in_milliseconds_or_not_at_all() -> None:

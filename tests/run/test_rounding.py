@@ -9,7 +9,7 @@ import pytest
 from fixed_machine import CPU, models
 
 from accelbench.catalog.inputs import settle
-from accelbench.core.abilities import Candid
+from accelbench.core.abilities import RoundingReference
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Job
 from accelbench.run.plan.request import Planned
@@ -116,7 +116,7 @@ def test_the_reference_in_fp64_is_the_same_model_and_not_the_same_bits(name: str
     (spec,) = models(name)
     case = Case(spec, Target("pytorch", "cpu"), "fp32", Shapes(1, 16))
     session = PytorchRuntime().open(Job(case, CPU))
-    assert isinstance(session, Candid)
+    assert isinstance(session, RoundingReference)
     right = pick(session.outputs(session.prepare(case)), 0)
     other = pick(session.outputs(session.prepare(case, 5)), 0)
     exact = session.exact(session.prepare(case))

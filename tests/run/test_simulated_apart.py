@@ -17,12 +17,12 @@ from accelbench.cli.display.frameworks import compared
 from accelbench.cli.display.summary import print_summary, trust
 from accelbench.cli.display.watch import case_line
 from accelbench.core.facts import PROFILE
-from accelbench.exchange.aggregate import Gathered, aggregate
+from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.rows import row_of
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Ended, Tally
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import RunResult, Tally
 from accelbench.run.plan import estimates
 from accelbench.run.plan.budget import Budget
 from accelbench.run.process.worker_client import NO_WORKER
@@ -68,8 +68,8 @@ def test_the_matrix_is_the_same_with_and_without_it(rows: list[Row]) -> None:
 
 
 def test_the_aggregate_leaves_it_out_and_counts_it(rows: list[Row]) -> None:
-    document = aggregate(Gathered(rows))
-    assert document["entries"] == aggregate(Gathered(measured(rows)))["entries"]
+    document = aggregate(AggregateRows(rows))
+    assert document["entries"] == aggregate(AggregateRows(measured(rows)))["entries"]
     assert document["left_out"] == {"simulated": 2}
 
 
@@ -124,7 +124,7 @@ def test_the_shares_of_a_budget_are_those_of_what_is_measured(
 
 
 def test_it_takes_no_part_of_the_estimated_time() -> None:
-    settings = Settings("r")
+    settings = RunSettings("r")
     assert estimates.seconds(planned(**BOTH), settings) == estimates.seconds(
         planned(**{**BOTH, "hardware": ("cpu",)}), settings
     )
@@ -156,9 +156,9 @@ def test_it_neither_succeeds_nor_fails(scripted: Scripted) -> None:
 def test_where_no_worker_starts_it_is_no_start(rows: list[Row]) -> None:
     away = [row for row in rows if row["provenance"] == "simulated"]
     nothing = [{**row, "reason": NO_WORKER} for row in measured(rows)]
-    assert Ended("r", Tally(), [*nothing, *away]).nothing_could_start
-    assert not Ended("r", Tally(), rows).nothing_could_start
-    assert not Ended("r", Tally(), away).nothing_could_start
+    assert RunResult("r", Tally(), [*nothing, *away]).nothing_could_start
+    assert not RunResult("r", Tally(), rows).nothing_could_start
+    assert not RunResult("r", Tally(), away).nothing_could_start
 
 
 def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
@@ -182,7 +182,7 @@ def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
 
 
 def test_where_nobody_may_calculate_it_is_absent(scripted: Scripted) -> None:
-    made = lifecycle.Journey(planned(), Settings("20260101-000000-nobody"), RUNTIMES)
+    made = lifecycle.RunSpec(planned(), RunSettings("20260101-000000-nobody"), RUNTIMES)
     (row,) = lifecycle.start(made, scripted.journals, Watcher(), {}).rows
     assert (row["status"], row["reason"]) == ("unsupported", "hardware_absent")
 

@@ -16,13 +16,13 @@ from accelbench.core.protocols import Block, Device
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.verify.agreement import agree
-from accelbench.run.verify.block_lengths import Alone
+from accelbench.run.verify.block_lengths import SingleStep
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
 from accelbench.run.verify.timed_steps import CHANCE
 from accelbench.run.verify.timing_plausibility import (
     LONGEST_STEP_NS,
-    Watch,
+    TimingWatch,
     fastest,
     refuse_cached,
     refuse_implausible,
@@ -168,7 +168,7 @@ class Early(Honest):
 
 def looked_at(runtime: Any, said_ns: float | None = None) -> None:
     said_ns = LAUNCH_NS + runtime.work_ns if said_ns is None else said_ns
-    Watch(CPU, 0, runtime.clock).look(runtime, case_of(), said_ns)
+    TimingWatch(CPU, 0, runtime.clock).look(runtime, case_of(), said_ns)
 
 
 @pytest.mark.parametrize("work_ns", [2e4, 3e5, 5e6, 2e8])
@@ -239,7 +239,7 @@ def test_a_cache_is_caught_on_a_machine_that_others_load(which: str) -> None:
 
 def uncached(runtime: Any, chance: Any = CHANCE) -> None:
     checked = CheckedSession(runtime, runtime.clock, None)
-    single = Alone(checked.session, 0.0)
+    single = SingleStep(checked.session, 0.0)
     refuse_cached(checked, case_of(), 0, chance, single)
 
 
@@ -307,7 +307,7 @@ def test_what_disturbs_some_looks_accuses_nobody(strikes: list[float]) -> None:
 
 def at_batches(runtime: Honest, said_ns: Mapping[int, float]) -> list[int]:
     """At which of the batches steps were run."""
-    watch, found = Watch(Device("cuda", "a card"), 0, runtime.clock), []
+    watch, found = TimingWatch(Device("cuda", "a card"), 0, runtime.clock), []
     for batch, said in said_ns.items():
         before = runtime.runs
         watch.look(runtime, case_of(batch), said)  # type: ignore[arg-type]
@@ -343,7 +343,7 @@ def test_a_runtime_is_looked_at_again_where_the_batch_has_become_much_larger() -
 
 
 def test_every_case_has_to_be_plausible() -> None:
-    watch, honest = Watch(CPU, 0, VirtualClock()), Honest()
+    watch, honest = TimingWatch(CPU, 0, VirtualClock()), Honest()
     watch.look(honest, case_of(64), WORK_NS)  # type: ignore[arg-type]
     with pytest.raises(CaseError, match="operations a second"):
         watch.look(honest, case_of(128), 100.0)  # type: ignore[arg-type]

@@ -17,8 +17,8 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.verify.verdicts import Verdict
 from accelbench.run.verify.verification import Verifications
@@ -88,13 +88,13 @@ def test_a_case_is_verified_once_and_every_batch_and_precision_by_itself() -> No
 def test_one_device_says_nothing_of_another() -> None:
     cells, first, second = Verifications(), Device("cuda", "a", 0), Device("cuda", "b", 1)
     cells.judge(planned_of(device=first), TOLD)
-    context: Any = SimpleNamespace(settings=Settings("x"), runtimes={})
+    context: Any = SimpleNamespace(settings=RunSettings("x"), runtimes={})
     assert cells.known(context, planned_of(device=first)) is not None
     assert cells.known(context, planned_of(device=second)) is None
 
 
 def test_what_is_wrong_at_one_batch_is_tried_at_no_other_unless_each_is_another_graph() -> None:
-    cells, context = Verifications(), SimpleNamespace(settings=Settings("x"), runtimes={})
+    cells, context = Verifications(), SimpleNamespace(settings=RunSettings("x"), runtimes={})
     wrong = cells.judge(planned_of(batch=1), {**TOLD, "error": 0.9})
     assert cells.known(context, planned_of(batch=8)) is wrong
     cells.forget(planned_of(batch=1))
@@ -109,9 +109,9 @@ def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[st
     phases: list[str] = []
     watcher._on_progress = lambda progress: phases.append(progress.phase)
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
-    planned = Journey(
+    planned = RunSpec(
         Plan(tuple(Planned(case, CPU) for case in cases)),
-        Settings(new_run_id(), **how),
+        RunSettings(new_run_id(), **how),
         {"pytorch": PytorchRuntime()},
     )
     rows = list(lifecycle.start(planned, folder, watcher, {}).rows)

@@ -16,13 +16,13 @@ from fixed_machine import FOUND, models
 from accelbench.core.facts import new_run_id
 from accelbench.core.plugins import RUNTIMES, load, registered
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Journey
-from accelbench.run.conduct.observer import Silence
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.observer import SilentObserver
 from accelbench.run.plan.request import Request
 
 
-class Announcer(Silence):
+class Announcer(SilentObserver):
     """Every durable result, flushed at once: what is read here must never be lost."""
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
@@ -38,8 +38,8 @@ def main(what: str, folder: str, more: str) -> None:
         )
         plan = lifecycle.plan_for(request, FOUND, runtimes)
         steps = {"fast": (3, 1), "slow": (200, 1)}[more]
-        settings = Settings(new_run_id(), launches=2, iterations=steps[0], warmup=steps[1])
-        ended = lifecycle.start(Journey(plan, settings, runtimes), Path(folder), Announcer(), {})
+        settings = RunSettings(new_run_id(), launches=2, iterations=steps[0], warmup=steps[1])
+        ended = lifecycle.start(RunSpec(plan, settings, runtimes), Path(folder), Announcer(), {})
     else:
         ended = lifecycle.resume(more, Path(folder), Announcer(), {})
     sys.stdout.write(f"ended {len(ended.rows)}\n")

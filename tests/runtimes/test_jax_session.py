@@ -20,7 +20,7 @@ pytest.importorskip("jax")
 
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
-from accelbench.core.abilities import Doubtable, Fed, Undroppable
+from accelbench.core.abilities import DropoutSwitchable, RealInputs, WeightPerturbable
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import (
     CaseError,
@@ -174,7 +174,7 @@ class TestInference:
 
     def test_a_session_can_do_what_the_conductor_asks_for(self, one: tuple[Session, Case]) -> None:
         session = one[0]
-        for protocol in (Doubtable, Undroppable, Fed):
+        for protocol in (WeightPerturbable, DropoutSwitchable, RealInputs):
             assert isinstance(session, protocol)
         assert {"build", "load"} <= set(session.timings)
         assert all(ns > 0 for ns in session.timings.values())

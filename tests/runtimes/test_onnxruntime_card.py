@@ -9,7 +9,7 @@ import pytest
 from array_sessions import case_of
 
 from accelbench.core.case import Shapes
-from accelbench.core.protocols import Device, Importing, Wanted
+from accelbench.core.protocols import ArtifactFormat, Device, Importing
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.onnxruntime.providers import CUDA, PROVIDERS, chain, names_on, serving
@@ -31,7 +31,7 @@ def test_what_it_takes_on_the_cpu(precision: str, kind: str) -> None:
     case = case_of("bert-tiny", precision)
     assert answer(case).ok
     assert isinstance(RUNTIME, Importing)
-    assert RUNTIME.wants(case) == Wanted(kind, static=False)
+    assert RUNTIME.wants(case) == ArtifactFormat(kind, static=False)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_cpu_provider_has_no_half_precision(precision: str, why: str) -> Non
 def test_half_precision_runs_on_cards() -> None:
     case = case_of("bert-tiny", "fp16", target="onnxruntime/cuda")
     assert answer(case).ok
-    assert RUNTIME.wants(case) == Wanted("onnx-fp16")
+    assert RUNTIME.wants(case) == ArtifactFormat("onnx-fp16")
     mac = answer(case_of("bert-tiny", "fp16", target="onnxruntime/mps"))
     assert "CoreML decides itself" in mac.message
 

@@ -27,7 +27,12 @@ from accelbench.run.verify.reference_outputs import pick
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.openvino import session as session_module
 from accelbench.runtimes.openvino.profile import Profile
-from accelbench.runtimes.openvino.session import Bound, OpenvinoSession, in_words, instructions
+from accelbench.runtimes.openvino.session import (
+    BoundInputs,
+    OpenvinoSession,
+    in_words,
+    instructions,
+)
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 #: Exported in a process of its own, as in a run: nncf changes what it is imported beside.
@@ -220,7 +225,7 @@ def test_a_step_reads_the_inputs_that_it_is_given(opened: Any) -> None:
     first, second = session.outputs(one)["logits"], session.outputs(other)["logits"]
     assert not np.array_equal(first, second)
     assert np.array_equal(session.outputs(one)["logits"], first)
-    changed = Bound(tuple(array + 1 for array in one.arrays))
+    changed = BoundInputs(tuple(array + 1 for array in one.arrays))
     assert not np.array_equal(session.outputs(changed)["logits"], first)
 
 

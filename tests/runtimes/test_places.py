@@ -10,7 +10,7 @@ from fake_torch import fake_torch
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.vocabulary import Timing
-from accelbench.runtimes.pytorch.places import Place, place_for
+from accelbench.runtimes.pytorch.places import TorchPlace, place_for
 from accelbench.runtimes.shared.local import LocalSampler
 
 BUILDS: dict[str, Any] = {
@@ -20,12 +20,12 @@ BUILDS: dict[str, Any] = {
 }
 
 
-def placed(hardware: str, ordinal: int = 0) -> tuple[Any, Place]:
+def placed(hardware: str, ordinal: int = 0) -> tuple[Any, TorchPlace]:
     torch = BUILDS[hardware]()
     return torch, place_for(torch, hardware, ordinal)
 
 
-def sampler(place: Place, torch: Any) -> LocalSampler:
+def sampler(place: TorchPlace, torch: Any) -> LocalSampler:
     return LocalSampler(
         clock=MonotonicClock(),
         step=lambda inputs: torch.calls.append("step"),

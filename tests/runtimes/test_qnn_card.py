@@ -13,7 +13,7 @@ import pytest
 from array_sessions import case_of
 
 from accelbench.core.case import Shapes
-from accelbench.core.protocols import Device, Wanted
+from accelbench.core.protocols import ArtifactFormat, Device
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.qnn import QnnRuntime, backend
 from accelbench.runtimes.qnn.composed import Composed, read, understood
@@ -38,7 +38,7 @@ def test_it_is_what_runs_on_qnn_by_default_and_wants_every_size_fixed() -> None:
     assert not RUNTIME.info.generates
     for precision, kind in (("int8", "onnx-qnn-int8"), ("fp16", "onnx-fp16")):
         assert RUNTIME.supports(case(precision=precision), NPU).ok
-        assert RUNTIME.wants(case(precision=precision)) == Wanted(kind, static=True)
+        assert RUNTIME.wants(case(precision=precision)) == ArtifactFormat(kind, static=True)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from accelbench.catalog.find import find
-from accelbench.core.abilities import Fed
+from accelbench.core.abilities import RealInputs
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UnsupportedError
@@ -61,7 +61,7 @@ def test_other_seeds_are_drawn(folder: Path) -> None:
 def test_the_result_carries_columns_evidence_and_notes(folder: Path) -> None:
     (folder / "dark/2.png").write_bytes(b"nothing")
     session = opened(folder)
-    assert isinstance(session, Fed)
+    assert isinstance(session, RealInputs)
     found = with_inputs(session, measured(session))
     assert set(found.metrics) == {"latency_p50_ms", "data_load_ms", "data_digest"}
     assert set(found.metrics) <= set(BY_NAME)

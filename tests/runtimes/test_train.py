@@ -16,7 +16,7 @@ from training_sessions import (
     opened,
 )
 
-from accelbench.core.abilities import Doubtable
+from accelbench.core.abilities import WeightPerturbable
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Timing
@@ -144,7 +144,7 @@ class TestFreshStart:
     def test_weights_that_were_doubted_are_what_they_were(self) -> None:
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
-            assert isinstance(session, Doubtable)
+            assert isinstance(session, WeightPerturbable)
             inputs = session.prepare(case)
             found = list(session.sample(inputs, 2, Timing.EACH).losses)
             with session.other_weights():

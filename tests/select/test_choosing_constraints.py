@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accelbench.core.errors import UsageError
 from accelbench.select.constraints.options import Option
-from accelbench.select.estimate.spans import Span
+from accelbench.select.estimate.spans import Bounds
 from accelbench.select.rank.pareto import pareto
 
 
@@ -136,10 +136,10 @@ def test_a_slip_is_refused(tmp_path: Path, limits: dict[str, float], said: str) 
 
 
 def option(latency: float, throughput: float, memory: float | None) -> Option:
-    exact = Span.exact
+    exact = Bounds.exact
     return Option(
-        "cuda", 1, "measured", Span(latency, latency, latency),
-        Span(throughput, throughput, throughput), memory=exact(memory),
+        "cuda", 1, "measured", Bounds(latency, latency, latency),
+        Bounds(throughput, throughput, throughput), memory=exact(memory),
     )  # fmt: skip
 
 

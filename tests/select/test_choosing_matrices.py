@@ -11,7 +11,7 @@ from choosing_world import result, selector
 from accelbench.analysis.matrix import matrix
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import Family
-from accelbench.report.matrix import About
+from accelbench.report.matrix import MatrixHeader
 from accelbench.report.matrix_markdown import markdown
 from accelbench.select.answer.matrix_pages import of_markdown
 
@@ -62,7 +62,7 @@ def test_our_own_page_is_read_as_well() -> None:
     made = matrix(rows)
     from accelbench.analysis.machines import Machine
 
-    about = About("2026-01-01T00:00:00Z", Machine("lab"), "fp32", "inference", ())
+    about = MatrixHeader("2026-01-01T00:00:00Z", Machine("lab"), "fp32", "inference", ())
     found = of_markdown(markdown(made, about), "ours").entries
     assert found[("embedding", "cuda", "")].rating == "high"
     assert found[("embedding", "cpu", "")].compatible

@@ -15,13 +15,13 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.select.answer.answers import told
 from accelbench.select.answer.matrices import Matrices
 from accelbench.select.estimate.ceilings import Rates
-from accelbench.select.evidence.cells import Cell, Known, Place
+from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query.config import defaults
-from accelbench.select.query.model_size import Size
-from accelbench.select.query.query import Put
+from accelbench.select.query.model_size import ModelSize
+from accelbench.select.query.query import RawQuery
 from accelbench.select.rank.candidates import Candidate
-from accelbench.select.rank.choosing import Ground, choose
+from accelbench.select.rank.choosing import AnswerBasis, choose
 from accelbench.select.rank.scoring import _rounded
 
 PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
@@ -30,40 +30,42 @@ PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
 class Given:
     """Cells that nobody had to store, numbered by what they say as a store numbers them."""
 
-    def __init__(self, found: Sequence[Cell]) -> None:
+    def __init__(self, found: Sequence[EvidenceCell]) -> None:
         ordered = sorted(found, key=lambda one: str(sorted(one.row.items())))
         self.found = [replace(one, order=number) for number, one in enumerate(ordered)]
 
-    def cells(self, models: Sequence[str]) -> list[Cell]:
+    def cells(self, models: Sequence[str]) -> list[EvidenceCell]:
         return [cell for cell in self.found if cell.model in models]
 
-    def unusable(self, models: Sequence[str]) -> list[Cell]:
+    def unusable(self, models: Sequence[str]) -> list[EvidenceCell]:
         return []
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
 
-    def peers(self, place: Place, known: Known) -> list[Cell]:
+    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
         return place.best_of_each(self.found)
 
     def rates(self) -> Rates:
         return {}
 
-    def histories(self, cells: Sequence[Cell]) -> Histories:
+    def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
         return Histories()
 
 
-def cell(hardware: str, latency: float, **more: Any) -> Cell:
+def cell(hardware: str, latency: float, **more: Any) -> EvidenceCell:
     row = result(hardware=hardware, latency_p50_ms=latency, **more)
-    return Cell(row, (latency,), (row["throughput"],))
+    return EvidenceCell(row, (latency,), (row["throughput"],))
 
 
-def answer(found: Sequence[Cell], among: Sequence[Candidate], batch: int = 4) -> dict[str, Any]:
-    asked = Put("embedding", "bert-tiny", batch, "inference").understood(
-        (), {}, lambda *_: Size("small", "a test", 4_385_920)
+def answer(
+    found: Sequence[EvidenceCell], among: Sequence[Candidate], batch: int = 4
+) -> dict[str, Any]:
+    asked = RawQuery("embedding", "bert-tiny", batch, "inference").understood(
+        (), {}, lambda *_: ModelSize("small", "a test", 4_385_920)
     )
     order = defaults()["fallback_order"].index
-    return told(choose(asked, among, Given(found), Ground(defaults(), Matrices(()), order)))
+    return told(choose(asked, among, Given(found), AnswerBasis(defaults(), Matrices(()), order)))
 
 
 def platforms() -> list[Candidate]:
@@ -91,7 +93,7 @@ figures = st.lists(
 @given(figures, st.integers(0, 2**16))
 @settings(max_examples=60, deadline=None)
 def test_the_order_of_results_and_of_candidates_does_not_matter(
-    found: list[Cell], seed: int
+    found: list[EvidenceCell], seed: int
 ) -> None:
     mixed, among = list(found), platforms()
     random.Random(seed).shuffle(mixed)
@@ -105,7 +107,7 @@ def test_the_order_of_results_and_of_candidates_does_not_matter(
 
 @given(figures)
 @settings(max_examples=30, deadline=None)
-def test_the_same_data_give_the_same_answer(found: list[Cell]) -> None:
+def test_the_same_data_give_the_same_answer(found: list[EvidenceCell]) -> None:
     assert answer(found, platforms()) == answer(found, platforms())
 
 
@@ -126,7 +128,9 @@ def test_among_measured_devices_of_one_platform_the_best_is_chosen(
 
 @given(figures)
 @settings(max_examples=60, deadline=None)
-def test_an_estimate_before_a_measured_figure_is_faster_at_its_slow_end(found: list[Cell]) -> None:
+def test_an_estimate_before_a_measured_figure_is_faster_at_its_slow_end(
+    found: list[EvidenceCell],
+) -> None:
     said = answer(found, platforms())
     scores = said["all_scores"]
     first = scores[said["primary_recommendation"]]
@@ -146,7 +150,9 @@ def test_an_estimate_before_a_measured_figure_is_faster_at_its_slow_end(found: l
 
 @given(figures)
 @settings(max_examples=60, deadline=None)
-def test_every_candidate_is_told_once_and_scores_descend_within_a_tier(found: list[Cell]) -> None:
+def test_every_candidate_is_told_once_and_scores_descend_within_a_tier(
+    found: list[EvidenceCell],
+) -> None:
     said = answer(found, platforms())
     order = [said["primary_recommendation"], *said["fallback_options"]]
     assert sorted(order) == sorted(PLATFORMS)

@@ -27,7 +27,7 @@ from accelbench.core.worth import (
     usable_launches,
 )
 from accelbench.measure.launches import typical
-from accelbench.select.evidence.reader import Store
+from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
 
 Row = Mapping[str, Any]
@@ -86,7 +86,7 @@ def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path: Path) ->
         for run, launches in a_history(random.Random(seed)):
             in_journal(database, *launches, run=run)
         database.fill()
-        store = Store(database)
+        store = EvidenceStore(database)
         if seed % 2:
             store.expect_many()
         rows = database.results("true", ())
@@ -169,7 +169,7 @@ def test_rows_of_an_import_are_launches_of_one_way_whatever_their_source_says_be
     database.ensure()
     in_journal(database, *files, run="import-1")
     database.fill()
-    (cell,) = Store(database).cells(["bert-tiny"])
+    (cell,) = EvidenceStore(database).cells(["bert-tiny"])
     (point,) = points(database.results("true", ()))
     assert sorted(cell.latencies) == [7.55, 9.04, 9.27, 9.93]
     assert cell.latency == pytest.approx(8.90, abs=0.01)
@@ -190,7 +190,7 @@ def test_of_an_import_of_years_the_newest_day_counts_and_other_engines_stay_apar
     database.ensure()
     in_journal(database, *days, other, run="import-1")
     database.fill()
-    cells = Store(database).cells(["bert-tiny"])
+    cells = EvidenceStore(database).cells(["bert-tiny"])
     assert sorted(cell.latencies for cell in cells) == [(0.576,), (0.9,)]
     assert len({cell.way for cell in cells}) == 2
     shown = sorted(one.latency.value for one in points(database.results("true", ())) if one.latency)

@@ -10,7 +10,7 @@ import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent, Device
-from accelbench.select.answer.local_selector import Here
+from accelbench.select.answer.local_selector import LocalSelector
 from accelbench.select.selector import HardwareSelector
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
@@ -56,14 +56,17 @@ class Asked:
 
 
 def test_a_stand_in_is_not_here_also_where_only_its_results_show_it(database: Database) -> None:
-    assert Here(Asked(), FOUND, None).words(browsers=True) == ["cpu", "cuda", "webgpu"]
-    assert Here(Asked(), FOUND, database).words(browsers=True) == ["cpu", "cuda:=NVIDIA A10"]
+    assert LocalSelector(Asked(), FOUND, None).words(browsers=True) == ["cpu", "cuda", "webgpu"]
+    assert LocalSelector(Asked(), FOUND, database).words(browsers=True) == [
+        "cpu",
+        "cuda:=NVIDIA A10",
+    ]
 
 
 def test_a_browser_is_here_only_for_whom_it_is_meant() -> None:
-    assert Here(Asked(), FOUND, None).words() == ["cpu", "cuda"]
+    assert LocalSelector(Asked(), FOUND, None).words() == ["cpu", "cuda"]
     selector = Asked()
-    here = Here(selector, FOUND, None)
+    here = LocalSelector(selector, FOUND, None)
     here.select_hardware(available_hardware=["cpu", "webgpu"])
     assert selector.hardware == ["cpu"]
     here.select_hardware(available_hardware=["webgpu"])
@@ -72,7 +75,7 @@ def test_a_browser_is_here_only_for_whom_it_is_meant() -> None:
 
 def test_a_platform_is_its_device_where_others_have_figures(database: Database) -> None:
     selector = Asked()
-    here = Here(selector, FOUND, database)
+    here = LocalSelector(selector, FOUND, database)
     here.select_hardware(available_hardware=["cpu", "cuda"])
     assert selector.hardware == ["cpu", "cuda:=NVIDIA A10"]
 
@@ -82,7 +85,7 @@ def test_another_cards_figures_say_nothing_of_the_one_that_is_here(database: Dat
     question: dict[str, Any] = {"model_name": "bert-tiny"}
     anywhere = selector.select_hardware(**question, available_hardware=["cpu", "cuda"])
     assert anywhere["primary_recommendation"] == "cuda"
-    found = Here(selector, FOUND, selector.database).select_hardware(
+    found = LocalSelector(selector, FOUND, selector.database).select_hardware(
         **question, available_hardware=["cpu", "cuda"]
     )
     assert found["primary_recommendation"] == "cpu"

@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.select.constraints.options import Option
-from accelbench.select.estimate.spans import Span
+from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.units import counted, unit_of
 from accelbench.select.rank.pareto import pareto
 
@@ -31,8 +31,8 @@ def option(
     (middle, slow), (usual, low) = latency, rate
     basis = "measured" if middle == slow else "between batches"
     return Option(
-        hardware, 1, basis, Span(middle, middle, slow), Span(usual, low, usual),
-        memory=Span.exact(memory),
+        hardware, 1, basis, Bounds(middle, middle, slow), Bounds(usual, low, usual),
+        memory=Bounds.exact(memory),
     )  # fmt: skip
 
 

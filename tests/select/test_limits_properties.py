@@ -9,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.select.constraints.best_under import Limits, under
-from accelbench.select.evidence.cells import Cell
-from accelbench.select.evidence.model_evidence import Own
-from accelbench.select.query.model_size import Size
-from accelbench.select.query.query import Put
+from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.evidence.model_evidence import ModelEvidence
+from accelbench.select.query.model_size import ModelSize
+from accelbench.select.query.query import RawQuery
 from accelbench.select.rank.candidates import Candidate
 
-ASKED = Put("vision", "ours", 1, "inference").understood("", {}, lambda *_: Size("small", "no one"))
+ASKED = RawQuery("vision", "ours", 1, "inference").understood(
+    "", {}, lambda *_: ModelSize("small", "no one")
+)
 AMONG = [Candidate("cpu"), Candidate("cuda")]
 
 amounts = st.floats(0.5, 500.0)
@@ -23,7 +25,7 @@ perhaps = st.none() | amounts
 
 
 @st.composite
-def cells(draw: st.DrawFn) -> Cell:
+def cells(draw: st.DrawFn) -> EvidenceCell:
     latency = draw(amounts)
     row = {
         "model": "ours",
@@ -38,7 +40,7 @@ def cells(draw: st.DrawFn) -> Cell:
         "power_watts": draw(perhaps),
         "verification_error": draw(perhaps),
     }
-    return Cell(row, (latency,), (draw(amounts),))
+    return EvidenceCell(row, (latency,), (draw(amounts),))
 
 
 limited = st.builds(
@@ -53,10 +55,12 @@ limited = st.builds(
 
 @settings(deadline=None)
 @given(st.lists(cells(), max_size=8), limited, st.lists(st.sampled_from([1, 4, 16, 64])))
-def test_what_fits_is_shown_to_fit(own: list[Cell], limits: Limits, batches: list[int]) -> None:
-    answer = under(ASKED, limits, Own(own), AMONG, batches)
+def test_what_fits_is_shown_to_fit(
+    own: list[EvidenceCell], limits: Limits, batches: list[int]
+) -> None:
+    answer = under(ASKED, limits, ModelEvidence(own), AMONG, batches)
     json.dumps(answer, allow_nan=False)
-    assert answer == under(ASKED, limits, Own(own), AMONG, batches[::-1])
+    assert answer == under(ASKED, limits, ModelEvidence(own), AMONG, batches[::-1])
     for one in answer["fits"]:
         assert _keeps(one, limits)
         assert "why" not in one

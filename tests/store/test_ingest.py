@@ -20,7 +20,7 @@ from accelbench.store import insert
 from accelbench.store.database import Database
 from accelbench.store.files import RealFiles
 from accelbench.store.fit import fit
-from accelbench.store.insert import BATCH, Filled
+from accelbench.store.insert import BATCH, FilledRows
 from accelbench.store.journal import Journal, encode
 
 
@@ -167,7 +167,7 @@ def test_filling_again_changes_nothing_and_opens_nothing_for_writing(
         return real(path, **how)
 
     monkeypatch.setattr(filling, "connect", spy)
-    assert database.fill() == Filled()
+    assert database.fill() == FilledRows()
     assert opened == [False]
     assert database.path.read_bytes() == before
 
@@ -178,7 +178,7 @@ def test_a_torn_tail_is_nothing_new(database: Database) -> None:
     with path.open("ab") as stream:
         stream.write(encode(result(1))[:-1])
     assert filling.unfilled(database.path, database.journals) == []
-    assert database.fill() == Filled()
+    assert database.fill() == FilledRows()
     with path.open("ab") as stream:
         stream.write(b"\n")
     assert database.fill().results == 1

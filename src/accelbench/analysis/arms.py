@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from accelbench.analysis.checking import (
     BAD,
     Check,
-    Checked,
+    CheckedQuestion,
     Outcome,
     first_bad,
     outcome_of,
@@ -63,7 +63,7 @@ def checked_arms(
 
 def _checked(
     this: Sequence[Row], other: Sequence[Row], threshold: float | None, allow: Collection[str]
-) -> Checked:
+) -> CheckedQuestion:
     here, there = _by_launch(this), _by_launch(other)
     if not here or not there:
         return _not_run(first_bad(this), first_bad(other), bool(here), bool(there))
@@ -73,7 +73,7 @@ def _checked(
     why = unlike(list(there.values()), list(here.values()), allow)
     if why or not pairs:
         why = why or "no launch of either arm has one of the other beside it"
-        return Checked(first, Outcome.CANNOT_TELL, (), why, differs, against)
+        return CheckedQuestion(first, Outcome.CANNOT_TELL, (), why, differs, against)
     figures = tuple(
         judged_pairs(metric, *both, threshold)
         for metric in METRICS
@@ -92,21 +92,21 @@ def _checked(
         why = f"{len(lost)} of {len(this)} launches: {reason_of(lost[0])}"
         if len(there) == len(other):  # the other arm lost none
             outcome = Outcome.BROKEN
-    return Checked(first, outcome, figures, why, differs, against)
+    return CheckedQuestion(first, outcome, figures, why, differs, against)
 
 
 def _by_launch(rows: Iterable[Row]) -> dict[int, Row]:
     return {int(row.get("launch") or 0): row for row in rows if answered(row)}
 
 
-def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> Checked:
+def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> CheckedQuestion:
     if ran:
         skipped = this.get("status") == Status.SKIPPED
         outcome = Outcome.CANNOT_TELL if skipped else Outcome.BROKEN
-        return Checked(this, outcome, why=reason_of(this), before=other)
+        return CheckedQuestion(this, outcome, why=reason_of(this), before=other)
     if runs:
-        return Checked(this, Outcome.MENDED, why=f"was {reason_of(other)}", before=other)
-    return Checked(this, Outcome.FAILS_STILL, why=reason_of(this), before=other)
+        return CheckedQuestion(this, Outcome.MENDED, why=f"was {reason_of(other)}", before=other)
+    return CheckedQuestion(this, Outcome.FAILS_STILL, why=reason_of(this), before=other)
 
 
 def _of(metric: Metric, pairs: Sequence[tuple[Row, Row]]) -> tuple[list[float], list[float]]:

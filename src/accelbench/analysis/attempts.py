@@ -51,7 +51,7 @@ WRONG = "wrong_outputs"
 
 
 @dataclass(frozen=True)
-class Way:
+class Configuration:
     """How something was run."""
 
     runtime: str
@@ -71,7 +71,7 @@ class Attempt:
     model: str
     family: str
     hardware: str
-    way: Way
+    way: Configuration
     question: Question
     batch: int
     ok: bool
@@ -196,7 +196,7 @@ def _attempt(runs: Sequence[Sequence[Row]], any_precision: bool) -> Attempt:
         model=str(first["model"]),
         family=str(first.get("family") or "unknown"),
         hardware=str(first["hardware"]),
-        way=Way(
+        way=Configuration(
             str(first["runtime"]),
             _options(first),
             str(first.get("device") or ""),

@@ -25,7 +25,7 @@ class Availability(StrEnum):
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """One platform for one model or one family."""
 
     availability: Availability
@@ -55,12 +55,12 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class MatrixLine:
     """One model, or one family, across the platforms."""
 
     name: str
     family: str  # empty where the line is a family itself
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, MatrixCell]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,6 @@ class Matrix:
     """Models and families down, platforms across."""
 
     hardware: tuple[str, ...]
-    models: tuple[Line, ...] = ()
-    families: tuple[Line, ...] = ()
+    models: tuple[MatrixLine, ...] = ()
+    families: tuple[MatrixLine, ...] = ()
     newest: str = ""  # when the newest of its results was measured

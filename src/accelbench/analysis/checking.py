@@ -11,10 +11,10 @@ from statistics import median
 from accelbench.analysis.comparison import differences, refusals
 from accelbench.analysis.judging import (
     METRICS,
-    Answer,
     Judged,
-    Known,
+    Judgement,
     Metric,
+    NoisePrior,
     Row,
     judged,
     runs_differ,
@@ -57,7 +57,7 @@ BAD = (Outcome.WORSE, Outcome.BROKEN)
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedQuestion:
     """One question, then and now."""
 
     row: Row  # of now
@@ -72,7 +72,7 @@ class Checked:
 class Check:
     """All questions of now, and those of the baseline that now has none of."""
 
-    questions: tuple[Checked, ...]
+    questions: tuple[CheckedQuestion, ...]
     not_measured: tuple[Row, ...] = ()  # one row of each
     not_before: tuple[Row, ...] = ()
     may_miss: bool = False  # somebody allowed that not all of the baseline was measured
@@ -141,14 +141,14 @@ def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = Non
     )
 
 
-def _checked(pair: Pair, rules: Rules) -> Checked:
+def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
     good, then = _in_order(_good(pair.now)), _in_order(_good(pair.before))
     if not good or not then:
         return _not_run(pair, good, then)
     differs = tuple(differences(then[0], good[0]))
     why = _unlike(pair, then, good, rules)
     if why:
-        return Checked(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
+        return CheckedQuestion(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
     values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
     both = [m for m in METRICS if all(values[m.name])]
     alike = [one for m in both if (one := _common(m, then, good)) is not None]
@@ -169,7 +169,7 @@ def _checked(pair: Pair, rules: Rules) -> Checked:
         why = f"{len(lost)} of {len(pair.now)} launches: {reason_of(lost[0])}"
         if len(then) == len(pair.before):  # none was lost then
             outcome = Outcome.BROKEN
-    return Checked(good[0], outcome, figures, why, differs, then[0])
+    return CheckedQuestion(good[0], outcome, figures, why, differs, then[0])
 
 
 def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:
@@ -209,15 +209,17 @@ def _kinds(launches: Launches) -> list[Row]:
     return list(found.values())
 
 
-def _not_run(pair: Pair, good: Launches, then: Launches) -> Checked:
+def _not_run(pair: Pair, good: Launches, then: Launches) -> CheckedQuestion:
     now, before = map(first_bad, (pair.now, pair.before))
     if then:
         skipped = all(row.get("status") == Status.SKIPPED for row in pair.now)
         outcome = Outcome.CANNOT_TELL if skipped else Outcome.BROKEN
-        return Checked(now, outcome, why=reason_of(now), before=then[0])
+        return CheckedQuestion(now, outcome, why=reason_of(now), before=then[0])
     if good:
-        return Checked(good[0], Outcome.MENDED, why=f"was {reason_of(before)}", before=before)
-    return Checked(now, Outcome.FAILS_STILL, why=reason_of(now), before=before)
+        return CheckedQuestion(
+            good[0], Outcome.MENDED, why=f"was {reason_of(before)}", before=before
+        )
+    return CheckedQuestion(now, Outcome.FAILS_STILL, why=reason_of(now), before=before)
 
 
 def _figure(
@@ -232,7 +234,7 @@ def _figure(
     noise = pooled([part for part in parts if part is not None])
     apart = None if of_one_run(before, now) else rules.known.between(now, metric, here)
     sure = all(settled(row) for side in rows for row in side)
-    known = Known(noise, apart)
+    known = NoisePrior(noise, apart)
     return judged(metric, then, here, known, rules.threshold, settled=sure)
 
 
@@ -275,11 +277,13 @@ def outcome_of(
     answers = [figure.answer for figure in figures]
     if not answers:
         return Outcome.CANNOT_TELL, "there is no figure on both sides"
-    if Answer.WORSE in answers:
+    if Judgement.WORSE in answers:
         return Outcome.WORSE, ""
-    if Answer.CANNOT_TELL in answers:
-        return Outcome.CANNOT_TELL, too_few([f for f in figures if f.answer is Answer.CANNOT_TELL])
-    return (Outcome.BETTER if Answer.BETTER in answers else Outcome.STEADY), ""
+    if Judgement.CANNOT_TELL in answers:
+        return Outcome.CANNOT_TELL, too_few(
+            [f for f in figures if f.answer is Judgement.CANNOT_TELL]
+        )
+    return (Outcome.BETTER if Judgement.BETTER in answers else Outcome.STEADY), ""
 
 
 def _too_few(figures: Sequence[Judged]) -> str:

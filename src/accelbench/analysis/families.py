@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from accelbench.analysis.cells import Availability, Cell, Line, Rating
+from accelbench.analysis.cells import Availability, MatrixCell, MatrixLine, Rating
 
 _ORDER = (Rating.NONE, Rating.LOW, Rating.MEDIUM, Rating.HIGH)
 
 
-def family_lines(models: Sequence[Line], hardware: Sequence[str]) -> tuple[Line, ...]:
+def family_lines(models: Sequence[MatrixLine], hardware: Sequence[str]) -> tuple[MatrixLine, ...]:
     """One line a family, from the lines of its models."""
-    of_family: dict[str, list[Line]] = defaultdict(list)
+    of_family: dict[str, list[MatrixLine]] = defaultdict(list)
     for line in models:
         of_family[line.family].append(line)
     return tuple(
-        Line(name, "", {one: _cell([(m.name, m.cells[one]) for m in lines]) for one in hardware})
+        MatrixLine(
+            name, "", {one: _cell([(m.name, m.cells[one]) for m in lines]) for one in hardware}
+        )
         for name, lines in sorted(of_family.items())
     )
 
 
-def _cell(named: Sequence[tuple[str, Cell]]) -> Cell:
+def _cell(named: Sequence[tuple[str, MatrixCell]]) -> MatrixCell:
     tried = [(n, c) for n, c in named if c.availability is not Availability.NOT_AVAILABLE]
     if not tried:
         return _same([cell for _, cell in named])
@@ -30,10 +32,12 @@ def _cell(named: Sequence[tuple[str, Cell]]) -> Cell:
     if not runs:
         first = tried[0][1]
         said = f"none of {_models(len(tried))} goes through; {tried[0][0]}: {first.reason}"
-        return Cell(Availability.INCOMPATIBLE, reason=said, token=first.token, advice=first.advice)
+        return MatrixCell(
+            Availability.INCOMPATIBLE, reason=said, token=first.token, advice=first.advice
+        )
     rating = _middle([cell.rating for _, cell in runs], len(broken))
     emulated = all(cell.emulated for _, cell in runs)
-    return Cell(
+    return MatrixCell(
         Availability.COMPATIBLE,
         rating,
         _said(runs, broken, len(named)),
@@ -44,7 +48,7 @@ def _cell(named: Sequence[tuple[str, Cell]]) -> Cell:
     )
 
 
-def _token(runs: Sequence[Cell]) -> str:
+def _token(runs: Sequence[MatrixCell]) -> str:
     """Of models without a rating, why most of them have none."""
     counted = Counter(cell.token for cell in runs)
     return min(counted, key=lambda token: (-counted[token], token))
@@ -64,7 +68,7 @@ def _middle(ratings: Sequence[Rating], broken: int) -> Rating:
     return _ORDER[min(middle, 2) if broken else middle]
 
 
-def _said(runs: Sequence[tuple[str, Cell]], broken: Sequence[str], asked: int) -> str:
+def _said(runs: Sequence[tuple[str, MatrixCell]], broken: Sequence[str], asked: int) -> str:
     tried = len(runs) + len(broken)
     levels = [
         f"{sum(c.rating is r for _, c in runs)} {r}"
@@ -82,7 +86,9 @@ def _models(count: int) -> str:
     return f"{count} model{'' if count == 1 else 's'}"
 
 
-def _same(cells: Sequence[Cell]) -> Cell:
+def _same(cells: Sequence[MatrixCell]) -> MatrixCell:
     """Where nothing was tried, every model says why; the first speaks for all."""
     first = cells[0]
-    return Cell(first.availability, reason=first.reason, token=first.token, advice=first.advice)
+    return MatrixCell(
+        first.availability, reason=first.reason, token=first.token, advice=first.advice
+    )

@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accelbench.analysis.judging import Answer, Known, Metric, judged, runs_differ
+from accelbench.analysis.judging import Judgement, Metric, NoisePrior, judged, runs_differ
 from accelbench.analysis.standing import Software
 from accelbench.analysis.versions import changes, natural
 from accelbench.core.nouns import counted
@@ -39,7 +39,7 @@ _NUMBERS = {4: "four"}
 NOT_JUDGED = "drawn, not judged"
 
 
-class Point(NamedTuple):
+class HistoryPoint(NamedTuple):
     """What a run came to: the median over its launches."""
 
     moment: str
@@ -68,9 +68,9 @@ class Series:
 
     row: Row  # what it is of
     metric: Metric
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
     course: Course | None  # None where there are too few points
-    answer: Answer | None = None  # of the newest that happened; None where it is not judged
+    answer: Judgement | None = None  # of the newest that happened; None where it is not judged
     why: str = ""  # it cannot be told
     gap: Gap | None = None  # the newest run, where it has no figure
 
@@ -110,7 +110,7 @@ class Series:
         if self.gap is None:
             return self._said
         newest = f"the newest run, of {self.gap.moment[:16]}, has no figure: {self.gap.why}"
-        open_ = self.answer is Answer.CANNOT_TELL and not self.why
+        open_ = self.answer is Judgement.CANNOT_TELL and not self.why
         return f"{self._said}{':' if open_ else ';'} {newest}"
 
     @property
@@ -120,9 +120,9 @@ class Series:
         if self.answer is None:
             few = _NUMBERS.get(FEWEST_POINTS, str(FEWEST_POINTS))
             return f"{NOT_JUDGED}: {runs}, {few} are needed"
-        if self.answer is Answer.CANNOT_TELL:
+        if self.answer is Judgement.CANNOT_TELL:
             return f"{self.answer.value}: {self.why}" if self.why else self.answer.value
-        if self.answer is Answer.STEADY:
+        if self.answer is Judgement.STEADY:
             return f"{self.answer.value} in {runs}"
         return self.answer.value
 
@@ -147,11 +147,11 @@ def same_jobs(several: Iterable[Series]) -> dict[str, list[Series]]:
 
 def with_gap(series: Series, gap: Gap) -> Series:
     """A series whose newest run has no figure: that nothing changed until then is no answer."""
-    answer = Answer.CANNOT_TELL if series.answer is Answer.STEADY else series.answer
+    answer = Judgement.CANNOT_TELL if series.answer is Judgement.STEADY else series.answer
     return replace(series, gap=gap, answer=answer)
 
 
-def series_of(row: Row, metric: Metric, points: Iterable[Point], least: float) -> Series:
+def series_of(row: Row, metric: Metric, points: Iterable[HistoryPoint], least: float) -> Series:
     """A series and what happened in it.
 
     Args:
@@ -164,7 +164,7 @@ def series_of(row: Row, metric: Metric, points: Iterable[Point], least: float) -
 
 
 def every_series(
-    several: Iterable[tuple[Row, Metric, Iterable[Point]]], least: float
+    several: Iterable[tuple[Row, Metric, Iterable[HistoryPoint]]], least: float
 ) -> list[Series]:
     """The same of many: thousands together are looked through in a tenth of the time."""
     from accelbench.measure.changes import courses  # brings numpy
@@ -179,7 +179,7 @@ def every_series(
     return found
 
 
-def _in_order(points: Iterable[Point]) -> tuple[Point, ...]:
+def _in_order(points: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
     """By time; an import may bring several versions of one moment, which then come in theirs."""
     found = sorted(points, key=itemgetter(0, 1))
     if any(one.moment == next_.moment for one, next_ in pairwise(found)):
@@ -187,34 +187,34 @@ def _in_order(points: Iterable[Point]) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def _versions(point: Point) -> list[tuple[str, list[tuple[int, str]]]]:
+def _versions(point: HistoryPoint) -> list[tuple[str, list[tuple[int, str]]]]:
     return [(name, natural(value)) for name, value in point.software]
 
 
 def _answered(
-    row: Row, metric: Metric, points: tuple[Point, ...], told: Course | None, least: float
+    row: Row, metric: Metric, points: tuple[HistoryPoint, ...], told: Course | None, least: float
 ) -> Series:
     if told is None:
         return Series(row, metric, points, None)
-    answer: Answer | None = None
+    answer: Judgement | None = None
     why = ""
     if told.steps or told.drift:
         share = told.drift.share if told.drift else told.steps[-1].share
-        answer = Answer.WORSE if (share > 0) == metric.lower_is_better else Answer.BETTER
+        answer = Judgement.WORSE if (share > 0) == metric.lower_is_better else Judgement.BETTER
     if told.unconfirmed:
         newest = _of_newest(metric, points, least)
-        if newest in (Answer.WORSE, Answer.BETTER) or answer is None:
-            answer = newest if newest is not Answer.STEADY else Answer.CANNOT_TELL
+        if newest in (Judgement.WORSE, Judgement.BETTER) or answer is None:
+            answer = newest if newest is not Judgement.STEADY else Judgement.CANNOT_TELL
             why = "the newest run is off, and one does not tell whether it stays: measure again"
     if answer is None:
         answer, why = _of_level(metric, points, told, least)
     return Series(row, metric, points, told, answer, why)
 
 
-def _of_newest(metric: Metric, points: Sequence[Point], least: float) -> Answer:
+def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> Judgement:
     """The newest run against the one before, as a check judges them."""
     runs = [one.each or (one.value,) for one in points]
-    known = Known(
+    known = NoisePrior(
         pooled_noise([one for one in runs if len(one) > 1]),
         noise_between(runs, (), metric.runs, len(points) - 1),
     )
@@ -224,8 +224,8 @@ def _of_newest(metric: Metric, points: Sequence[Point], least: float) -> Answer:
 
 
 def _of_level(
-    metric: Metric, points: Sequence[Point], told: Course, least: float
-) -> tuple[Answer, str]:
+    metric: Metric, points: Sequence[HistoryPoint], told: Course, least: float
+) -> tuple[Judgement, str]:
     """Whether no change is an answer, where none was found: as a check has it of two sides.
 
     Wherever the level is cut into two, a change of what is asked would have been seen to be larger
@@ -236,15 +236,15 @@ def _of_level(
     noise = noise_of_levels([logs], metric.runs)
     asked = math.log1p(least)
     if max(logs) - min(logs) + _reach(noise, 2, len(logs)) <= asked:
-        return Answer.STEADY, ""
+        return Judgement.STEADY, ""
     sums = list(accumulate(logs, initial=0.0))
     n = len(logs)
     for at in range(2, n - 1):
         effect = (sums[n] - sums[at]) / (n - at) - sums[at] / at
         if abs(effect) + _reach(noise, at, n) > asked:
             most = Apart(0.0, MOST_LAUNCHES, MOST_LAUNCHES, noise).detectable(least)
-            return Answer.CANNOT_TELL, runs_differ(most or 0.0)
-    return Answer.STEADY, ""
+            return Judgement.CANNOT_TELL, runs_differ(most or 0.0)
+    return Judgement.STEADY, ""
 
 
 def _reach(noise: Noise, at: int, n: int) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from accelbench.analysis.judging import Answer, Judged, Metric, as_times
+from accelbench.analysis.judging import Judged, Judgement, Metric, as_times
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
     HUGE,
@@ -56,12 +56,12 @@ def judged_pairs(
     error = apart / math.sqrt(pairs)
     limit = max(asked, math.expm1(min(3.0 * error, HUGE)))
     effect = math.log(interval.ratio)
-    answer = Answer.CANNOT_TELL
+    answer = Judgement.CANNOT_TELL
     if pairs >= FEWEST_LAUNCHES:
         if interval.p_value < 1.0 - _LEVEL and abs(effect) > math.log1p(limit):
-            answer = Answer.WORSE if effect > 0 else Answer.BETTER
+            answer = Judgement.WORSE if effect > 0 else Judgement.BETTER
         elif abs(effect) + t_quantile(POWER, pairs - 1) * error <= math.log1p(asked):
-            answer = Answer.STEADY
+            answer = Judgement.STEADY
     # Noise is of one launch throughout; a pair has that of two.
     noise = apart / math.sqrt(2.0)
     required = required_launches(noise, asked)
@@ -90,7 +90,7 @@ def _alone(metric: Metric, against: Sequence[float], this: Sequence[float], aske
     before, now = typical(against), typical(this)
     by = now / before if metric.lower_is_better else before / now
     return Judged(
-        metric, before, now, by - 1.0, Answer.CANNOT_TELL, asked,
+        metric, before, now, by - 1.0, Judgement.CANNOT_TELL, asked,
         (len(against), len(this)), required=FEWEST_LAUNCHES, required_both=FEWEST_LAUNCHES,
         paired=True,
     )  # fmt: skip

@@ -59,7 +59,7 @@ def runs_differ(most: float) -> str:
     )
 
 
-class Answer(StrEnum):
+class Judgement(StrEnum):
     """What became of a figure."""
 
     WORSE = "worse"
@@ -137,7 +137,7 @@ METRICS = (
 
 
 @dataclass(frozen=True)
-class Known:
+class NoisePrior:
     """What is known of noise beforehand.
 
     Attributes:
@@ -165,7 +165,7 @@ class Judged:
     before: float  # the middle of the launches that was judged
     now: float
     worse_by: float
-    answer: Answer
+    answer: Judgement
     limit: float  # what a change had to exceed
     launches: tuple[int, int]
     low: float | None = None  # the 99 % interval of worse_by
@@ -184,7 +184,7 @@ def judged(
     metric: Metric,
     before: Sequence[float],
     now: Sequence[float],
-    known: Known,
+    known: NoisePrior,
     threshold: float | None = None,
     *,
     settled: bool = True,
@@ -215,8 +215,8 @@ def judged(
     loudest = max(noise.value, *(aa_noise(side) or 0.0 for side in (before, now)))
     seen = Apart(loudest, *sides, known.runs)
     answer = _answer(interval, limit, seen, asked)
-    if few and metric.timed and not settled and answer is not Answer.STEADY:
-        answer = Answer.CANNOT_TELL
+    if few and metric.timed and not settled and answer is not Judgement.STEADY:
+        answer = Judgement.CANNOT_TELL
     most = Apart(loudest, MOST_LAUNCHES, MOST_LAUNCHES, known.runs)
     return Judged(
         metric,
@@ -237,22 +237,22 @@ def judged(
     )
 
 
-def _answer(interval: RatioInterval, limit: float, seen: Apart, asked: float) -> Answer:
+def _answer(interval: RatioInterval, limit: float, seen: Apart, asked: float) -> Judgement:
     effect = math.log(interval.ratio)
     if interval.p_value < 1.0 - _LEVEL and abs(effect) > math.log1p(limit):
-        return Answer.WORSE if effect > 0 else Answer.BETTER
+        return Judgement.WORSE if effect > 0 else Judgement.BETTER
     if min(seen.first, seen.second) < FEWEST_LAUNCHES:
-        return Answer.CANNOT_TELL
+        return Judgement.CANNOT_TELL
     # Were there a change of what was asked, more than this would be seen in four of five cases.
     within = abs(effect) + seen.reach(POWER) <= math.log1p(asked)
-    return Answer.STEADY if within else Answer.CANNOT_TELL
+    return Judgement.STEADY if within else Judgement.CANNOT_TELL
 
 
 def _of_one(
     metric: Metric,
     before: Sequence[float],
     now: Sequence[float],
-    known: Known,
+    known: NoisePrior,
     threshold: float | None,
     *,
     settled: bool,
@@ -264,7 +264,7 @@ def _of_one(
     counts = max(limit, FEW_DIFFER) if metric.timed else limit
     runs = known.learned(metric)
     most = None
-    answer = Answer.STEADY
+    answer = Judgement.STEADY
     if runs is not None:
         # Runs were seen to differ: by more than chance has to be, and less than that hides nothing.
         far = reach_of_one(1.0 - (1.0 - _LEVEL) / 2.0, runs, known.launches)
@@ -272,14 +272,14 @@ def _of_one(
         unseen = reach_of_one(POWER, runs, known.launches)
         hidden = abs(effect) <= math.log1p(limit) < abs(effect) + unseen
         if hidden:
-            answer = Answer.CANNOT_TELL
+            answer = Judgement.CANNOT_TELL
         if hidden or chance > counts:
             most = Apart(0.0, MOST_LAUNCHES, MOST_LAUNCHES, runs).detectable(limit)
         counts = max(counts, chance)
     if abs(effect) > math.log1p(limit):
-        answer = Answer.CANNOT_TELL
+        answer = Judgement.CANNOT_TELL
         if abs(effect) > math.log1p(counts) and (settled or not metric.timed):
-            answer = Answer.WORSE if effect > 0 else Answer.BETTER
+            answer = Judgement.WORSE if effect > 0 else Judgement.BETTER
     return Judged(
         metric,
         *((then, here) if metric.lower_is_better else (1.0 / then, 1.0 / here)),

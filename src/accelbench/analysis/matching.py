@@ -42,7 +42,7 @@ _MOST_RUNS = 20
 
 
 @dataclass(frozen=True)
-class Way:
+class MatchedConfiguration:
     """One way in which a place answered a question, in one run or several."""
 
     value: Key
@@ -75,19 +75,21 @@ class Way:
         """
         return self.superseded, not usable_launches(self.standing.rows)
 
-    def unlike(self, other: Way) -> list[str]:
+    def unlike(self, other: MatchedConfiguration) -> list[str]:
         """The names of what both say, and say otherwise."""
         ours, theirs = self.traits, other.traits
         return sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
 
 
-def ways_of(rows: Sequence[Row], axis: Axis) -> list[Way]:
+def ways_of(rows: Sequence[Row], axis: Axis) -> list[MatchedConfiguration]:
     """The ways of one place: what went along with the axis, and the software."""
     found: dict[Key, dict[Key, list[Row]]] = {}
     for row in rows:
         found.setdefault(axis.way(row), {}).setdefault(software(row), []).append(row)
     return [
-        Way(axis.value(several[0]), several, _superseded(several, list(versions.values())))
+        MatchedConfiguration(
+            axis.value(several[0]), several, _superseded(several, list(versions.values()))
+        )
         for versions in found.values()
         for several in versions.values()
     ]
@@ -99,7 +101,9 @@ def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
     return ours and any(when(others) > when(rows) for others in versions)
 
 
-def matched(places: Mapping[Key, Sequence[Way]], base: Key, axis: Axis) -> dict[Key, Way]:
+def matched(
+    places: Mapping[Key, Sequence[MatchedConfiguration]], base: Key, axis: Axis
+) -> dict[Key, MatchedConfiguration]:
     """Of each place the way that ran as the others did, and of those the fastest.
 
     Args:
@@ -113,10 +117,10 @@ def matched(places: Mapping[Key, Sequence[Way]], base: Key, axis: Axis) -> dict[
         places = {value: _of_fastest_engine(ways) for value, ways in places.items()}
     passed_over = set() if _threads_in_common(places.values()) else {"threads"}
 
-    def distance(way: Way, other: Way) -> int:
+    def distance(way: MatchedConfiguration, other: MatchedConfiguration) -> int:
         return sum(name not in passed_over for name in way.unlike(other))
 
-    def apart(way: Way) -> int:
+    def apart(way: MatchedConfiguration) -> int:
         others = (ways for value, ways in places.items() if value != base)
         return sum(min(distance(way, other) for other in ways) for ways in others)
 
@@ -129,7 +133,7 @@ def matched(places: Mapping[Key, Sequence[Way]], base: Key, axis: Axis) -> dict[
     return {base: chosen, **found}
 
 
-def _of_fastest_engine(ways: Sequence[Way]) -> Sequence[Way]:
+def _of_fastest_engine(ways: Sequence[MatchedConfiguration]) -> Sequence[MatchedConfiguration]:
     """The ways of the engine that is fastest at a place; what does not count stands last."""
     if len({way.runtime for way in ways}) < 2:
         return ways
@@ -139,14 +143,16 @@ def _of_fastest_engine(ways: Sequence[Way]) -> Sequence[Way]:
     return [way for way in ways if way.runtime == fastest.runtime]
 
 
-def _threads_in_common(places: Iterable[Sequence[Way]]) -> bool:
+def _threads_in_common(places: Iterable[Sequence[MatchedConfiguration]]) -> bool:
     """Whether there is a number of threads at which every place was measured that says one."""
     known = [{way.traits.get("threads") for way in ways} for ways in places]
     said = [numbers for numbers in known if None not in numbers]
     return not said or bool(set.intersection(*said))
 
 
-def _first(ways: Sequence[Way], apart: Callable[[Way], int]) -> Way:
+def _first(
+    ways: Sequence[MatchedConfiguration], apart: Callable[[MatchedConfiguration], int]
+) -> MatchedConfiguration:
     """Of ways that ran most alike the newest software, and of that the fastest."""
     ranks = [(apart(way), *way.rank) for way in ways]
     best = min(ranks)
@@ -154,7 +160,7 @@ def _first(ways: Sequence[Way], apart: Callable[[Way], int]) -> Way:
     return first[quickest([way.standing.rows for way in first])] if len(first) > 1 else first[0]
 
 
-def of_one_run(ways: Mapping[Key, Way], base: Key) -> dict[Key, Standing]:
+def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key, Standing]:
     """The launches of each way, of one run where that says as much of them as their best does.
 
     A pair of one run has in common whatever that run differs from others by.

@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, Row, attempts
-from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.families import family_lines
-from accelbench.analysis.speed import SURE, Ratio, Timed, fastest, ratio
+from accelbench.analysis.speed import SURE, PlatformRatio, Timed, fastest, ratio
 from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
 from accelbench.core.vocabulary import HARDWARE
@@ -92,7 +92,7 @@ def matrix(
     lines = []
     for model in sorted(by_model, key=lambda m: (_family(by_model[m]), m)):
         cells = _cells(by_model[model], hardware, absences or {})
-        lines.append(Line(model, _family(by_model[model]), cells))
+        lines.append(MatrixLine(model, _family(by_model[model]), cells))
     newest = max((one.moment for one in tried), default="")
     return Matrix(hardware, tuple(lines), family_lines(lines, hardware), newest)
 
@@ -115,7 +115,7 @@ def _family(by_hardware: Mapping[str, Sequence[Attempt]]) -> str:
 
 def _cells(
     tried: Mapping[str, Sequence[Attempt]], hardware: Sequence[str], absences: Mapping[str, str]
-) -> dict[str, Cell]:
+) -> dict[str, MatrixCell]:
     timed = {name: fastest(_countable(many)) for name, many in tried.items()}
     model = min((one.model for many in tried.values() for one in many), default="MODEL")
     theirs = all(one.imported for many in tried.values() for one in many)
@@ -146,7 +146,7 @@ def _countable(many: Sequence[Attempt]) -> list[Attempt]:
 
 def _cell(
     many: Sequence[Attempt], name: str, timed: Mapping[str, Timed], absence: str, untried: str
-) -> Cell:
+) -> MatrixCell:
     good = [one for one in many if one.ok]
     if not good:
         return _impossible(many, absence, untried)
@@ -200,7 +200,7 @@ def _run(one: Attempt) -> str:
     return f"accelbench run {one.model} --hardware {one.hardware}"
 
 
-def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> Cell:
+def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCell:
     """Nothing went through: what the hardware refuses comes before what is missing around it."""
     refused = [one for one in many if one.refused]
     worst = min(refused or many, key=_gravity, default=None)
@@ -208,10 +208,10 @@ def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> Cell:
         reason = f"not here: {absence}" if absence else "nothing was measured on it"
         token = "hardware_absent" if absence else "never_measured"
         advice = "accelbench hardware says what would bring it." if absence else untried
-        return Cell(Availability.NOT_AVAILABLE, reason=reason, token=token, advice=advice)
+        return MatrixCell(Availability.NOT_AVAILABLE, reason=reason, token=token, advice=advice)
     said = f"{worst.reason}: {worst.message}" if worst.message else worst.reason
     by = "" if worst.way.runtime in ("none", "") else f"{worst.way.runtime}: "
-    return Cell(
+    return MatrixCell(
         Availability.INCOMPATIBLE if refused else Availability.NOT_AVAILABLE,
         reason=f"{by}{said}" if refused else said,
         token=worst.reason,
@@ -251,7 +251,7 @@ def _how_to_time(many: Sequence[Attempt], without: str) -> str:
     return f"Measure it: accelbench run without {without}."
 
 
-def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> Cell:
+def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> MatrixCell:
     verified = [one for one in good if one.verified and not _is_wrong(one, many)]
     said = "compatible (emulated): software stood in for the device, so its times mean nothing"
     if not verified:
@@ -272,7 +272,7 @@ def _unverified(many: Sequence[Attempt]) -> str:
 
 def _rated(
     name: str, many: Sequence[Attempt], used: Sequence[Attempt], timed: Mapping[str, Timed]
-) -> Cell:
+) -> MatrixCell:
     pace = ratio(timed[name], timed.get("cpu", {}))
     if pace is None:
         why = "timed, but the CPU has no verified and usable result at the same shapes and threads"
@@ -301,7 +301,7 @@ def rating(speed: float, among_best: bool) -> Rating:
     return Rating.MEDIUM if speed >= MEDIUM else Rating.LOW
 
 
-def _speed_said(name: str, pace: Ratio, best: bool, used: Sequence[Attempt]) -> str:
+def _speed_said(name: str, pace: PlatformRatio, best: bool, used: Sequence[Attempt]) -> str:
     over = f"batch {', '.join(map(str, pace.batches))}"
     if name == "cpu":
         said = f"the CPU itself, by {' and '.join(_runtimes(used))}, over {over}"
@@ -338,13 +338,13 @@ def _found(
     token: str = "",
     advice: str = "",
     *,
-    speed: Ratio | None = None,
+    speed: PlatformRatio | None = None,
     emulated: bool = False,
-) -> Cell:
+) -> MatrixCell:
     """A compatible cell, with what its results say of themselves."""
     newest = max(used, key=lambda one: (one.moment, one.run_id))
     unlike = [one.verification for one in used if not one.verified]
-    return Cell(
+    return MatrixCell(
         Availability.COMPATIBLE,
         level,
         reason,

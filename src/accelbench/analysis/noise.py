@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.judging import METRICS, Judged, Known, Metric, Row, judged
+from accelbench.analysis.judging import METRICS, Judged, Metric, NoisePrior, Row, judged
 from accelbench.core.vocabulary import Status
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
@@ -22,7 +22,7 @@ _SIDES = (5, 10, 20, 40)
 
 
 @dataclass(frozen=True)
-class Floor:
+class NoiseFloor:
     """One figure of one question, measured again and again."""
 
     row: Row
@@ -44,7 +44,7 @@ class Floor:
         ]
 
 
-def floors(rows: Iterable[Row]) -> list[Floor]:
+def floors(rows: Iterable[Row]) -> list[NoiseFloor]:
     """The noise of each question's figures; of those that ran in twice five launches and more."""
     found: dict[str, list[Row]] = {}
     for row in rows:
@@ -58,7 +58,7 @@ def floors(rows: Iterable[Row]) -> list[Floor]:
     ]
 
 
-def _floor(launches: Sequence[Row], metric: Metric) -> Floor | None:
+def _floor(launches: Sequence[Row], metric: Metric) -> NoiseFloor | None:
     ordered = sorted(launches, key=lambda row: int(row.get("launch") or 0))
     values = [value for row in ordered if (value := metric.of(row)) is not None and value > 0]
     noise = aa_noise(values)
@@ -67,6 +67,6 @@ def _floor(launches: Sequence[Row], metric: Metric) -> Floor | None:
         return None
     arms = abba(pairs)
     sides = [[v for v, of in zip(values, arms, strict=False) if of == arm] for arm in "ab"]
-    known = Known(Noise(noise, len(values) - 1), None)
+    known = NoisePrior(Noise(noise, len(values) - 1), None)
     itself = judged(metric, sides[0], sides[1], known)
-    return Floor(ordered[0], metric, tuple(values), noise, itself)
+    return NoiseFloor(ordered[0], metric, tuple(values), noise, itself)

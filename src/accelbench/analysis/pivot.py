@@ -28,7 +28,7 @@ SORTS = ("speed", "engine", "precision", "error")
 
 
 @dataclass(frozen=True)
-class Line:
+class PivotLine:
     """One way of running, at every batch that it was measured at."""
 
     row: Row
@@ -67,7 +67,7 @@ class Pivot:
 
     row: Row
     batches: Sequence[int]
-    lines: Sequence[Line] = field(default_factory=list)
+    lines: Sequence[PivotLine] = field(default_factory=list)
 
 
 def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[Pivot]:
@@ -94,7 +94,7 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
     return found
 
 
-def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
+def _line(batches: Mapping[int, Sequence[Row]]) -> PivotLine:
     """Along a line only the batch is another, where that can be: what ran otherwise is told."""
     axis = AXES["batch"]
     ways = {(batch,): ways_of(rows, axis) for batch, rows in batches.items()}
@@ -106,10 +106,10 @@ def _line(batches: Mapping[int, Sequence[Row]]) -> Line:
         for (batch,), way in alike.items()
         if (unlike_first := way.unlike(first))
     }
-    return Line(next(iter(cells.values())).row, cells, differs=differs)
+    return PivotLine(next(iter(cells.values())).row, cells, differs=differs)
 
 
-def _timed(lines: Sequence[Line]) -> list[Line]:
+def _timed(lines: Sequence[PivotLine]) -> list[PivotLine]:
     """Lines with what an item takes in each cell, by the one figure that all cells have.
 
     A token of one engine and an image of another are no items of one column.
@@ -128,7 +128,9 @@ def _timed(lines: Sequence[Line]) -> list[Line]:
     ]
 
 
-def _marked(lines: Sequence[Line], batches: Sequence[int], known: Histories) -> list[Line]:
+def _marked(
+    lines: Sequence[PivotLine], batches: Sequence[int], known: Histories
+) -> list[PivotLine]:
     best: dict[int, set[int]] = {}
     near: dict[int, set[int]] = {}
     for batch in batches:
@@ -162,8 +164,8 @@ def _may_be_as_fast(found: Ratio) -> bool:
     return found.high is not None and found.high >= 1.0
 
 
-def _sorted(lines: Sequence[Line], sort: str) -> list[Line]:
-    def name(line: Line) -> tuple[Any, ...]:
+def _sorted(lines: Sequence[PivotLine], sort: str) -> list[PivotLine]:
+    def name(line: PivotLine) -> tuple[Any, ...]:
         return tuple(str(plain(line.row.get(one))) for one in _LINE)
 
     if sort == "engine":

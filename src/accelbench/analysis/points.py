@@ -38,7 +38,7 @@ KINDS = ("measured", "imported", "predicted", "simulated", EMULATED)
 
 
 @dataclass(frozen=True)
-class Span:
+class FigureInterval:
     """A figure in the middle of launches with its 95 % interval, where there is one."""
 
     value: float
@@ -108,7 +108,7 @@ class Point:
         return sum(known) if known else None
 
     @cached_property
-    def latency(self) -> Span | None:
+    def latency(self) -> FigureInterval | None:
         """Milliseconds of a step: the mean, of which ratios are; the median where no mean is known.
 
         Of a single launch the interval is of its samples.
@@ -120,7 +120,7 @@ class Point:
         known = interval_within(self.row, statistic) if len(self.rows) == 1 else None
         if found is None or known is None:
             return found
-        return Span(found.value, *known)
+        return FigureInterval(found.value, *known)
 
     @cached_property
     def latency_by(self) -> Statistic | None:
@@ -143,26 +143,26 @@ class Point:
         return typical(known[1]) if known is not None else float("inf")
 
     @cached_property
-    def throughput(self) -> Span | None:
+    def throughput(self) -> FigureInterval | None:
         """Items a second."""
         return _span(self.rows, _FIGURES["throughput"].of)
 
     @cached_property
-    def memory(self) -> Span | None:
+    def memory(self) -> FigureInterval | None:
         """Peak, in MB of 2^20 bytes."""
         return self.metric("memory_peak_mb")
 
     @cached_property
-    def cost(self) -> Span | None:
+    def cost(self) -> FigureInterval | None:
         """What a million items cost; None without a price."""
         return self.metric(PER_MILLION)
 
     @cached_property
-    def step_cost(self) -> Span | None:
+    def step_cost(self) -> FigureInterval | None:
         """What a training step costs."""
         return self.metric(PER_STEP)
 
-    def metric(self, name: str) -> Span | None:
+    def metric(self, name: str) -> FigureInterval | None:
         """Any other figure, by its column."""
         return _span(self.rows, lambda row: row.get(name))
 
@@ -244,9 +244,11 @@ def _question(row: Row) -> Key:
     return (*of_whom, version(row), *values(row, ASKED))
 
 
-def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> Span | None:
+def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> FigureInterval | None:
     found = [float(value) for row in rows if (value := figure(row)) is not None and value > 0]
     if not found:
         return None
     known = interval_of(found)
-    return Span(typical(found)) if known is None else Span(typical(found), *known)
+    return (
+        FigureInterval(typical(found)) if known is None else FigureInterval(typical(found), *known)
+    )

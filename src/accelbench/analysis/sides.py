@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from accelbench.analysis.carried import counted_once
-from accelbench.analysis.matching import Way, matched, of_one_run, ways_of
+from accelbench.analysis.matching import MatchedConfiguration, matched, of_one_run, ways_of
 from accelbench.analysis.questions import Axis, Key
 from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.standing import Standing, software
@@ -205,7 +205,7 @@ def of_standing(
     return Side(value, found.rows, others, faster, aside, found.newer, len(found.unusable))
 
 
-def _spoken(way: Way, ways: Sequence[Way], axis: Axis) -> Side:
+def _spoken(way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axis: Axis) -> Side:
     """Every launch that ran alike: an import brings versions, and days, of years as one run."""
     faster = _faster(way, ways)
     if axis.name != "run":
@@ -214,14 +214,18 @@ def _spoken(way: Way, ways: Sequence[Way], axis: Axis) -> Side:
     return of_standing(way.value, way.standing, faster=faster)
 
 
-def _side(way: Way, ways: Sequence[Way], found: Standing, axis: Axis) -> Side:
+def _side(
+    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], found: Standing, axis: Axis
+) -> Side:
     others = {str(one.rows[0].get("runtime")) for one in ways} - {str(way.rows[0].get("runtime"))}
     quick = {str(one.rows[0].get("runtime")) for one in _quicker(way, ways)}
     side = of_standing(way.value, found, tuple(sorted(others - quick)), _faster(way, ways))
     return replace(side, alike=tuple(other.standing.rows for other in _alike(way, ways, axis)))
 
 
-def _alike(way: Way, ways: Sequence[Way], axis: Axis) -> list[Way]:
+def _alike(
+    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axis: Axis
+) -> list[MatchedConfiguration]:
     """The ways that ran alike in all that is known, and count: other submissions of one thing."""
     return [
         other
@@ -233,7 +237,9 @@ def _alike(way: Way, ways: Sequence[Way], axis: Axis) -> list[Way]:
     ]
 
 
-def _quicker(way: Way, ways: Sequence[Way]) -> list[Way]:
+def _quicker(
+    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration]
+) -> list[MatchedConfiguration]:
     """The ways that can be held against this one and are faster, the fastest first."""
     left = [
         one
@@ -248,12 +254,12 @@ def _quicker(way: Way, ways: Sequence[Way]) -> list[Way]:
     return found
 
 
-def _faster(way: Way, ways: Sequence[Way]) -> tuple[str, ...]:
+def _faster(way: MatchedConfiguration, ways: Sequence[MatchedConfiguration]) -> tuple[str, ...]:
     """What is faster at the same place, and did not run alike."""
     return tuple(_otherwise(one, way) for one in _quicker(way, ways))
 
 
-def _otherwise(one: Way, way: Way) -> str:
+def _otherwise(one: MatchedConfiguration, way: MatchedConfiguration) -> str:
     """A faster way, by what it has otherwise than the one that stands."""
     runtime = str(one.rows[0].get("runtime") or "")
     said = [f"{name} {one.traits[name]}" for name in one.unlike(way)]

@@ -20,7 +20,7 @@ Timed = Mapping[Question, Attempt]
 
 
 @dataclass(frozen=True)
-class Ratio:
+class PlatformRatio:
     """Throughput of one in parts of the other's."""
 
     value: float
@@ -48,7 +48,7 @@ def fastest(attempts: list[Attempt]) -> dict[Question, Attempt]:
     return best
 
 
-def ratio(mine: Timed, theirs: Timed) -> Ratio | None:
+def ratio(mine: Timed, theirs: Timed) -> PlatformRatio | None:
     """None where no question was answered by both."""
     shared = [q for q in mine if q in theirs]
     logs = [math.log(_rate(mine[q])) - math.log(_rate(theirs[q])) for q in shared]
@@ -60,7 +60,7 @@ def ratio(mine: Timed, theirs: Timed) -> Ratio | None:
     # One figure against itself is 1 for certain; of several questions the errors average out.
     others = [(mine[q], theirs[q]) for q in shared if mine[q] is not theirs[q]]
     reach = math.hypot(*(one.reach for pair in others for one in pair)) / len(logs)
-    return Ratio(value, tuple(sorted({mine[q].batch for q in shared})), reach)
+    return PlatformRatio(value, tuple(sorted({mine[q].batch for q in shared})), reach)
 
 
 def _rate(attempt: Attempt) -> float:

@@ -8,7 +8,7 @@ from math import exp, fsum, log
 from typing import Any
 
 from accelbench.core.vocabulary import Status
-from accelbench.exchange.aggregate import Gathered, aggregate
+from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.rows import row_of
 
 #: What is said once for all results of a model.
@@ -48,7 +48,7 @@ def _aggregate(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     A mean over batch sizes is geometric: it says how two platforms compare that were asked about
     the same batches. An arithmetic one would be that of the largest batch, or of the smallest.
     """
-    entries = [one for one in aggregate(Gathered(rows))["entries"] if one["best_throughput"]]
+    entries = [one for one in aggregate(AggregateRows(rows))["entries"] if one["best_throughput"]]
     if not entries:
         return None
     best = max(entries, key=lambda one: float(one["best_throughput"]["throughput"]))

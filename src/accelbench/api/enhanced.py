@@ -21,7 +21,7 @@ from accelbench.api.starting import (
     observer_of,
     try_writing,
 )
-from accelbench.api.wanted import Wanted, model_named, wanted
+from accelbench.api.wanted import BenchmarkRequest, model_named, wanted
 from accelbench.catalog.find import called, choose
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
@@ -33,8 +33,8 @@ from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.names import platforms_named
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import Ended, Found, Journey
-from accelbench.run.plan.automatic import Choice, plan_chosen
+from accelbench.run.conduct.lifecycle import Found, RunResult, RunSpec
+from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
 from accelbench.run.plan.request import Plan
 from accelbench.select.query import validation
 from accelbench.store.database import Database
@@ -171,7 +171,7 @@ class EnhancedHardwareBenchmarkRunner:
     def _run(
         self,
         models: Sequence[ModelSpec],
-        wanted: Wanted,
+        wanted: BenchmarkRequest,
         names: Mapping[str, str],
         said: str,
         create_report: bool,
@@ -197,7 +197,7 @@ class EnhancedHardwareBenchmarkRunner:
         observer = observer_of(plan, by_case, self.verbose)
         journals = self._journals(database)
         surroundings = environment()
-        planned = Journey(plan, settings, lifecycle.installed_runtimes(), about)
+        planned = RunSpec(plan, settings, lifecycle.installed_runtimes(), about)
         ended = carried_out(planned, journals, observer, surroundings, database)
         files = self._files(ended, journals, database, create_report)
         where = database.name if database else str(journals)
@@ -214,15 +214,17 @@ class EnhancedHardwareBenchmarkRunner:
             "files": [str(path) for path in files],
         }
 
-    def _plan(self, wanted: Wanted, models: Sequence[ModelSpec]) -> tuple[Plan, list[Choice]]:
+    def _plan(
+        self, wanted: BenchmarkRequest, models: Sequence[ModelSpec]
+    ) -> tuple[Plan, list[SelectedTarget]]:
         request = wanted.request(models)
         found, runtimes = detect_all(), lifecycle.installed_runtimes()
         if not wanted.chosen:
             return lifecycle.plan_for(request, found, runtimes), []
-        from accelbench.select.answer.local_selector import Here
+        from accelbench.select.answer.local_selector import LocalSelector
 
         allowed = _allowed(found, wanted.available_hardware)
-        here = Here(self.selector, allowed, getattr(self.selector, "database", None))
+        here = LocalSelector(self.selector, allowed, getattr(self.selector, "database", None))
         return plan_chosen(request, here.found, runtimes, here.select_hardware)
 
     def _journals(self, database: Database | None) -> Path:
@@ -234,7 +236,7 @@ class EnhancedHardwareBenchmarkRunner:
         return BARE_JOURNALS.absolute()
 
     def _files(
-        self, ended: Ended, journals: Path, database: Database | None, create_report: bool
+        self, ended: RunResult, journals: Path, database: Database | None, create_report: bool
     ) -> list[Path]:
         """What is left beside the store; of a run that was cut off, nothing."""
         if ended.interrupted:
@@ -261,8 +263,8 @@ def _allowed(found: Found, names: Sequence[str] | None) -> Found:
 def _told(
     spec: ModelSpec,
     names: Mapping[str, str],
-    wanted: Wanted,
-    choices: Sequence[Choice],
+    wanted: BenchmarkRequest,
+    choices: Sequence[SelectedTarget],
     rows: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """What is said of one model of a run."""
@@ -281,7 +283,7 @@ def _told(
     }
 
 
-def _unchosen(wanted: Wanted, tried: bool) -> str:
+def _unchosen(wanted: BenchmarkRequest, tried: bool) -> str:
     if wanted.chosen and not tried and wanted.available_hardware is not None:
         return f"none of {', '.join(map(str, wanted.available_hardware))} is here"
     if wanted.chosen:

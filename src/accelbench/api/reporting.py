@@ -10,14 +10,16 @@ from typing import Any
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.exchange import result_file
-from accelbench.run.conduct.lifecycle import Ended
+from accelbench.run.conduct.lifecycle import RunResult
 from accelbench.store.database import Database
 
 #: What draws charts may hang, as any engine.
 _SECONDS = 600.0
 
 
-def reported(page: Path, begun: Mapping[str, Any], ended: Ended, database: Database | None) -> Path:
+def reported(
+    page: Path, begun: Mapping[str, Any], ended: RunResult, database: Database | None
+) -> Path:
     """Write it by the program itself: drawing brings an engine, which the caller need not have.
 
     Args:

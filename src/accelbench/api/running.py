@@ -29,8 +29,8 @@ from accelbench.exchange.guide_csv import guide_result
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, Settings
-from accelbench.run.conduct.lifecycle import Found, Journey
+from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, RunSettings
+from accelbench.run.conduct.lifecycle import Found, RunSpec
 from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
 from accelbench.run.plan.sizes import shapes_of
 from accelbench.store.database import ENVIRONMENT, Database
@@ -121,7 +121,7 @@ def _run(
     names = {case_id: config.model_name for case_id, config in asked.items()}
     observer = observer_of(plan, names, first.verbose)
     ended = carried_out(
-        Journey(plan, settings, runtimes, {"command": _said(configs)}),
+        RunSpec(plan, settings, runtimes, {"command": _said(configs)}),
         database.journals if database else folder / JOURNALS,
         observer,
         surroundings,
@@ -137,9 +137,9 @@ def _run(
     return results
 
 
-def _settings(config: BenchmarkConfig) -> Settings:
+def _settings(config: BenchmarkConfig) -> RunSettings:
     steps = config.warmup_iterations + config.measurement_iterations
-    return Settings(
+    return RunSettings(
         run_id=new_run_id(),
         data=config.data,
         iterations=config.measurement_iterations,

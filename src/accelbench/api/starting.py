@@ -13,8 +13,8 @@ from accelbench.api.progress import Printed
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Absent, Device
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import Ended, Journey
-from accelbench.run.conduct.observer import Observer, Silence
+from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.observer import Observer, SilentObserver
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
@@ -28,12 +28,12 @@ def database_at(asked: str | os.PathLike[str] | None) -> Database:
 
 
 def carried_out(
-    planned: Journey,
+    planned: RunSpec,
     journals: Path,
     observer: Observer,
     surroundings: Mapping[str, Any],
     database: Database | None,
-) -> Ended:
+) -> RunResult:
     """Run it; what was measured is in the database when this returns, a Ctrl-C included."""
     ended = lifecycle.start(planned, journals, observer, surroundings)
     if database is not None:
@@ -51,7 +51,7 @@ def observer_of(plan: Plan, names: Mapping[str, str], verbose: bool) -> Observer
         verbose: Whether anything is printed.
     """
     if not verbose:
-        return Silence()
+        return SilentObserver()
     places = {one.case.case_id: _place(one) for one in plan.cases}
     printed = Printed(sys.stdout, names, places)
     for note in plan.notes:

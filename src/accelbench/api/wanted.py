@@ -15,7 +15,7 @@ from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
 from accelbench.hardware.names import platform_named, refuse_unknown_platform
-from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import AUTO, Request
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.select.query import validation
@@ -26,7 +26,7 @@ _VERIFY = ("auto", "require", "off")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BenchmarkRequest:
     """How models are to be measured.
 
     Attributes:
@@ -132,9 +132,9 @@ class Wanted:
             modes=(Mode(self.mode),),
         )
 
-    def settings(self, run_id: str) -> Settings:
+    def settings(self, run_id: str) -> RunSettings:
         """The part that the conductor needs."""
-        return Settings(
+        return RunSettings(
             run_id=run_id,
             seed=self.seed,
             launches=self.launches,
@@ -145,19 +145,19 @@ class Wanted:
         )
 
 
-def wanted(**parameters: Any) -> Wanted:
+def wanted(**parameters: Any) -> BenchmarkRequest:
     """How models are to be measured, by what a call says.
 
     Raises:
         UsageError: there is no such parameter, or it is not what is meant.
     """
-    known = [one.name for one in fields(Wanted)]
+    known = [one.name for one in fields(BenchmarkRequest)]
     for name in parameters:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
             raise UsageError(f"There is no parameter {in_quotes(name)}.", hint)
-    return Wanted(**parameters)
+    return BenchmarkRequest(**parameters)
 
 
 def model_named(name: str, family: str | None) -> ModelSpec:

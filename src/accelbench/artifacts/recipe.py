@@ -13,7 +13,7 @@ from accelbench.catalog.hubcache import snapshot
 from accelbench.core.case import Case
 from accelbench.core.identity import digest, said
 from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import Job, Wanted
+from accelbench.core.protocols import ArtifactFormat, Job
 from accelbench.hardware.environment import packages
 
 #: Raised whenever artefacts are made in another way.
@@ -40,7 +40,7 @@ class Recipe:
     """One artefact to be had."""
 
     case: Case
-    wanted: Wanted
+    wanted: ArtifactFormat
     seed: int = 0
     weights: str = "random"
     trust_remote_code: bool = False
@@ -87,7 +87,7 @@ class Recipe:
         return replace(self, wanted=replace(self.wanted, format=BASE, static=static))
 
 
-def recipe_of(job: Job, wanted: Wanted, workarounds: Sequence[str] = ()) -> Recipe:
+def recipe_of(job: Job, wanted: ArtifactFormat, workarounds: Sequence[str] = ()) -> Recipe:
     """The recipe of what a job's runtime wants."""
     return Recipe(
         job.case, wanted, job.seed, job.weights, job.trust_remote_code, tuple(workarounds)

@@ -40,7 +40,7 @@ _QUANTITIES = ("flops", "bytes_moved", "activation_bytes", "peak_activation_byte
 
 
 @dataclass(frozen=True)
-class Point:
+class CostPoint:
     """One pass of a model at one batch and length, to be read."""
 
     counted: Mapping[str, Any]  # of the pass, all kinds
@@ -192,7 +192,7 @@ def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:
     return None if entry is None or entry["config"] != spec.config_digest else entry
 
 
-def point(spec: ModelSpec, settled: Shapes, kind: str) -> Point | None:
+def point(spec: ModelSpec, settled: Shapes, kind: str) -> CostPoint | None:
     """Where to read a pass: forward, request or training. None where it was not counted.
 
     Every size but the one along which the pass was fitted must be the model's default.
@@ -208,9 +208,9 @@ def point(spec: ModelSpec, settled: Shapes, kind: str) -> Point | None:
         if name != along and getattr(settled, name) != default:
             return None
     if along is None:
-        return Point(counted, settled.batch, 0)
+        return CostPoint(counted, settled.batch, 0)
     size = getattr(settled, along)
-    return None if size % step else Point(counted, settled.batch, size // step)
+    return None if size % step else CostPoint(counted, settled.batch, size // step)
 
 
 def _defaults(spec: ModelSpec, kind: str) -> dict[str, int | None]:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.find import every_model, find
-from accelbench.catalog.own import Own, describe, refusal
+from accelbench.catalog.own import OwnModels, describe, refusal
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, parse, read
 from accelbench.core.model import ModelSpec
@@ -95,7 +95,7 @@ def models_in(path: Path) -> Described:
         MissingExtraError: a model of one's own needs transformers to be described.
     """
     wrong: dict[str, UsageError] = {}
-    entries, own = dict[str, _Entry](), dict[str, Own]()
+    entries, own = dict[str, _Entry](), dict[str, OwnModels]()
     for entry in _read(path, wrong):
         try:
             _check(entry)
@@ -214,7 +214,7 @@ def _with(aliases: tuple[str, ...], key: str, model_id: str) -> tuple[str, ...]:
     return aliases if key in (*aliases, model_id) else (*aliases, key)
 
 
-def _own(entry: _Entry) -> Own:
+def _own(entry: _Entry) -> OwnModels:
     """A model of the user's own, as far as the file describes it."""
     name = str(entry.said["name"])
     try:
@@ -231,7 +231,7 @@ def _own(entry: _Entry) -> Own:
     why = refusal(config)
     if why is not None:
         raise entry.wrong(f"{why}.", "config" if "config" in entry.said else "path")
-    return Own(
+    return OwnModels(
         id=name,
         model_class=class_name,
         config=config,

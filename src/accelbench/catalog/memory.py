@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accelbench.catalog.cost import Point, cost, point
+from accelbench.catalog.cost import CostPoint, cost, point
 from accelbench.catalog.inputs import input_bytes, settle
 from accelbench.core.case import Option, Shapes
 from accelbench.core.model import ModelSpec
@@ -94,11 +94,11 @@ def _training(
     return int(total + inputs + (2 * trained if autocast else 0)) + engine_bytes(spec, results)
 
 
-def _checkpointed(spec: ModelSpec, found: Point, results: int) -> int:
+def _checkpointed(spec: ModelSpec, found: CostPoint, results: int) -> int:
     default = point(spec, settle(spec, Shapes(found.batch)), "training")
     if default is None or "checkpointed" not in found.counted:
         return results
-    saving = Point(found.counted, found.batch, 0)
+    saving = CostPoint(found.counted, found.batch, 0)
     least = saving.read(saving.of("checkpointed"))["peak_activation_bytes"]
     kept = default.read(default.of("fp32"))["peak_activation_bytes"]
     return results * least // kept

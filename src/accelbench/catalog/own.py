@@ -54,7 +54,7 @@ _CLASSIFIES = ("ForSequenceClassification", "ForImageClassification", "ForAudioC
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnModels:
     """A model as its owner describes it."""
 
     id: str
@@ -75,7 +75,7 @@ def refusal(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def describe(models: Sequence[Own]) -> list[ModelSpec | str]:
+def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
     """The spec of each model, or the sentence that says why there is none.
 
     Raises:
@@ -108,7 +108,7 @@ def describe(models: Sequence[Own]) -> list[ModelSpec | str]:
 # -- in the process that ends afterwards
 
 
-def spec_of(own: Own) -> ModelSpec:
+def spec_of(own: OwnModels) -> ModelSpec:
     """Ask transformers. Raises AccelbenchError, or whatever its classes make of the config."""
     from accelbench.catalog.build import parameter_count, skeleton, transformers_class
 
@@ -238,7 +238,7 @@ def _answer(body: Mapping[str, Any]) -> Any:
     fields = {**body, "family": Family(body["family"])}
     fields |= {name: tuple(body[name]) for name in ("modalities", "aliases")}
     try:
-        return plain(spec_of(Own(**fields)))
+        return plain(spec_of(OwnModels(**fields)))
     except AccelbenchError as error:
         return error.message
     except Exception as error:

@@ -11,7 +11,7 @@ from accelbench.core.protocols import Block
 
 
 @runtime_checkable
-class Doubtable(Protocol):
+class WeightPerturbable(Protocol):
     """A session whose weights can be changed for a moment, to see whether they matter."""
 
     def other_weights(self) -> AbstractContextManager[None]:
@@ -20,7 +20,7 @@ class Doubtable(Protocol):
 
 
 @runtime_checkable
-class Replaying(Protocol):
+class DrawRepeatable(Protocol):
     """A session whose model may draw numbers as it runs, and can be made to draw them again."""
 
     def same_draws(self) -> AbstractContextManager[None]:
@@ -29,7 +29,7 @@ class Replaying(Protocol):
 
 
 @runtime_checkable
-class Undroppable(Protocol):
+class DropoutSwitchable(Protocol):
     """A session whose training can do without dropout, so that its losses can be compared."""
 
     def without_dropout(self) -> AbstractContextManager[None]:
@@ -38,7 +38,7 @@ class Undroppable(Protocol):
 
 
 @runtime_checkable
-class Candid(Protocol):
+class RoundingReference(Protocol):
     """A session that can say what rounding costs its model: a reference's."""
 
     def exact(self, inputs: Any) -> Mapping[str, Any]:
@@ -51,7 +51,7 @@ class Candid(Protocol):
 
 
 @runtime_checkable
-class Fed(Protocol):
+class RealInputs(Protocol):
     """A session that can be fed with real inputs."""
 
     def loaded(self) -> Mapping[str, Any]:
@@ -63,7 +63,7 @@ class Fed(Protocol):
 
 
 @runtime_checkable
-class Elsewhere(Protocol):
+class OutOfProcess(Protocol):
     """A session whose work is done by other processes than the worker, and who counts theirs."""
 
     @property
@@ -77,7 +77,7 @@ class Elsewhere(Protocol):
 
 
 @runtime_checkable
-class Unbroken(Protocol):
+class ContinuousBlocks(Protocol):
     """A session that is asked from afar, and does better without a pause between its blocks."""
 
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
@@ -86,7 +86,7 @@ class Unbroken(Protocol):
 
 
 @runtime_checkable
-class Stepped(Protocol):
+class LastStepOutputs(Protocol):
     """A session that keeps what the last step it timed has left, until it is stepped again."""
 
     def stepped(self, most: int) -> Mapping[str, Any]:
@@ -101,7 +101,7 @@ class Stepped(Protocol):
 
 
 @runtime_checkable
-class Glancing(Protocol):
+class RemoteOutputs(Protocol):
     """A session whose outputs lie far away, and can be looked at there."""
 
     def glance(self, inputs: Any, most: int) -> Any:
@@ -110,7 +110,7 @@ class Glancing(Protocol):
 
 
 @runtime_checkable
-class Visited(Protocol):
+class PageVisits(Protocol):
     """A session that users wait for each time they come to it, as they do for a page's."""
 
     def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
@@ -124,7 +124,7 @@ class Visited(Protocol):
 
 
 @runtime_checkable
-class Leaving(Protocol):
+class Reusable(Protocol):
     """A session that can give up its model, and leave what serves the next one."""
 
     def leave(self) -> None:

@@ -40,7 +40,7 @@ TimeoutExpired = subprocess.TimeoutExpired
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessEnd:
     """A process that has ended."""
 
     returncode: int
@@ -137,7 +137,7 @@ def run(
     *,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
-) -> Ended:
+) -> ProcessEnd:
     """Run a program that is not ours to its end.
 
     Raises:
@@ -169,7 +169,7 @@ def run_heard(program: Sequence[str], hear: Callable[[str], None]) -> int:
         raise
 
 
-def run_python(module: str, arguments: Sequence[str], timeout: float) -> Ended:
+def run_python(module: str, arguments: Sequence[str], timeout: float) -> ProcessEnd:
     """Run a Python module to its end. Raises TimeoutExpired as `run` does."""
     return run([*_PYTHON, "-m", module, *arguments], timeout)
 
@@ -205,13 +205,13 @@ def kill_family(process: Process) -> None:
         process.communicate(timeout=_GRACE_SECONDS)
 
 
-def _to_its_end(process: Process, timeout: float) -> Ended:
+def _to_its_end(process: Process, timeout: float) -> ProcessEnd:
     try:
         output, errors = process.communicate(timeout=timeout)
     except BaseException:  # Ctrl-C does not reach another session
         kill_family(process)
         raise
-    return Ended(
+    return ProcessEnd(
         process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
     )
 

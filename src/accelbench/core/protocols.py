@@ -311,7 +311,7 @@ class SetUp(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ArtifactFormat:
     """What a runtime opens instead of a torch module."""
 
     format: str  # one of accelbench.artifacts.make.FORMATS
@@ -322,7 +322,7 @@ class Wanted:
 class Importing(Protocol):
     """A runtime that opens an artefact: a model exported before, in a process of its own."""
 
-    def wants(self, case: Case) -> Wanted:
+    def wants(self, case: Case) -> ArtifactFormat:
         """Without importing the engine."""
         ...
 

@@ -68,7 +68,7 @@ FLAGS = (FEW, *_DOUBTFUL)
 
 
 @dataclass(frozen=True)
-class Gathered:
+class AggregateRows:
     """The rows of a folder's result files, and the files that have none for us."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -90,7 +90,7 @@ def refresh(output_dir: Path, files: Files = REAL_FILES) -> Path:
     return path
 
 
-def gather(folder: Path) -> Gathered:
+def gather(folder: Path) -> AggregateRows:
     """Every result of every *.json in a folder, one that is in two files once."""
     rows: dict[str, Mapping[str, Any]] = {}
     runs: dict[str, Mapping[str, Any]] = {}
@@ -108,7 +108,9 @@ def gather(folder: Path) -> Gathered:
         run_id = run.get("run_id")
         if isinstance(run_id, str):
             runs.setdefault(run_id, run)
-    return Gathered(list(rows.values()), [runs[one] for one in sorted(runs)], len(paths), skipped)
+    return AggregateRows(
+        list(rows.values()), [runs[one] for one in sorted(runs)], len(paths), skipped
+    )
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
@@ -128,7 +130,7 @@ def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
     return run, results  # type: ignore[return-value]  # seen to be a list of dicts above
 
 
-def aggregate(gathered: Gathered) -> dict[str, Any]:
+def aggregate(gathered: AggregateRows) -> dict[str, Any]:
     """The document; pure but for the moment in it."""
     counted = [row for row in gathered.rows if comparable(row)]
     groups: dict[str, list[Mapping[str, Any]]] = {}

@@ -29,7 +29,7 @@ _PLACE = ("device_fingerprint", "device_name", "threads", "compiled")
 
 
 @dataclass(frozen=True)
-class Measure:
+class SeriesMeasure:
     """A figure that is watched: its columns, the first that is known, and its unit."""
 
     name: str
@@ -37,9 +37,9 @@ class Measure:
     unit: str
 
 
-LATENCY = Measure("latency", STEP_MS, "ms")
-THROUGHPUT = Measure("throughput", ("throughput",), "items/s")
-MEMORY = Measure("memory", ("memory_peak_mb",), "MB")
+LATENCY = SeriesMeasure("latency", STEP_MS, "ms")
+THROUGHPUT = SeriesMeasure("throughput", ("throughput",), "items/s")
+MEMORY = SeriesMeasure("memory", ("memory_peak_mb",), "MB")
 MEASURES = (LATENCY, THROUGHPUT, MEMORY)
 
 
@@ -71,7 +71,7 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
         yield from sorted(zip(names, entries, strict=True), key=lambda named: named[0])
 
 
-def value(rows: Sequence[Row], measure: Measure) -> Value | None:
+def value(rows: Sequence[Row], measure: SeriesMeasure) -> Value | None:
     """The figure of the launches that ended well; None where none has it, or it is of no use."""
     ended = [row for row in rows if answered(row)]
     counted = ended if measure is MEMORY else usable_launches(ended)

@@ -22,7 +22,7 @@ from accelbench.hardware.common import (
 )
 from accelbench.hardware.cpufacts import Cache, Topology
 from accelbench.hardware.frequency import NO_CPUFREQ, Scaling, scaling
-from accelbench.hardware.limits import Limits, read_limits
+from accelbench.hardware.limits import ResourceLimits, read_limits
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CpuFacts:
     memory_available: int | None
     swap_total: int | None
     scaling: Scaling | NotAvailable
-    limits: Limits
+    limits: ResourceLimits
     virtualisation: str | None
 
     @property
@@ -207,7 +207,7 @@ def mac_facts(command: Command, machine: str) -> CpuFacts:
         memory_available=rest.memory_available,
         swap_total=rest.swap_total,
         scaling=NotAvailable("macOS does not tell how it sets the clocks"),
-        limits=Limits(),
+        limits=ResourceLimits(),
         virtualisation="a virtual machine" if numbers.get("kern.hv_vmm_present") else None,
     )
 
@@ -230,7 +230,7 @@ def psutil_facts(machine: str) -> CpuFacts:
         memory_available=memory.available,
         swap_total=psutil.swap_memory().total,
         scaling=NO_CPUFREQ if sys.platform == "linux" else NotAvailable("psutil does not tell"),
-        limits=Limits(),
+        limits=ResourceLimits(),
         virtualisation=None,
     )
 

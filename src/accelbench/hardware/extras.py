@@ -28,7 +28,7 @@ VersionOf = Callable[[str], str | None]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExtraRequirement:
     """A requirement of an extra, as the metadata has it and as an installer takes it."""
 
     text: str
@@ -44,7 +44,7 @@ class Wanted:
 class Extras:
     """Extra → what it asks for, and the bounds of all of them."""
 
-    wanted: Mapping[str, tuple[Wanted, ...]]
+    wanted: Mapping[str, tuple[ExtraRequirement, ...]]
     bounds: Mapping[str, str]  # by package
 
     @property
@@ -52,7 +52,7 @@ class Extras:
         """The names that are shown to people."""
         return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
 
-    def bounds_beside(self, taken: Iterable[Wanted]) -> tuple[str, ...]:
+    def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
         """Bounds of whatever else comes along; said twice, an installer's refusal is about them."""
         own = {one.about.name for one in taken}
         return tuple(bound for name, bound in self.bounds.items() if name not in own)
@@ -79,7 +79,7 @@ class Extras:
 
 def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
     """What metadata says of extras: the lines of Provides-Extra and of Requires-Dist."""
-    wanted: dict[str, list[Wanted]] = {name: [] for name in provided}
+    wanted: dict[str, list[ExtraRequirement]] = {name: [] for name in provided}
     bounds: dict[str, str] = {}
     for line in requires:
         found = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]\s*\)?\s*$", line)
@@ -90,7 +90,7 @@ def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
         if about.spec and not about.conditional:
             bounds[about.name] = f"{about.name}{about.spec}"
         if found:
-            wanted.setdefault(found.group(1), []).append(Wanted(text, about))
+            wanted.setdefault(found.group(1), []).append(ExtraRequirement(text, about))
     return Extras({name: tuple(ones) for name, ones in wanted.items()}, bounds)
 
 
@@ -120,15 +120,15 @@ def installed() -> Extras:
         ) from None
 
 
-def chosen(extras: Extras, names: Iterable[str]) -> tuple[Wanted, ...]:
+def chosen(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]:
     """What some extras ask for, each requirement once."""
     found = {one.text: one for name in names for one in extras.wanted[name]}
     return tuple(found.values())
 
 
 def lacking(
-    wanted: Iterable[Wanted], version_of: VersionOf
-) -> tuple[tuple[Wanted, ...], tuple[str, ...]]:
+    wanted: Iterable[ExtraRequirement], version_of: VersionOf
+) -> tuple[tuple[ExtraRequirement, ...], tuple[str, ...]]:
     """What is to be installed, and what is said of what stays as it is.
 
     A build of ONNX Runtime for other hardware stands in the place of the plain one, which would
@@ -150,7 +150,7 @@ def _in_its_place(name: str, version_of: VersionOf) -> str:
     return next((other for other in ORT_BUILDS if version_of(other) is not None), "")
 
 
-def refuse_clashes(needed: Iterable[Wanted], version_of: VersionOf) -> None:
+def refuse_clashes(needed: Iterable[ExtraRequirement], version_of: VersionOf) -> None:
     """Refuse to bring together what is known not to get along.
 
     Raises:

@@ -20,7 +20,7 @@ _NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """What the container and the scheduler leave of the machine. None means no limit."""
 
     cpu_quota: float | None = None  # CPUs' worth of time, 1.5 for 150 ms in 100 ms
@@ -58,14 +58,14 @@ def affinity() -> int | None:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
-def read_limits(files: Files, cpus: Callable[[], int | None] = affinity) -> Limits:
+def read_limits(files: Files, cpus: Callable[[], int | None] = affinity) -> ResourceLimits:
     """The limits that hold for this process."""
     groups = find_groups(
         files.text("/proc/self/cgroup") or "", files.text("/proc/self/mountinfo") or ""
     )
     quotas = [_quota(files, folder) for folder in _folders(groups, "cpu")]
     limit, used = _memory(files, groups)
-    return Limits(
+    return ResourceLimits(
         cpu_quota=min((q for q in quotas if q is not None), default=None),
         affinity=cpus(),
         memory_limit_bytes=limit,

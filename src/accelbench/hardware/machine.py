@@ -18,7 +18,7 @@ from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
 from accelbench.hardware.cpufacts import meminfo, online
 from accelbench.hardware.environment import environment
 from accelbench.hardware.frequency import frequencies_mhz, governor, spread
-from accelbench.hardware.limits import Limits, read_limits
+from accelbench.hardware.limits import ResourceLimits, read_limits
 
 __all__ = [
     "Disturbance",
@@ -84,7 +84,7 @@ class MachineSnapshot:
     governor: str | NotAvailable
     frequencies_mhz: dict[int, float] = field(default_factory=dict)
     throttle_events: int | None = None  # thermal, over the cores looked at
-    limits: Limits = field(default_factory=Limits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
 
 
 @dataclass(frozen=True)

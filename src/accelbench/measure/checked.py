@@ -16,14 +16,14 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from accelbench.core.abilities import Elsewhere, Unbroken
+from accelbench.core.abilities import ContinuousBlocks, OutOfProcess
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.blocks import refuse_bad_block, refuse_bad_time, samples_of
-from accelbench.measure.explained import AFAR, HERE, MOST_AGAIN, Explained, fits
+from accelbench.measure.explained import AFAR, HERE, MOST_AGAIN, TimeBudget, fits
 
 #: Blocks that are asked for again are fewer where they take so long.
 _LEAST_AGAIN, _LONG_NS = 3, 5e9
@@ -60,11 +60,11 @@ class CheckedSession:
         self._tick_ns = clock.tick_ns()
         self._note = note
         self._fresh = True
-        self._doubts, self._doubted_steps = Explained(), 0  # since they were last laid to rest
-        self.explained = Explained()
+        self._doubts, self._doubted_steps = TimeBudget(), 0  # since they were last laid to rest
+        self.explained = TimeBudget()
         self.beside_ns = 0  # of the latest question, what was in no sample
         self.hidden_ns = 0.0  # and of that, what no reason explains
-        self._allowed = AFAR if isinstance(session, Elsewhere) else HERE
+        self._allowed = AFAR if isinstance(session, OutOfProcess) else HERE
 
     @property
     def session(self) -> Session:
@@ -111,7 +111,7 @@ class CheckedSession:
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
         """As the session's own, if it has it."""
         start = self._now()
-        blocks = cast(Unbroken, self._session).unbroken_blocks(inputs, steps, samples)
+        blocks = cast(ContinuousBlocks, self._session).unbroken_blocks(inputs, steps, samples)
         took = self._now() - start
         if len(blocks) != samples:
             said = f"the runtime reports {len(blocks)} blocks where {samples} were asked for"
@@ -147,7 +147,7 @@ class CheckedSession:
         self._doubted_steps += sum(block.steps for block in blocks)
         if self._doubts.is_doubtful(self._allowed):
             self._refuse_unexplained(inputs, blocks[-1].steps, timing)
-            self._doubts, self._doubted_steps = Explained(), 0
+            self._doubts, self._doubted_steps = TimeBudget(), 0
 
     def _refuse_too_long(self, said_ns: int, took_ns: int, samples: int) -> None:
         if self._wall is not None and not fits(said_ns, took_ns, samples, self._tick_ns):
@@ -163,14 +163,14 @@ class CheckedSession:
         found, steps = self._doubts, max(self._doubted_steps, 1)
         few = random.Random(found.wall_ns)  # noqa: S311 - not to be foreseen, but no secret
         least = max(doubted, self._steps_for(found, steps), 2)
-        again, explained, doubtful, short = Explained(), 0, 0, 0
+        again, explained, doubtful, short = TimeBudget(), 0, 0, 0
         struck, looked = self._allowed.struck, found.said_ns / steps
         while doubtful <= struck and explained < MOST_AGAIN - struck:
             if explained + doubtful >= _LEAST_AGAIN and again.wall_ns > _LONG_NS:
                 break
             steps = least + few.randint(*_MORE)
             block, took = self._sampled(inputs, steps, timing)
-            once = Explained(took, sum(samples_of(block)), 1)
+            once = TimeBudget(took, sum(samples_of(block)), 1)
             again += once
             too_soon = took < self._allowed.again_ns and 2 * once.said_ns < looked * steps
             if too_soon and short < _MOST_SHORT:
@@ -190,7 +190,7 @@ class CheckedSession:
             "Look at its unit, and at what it leaves out.",
         )
 
-    def _steps_for(self, seen: Explained, steps: int) -> int:
+    def _steps_for(self, seen: TimeBudget, steps: int) -> int:
         """How many steps are long enough for a second look, by how long so many were seen to be.
 
         As long as they are said to be, of which a question's own cost is no part; but one that says

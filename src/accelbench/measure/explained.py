@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Allowed:
+class TimeAllowance:
     """What samples may leave unexplained."""
 
     share: float  # of the time between question and answer
@@ -32,8 +32,8 @@ class Allowed:
 #: 0.2 to 13 % in a browser, whose page does other things between two steps.
 #: With five processes a core the way to a page and back took 25 ms, and of blocks of a quarter of a
 #: second every third or so left more.
-HERE = Allowed(0.10, 200_000, 1_600_000, struck=2)
-AFAR = Allowed(0.30, 10_000_000, 250_000_000, struck=4)
+HERE = TimeAllowance(0.10, 200_000, 1_600_000, struck=2)
+AFAR = TimeAllowance(0.30, 10_000_000, 250_000_000, struck=4)
 #: How many blocks are asked for again.
 MOST_AGAIN = 8
 
@@ -43,19 +43,19 @@ _CLOCKS_APART = 1e-3
 
 
 @dataclass(frozen=True)
-class Explained:
+class TimeBudget:
     """Questions so far: how long they took, and what of it their samples say."""
 
     wall_ns: int = 0
     said_ns: int = 0
     questions: int = 0
 
-    def and_one(self, wall_ns: int, said_ns: int) -> Explained:
+    def and_one(self, wall_ns: int, said_ns: int) -> TimeBudget:
         """With one question more."""
-        return self + Explained(wall_ns, said_ns, 1)
+        return self + TimeBudget(wall_ns, said_ns, 1)
 
-    def __add__(self, other: Explained) -> Explained:
-        return Explained(
+    def __add__(self, other: TimeBudget) -> TimeBudget:
+        return TimeBudget(
             self.wall_ns + other.wall_ns,
             self.said_ns + other.said_ns,
             self.questions + other.questions,
@@ -66,12 +66,12 @@ class Explained:
         """Of the time, what is in no sample; None before any question."""
         return max(0.0, 1 - self.said_ns / self.wall_ns) if self.wall_ns else None
 
-    def hides_most(self, allowed: Allowed) -> bool:
+    def hides_most(self, allowed: TimeAllowance) -> bool:
         """Whether more than half of the time is unexplained: of strikes or lies, nobody can say."""
         left = self.wall_ns - self.said_ns - allowed.question_ns * self.questions
         return left > self.wall_ns / 2
 
-    def is_doubtful(self, allowed: Allowed) -> bool:
+    def is_doubtful(self, allowed: TimeAllowance) -> bool:
         """Whether more is unexplained than there is a reason for."""
         most = allowed.share * self.wall_ns + allowed.question_ns * self.questions
         return self.wall_ns - self.said_ns > most

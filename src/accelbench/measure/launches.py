@@ -34,7 +34,7 @@ HUGE = 100.0
 _CORRELATED = 10
 
 
-class Answer(StrEnum):
+class ComparisonAnswer(StrEnum):
     """What a comparison of b with a came to."""
 
     FASTER = "faster"
@@ -59,7 +59,7 @@ class RatioInterval:
 class Verdict:
     """The answer and what it rests on."""
 
-    answer: Answer
+    answer: ComparisonAnswer
     interval: RatioInterval | None  # None below two pairs
     launches: int  # a side
     required: int  # a side, by the noise
@@ -226,12 +226,12 @@ def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float =
     k = len(a)
     required = required_launches(noise)
     floor = least_effect(max(k, 1), noise)
-    answer = Answer.CANNOT_TELL
+    answer = ComparisonAnswer.CANNOT_TELL
     if interval is not None and k >= required:
         effect = math.log(interval.ratio)
         shown = interval.p_value < alpha and abs(effect) > math.log1p(floor)
-        changed = Answer.FASTER if effect < 0 else Answer.SLOWER
-        answer = changed if shown else Answer.NO_DIFFERENCE
+        changed = ComparisonAnswer.FASTER if effect < 0 else ComparisonAnswer.SLOWER
+        answer = changed if shown else ComparisonAnswer.NO_DIFFERENCE
     detectable = minimum_detectable_effect(k, noise, alpha)
     return Verdict(answer, interval, k, required, floor, detectable)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol
 
-from accelbench.core.abilities import Unbroken
+from accelbench.core.abilities import ContinuousBlocks
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Evidence, Session
@@ -149,7 +149,7 @@ def measure(
     listener.phase("prepare")
     log = LossLog()
     checked = CheckedSession(session, clock, wall, log.note)
-    unbroken = checked if isinstance(session, Unbroken) else None
+    unbroken = checked if isinstance(session, ContinuousBlocks) else None
     session = checked.session
     inputs = session.prepare(case)
     listener.phase("compile")
@@ -246,7 +246,7 @@ def _steady_state(
     clock: Clock,
     listener: Listener,
     resolution: Resolution,
-    unbroken: Unbroken | None,
+    unbroken: ContinuousBlocks | None,
 ) -> _Steady:
     listener.phase("steady state")
     samples: list[int] = []
@@ -286,7 +286,7 @@ def _blocks(
     inputs: Any,
     samples: int,
     resolution: Resolution,
-    unbroken: Unbroken | None,
+    unbroken: ContinuousBlocks | None,
 ) -> Sequence[Block]:
     if resolution.timing is Timing.EACH:
         return [session.sample(inputs, samples, Timing.EACH)]

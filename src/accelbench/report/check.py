@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accelbench.analysis.checking import BAD, Check, Checked, Outcome
-from accelbench.analysis.judging import Answer, Judged
+from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
+from accelbench.analysis.judging import Judged, Judgement
 from accelbench.core.columns import ASKED
 from accelbench.core.nouns import counted
 from accelbench.exchange.titles import title
@@ -30,7 +30,7 @@ def document(check: Check, about: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def ordered(check: Check) -> list[Checked]:
+def ordered(check: Check) -> list[CheckedQuestion]:
     """What is bad first."""
     return sorted(check.questions, key=lambda one: (_ORDER.index(one.outcome), title(one.row)))
 
@@ -70,7 +70,7 @@ def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
     return f"{said}: {', '.join(parts)}" if parts else said
 
 
-def shown(one: Checked) -> list[Judged]:
+def shown(one: CheckedQuestion) -> list[Judged]:
     """The figures worth a line: all where something is to be seen, else the time alone."""
     if one.outcome in BAD or one.outcome in (Outcome.CANNOT_TELL, Outcome.BETTER):
         return list(one.figures)
@@ -149,7 +149,7 @@ def sentences(check: Check, about: Mapping[str, Any]) -> Iterable[str]:
 
 def answer(figure: Judged) -> str:
     """The answer to one figure; what did change, but by less than counts, is said to be that."""
-    if figure.answer is not Answer.STEADY:
+    if figure.answer is not Judgement.STEADY:
         return figure.answer.value
     low, high = figure.low, figure.high
     changed = low is not None and high is not None and not low <= 0.0 <= high
@@ -180,7 +180,7 @@ def _span(values: Iterable[float]) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _question(one: Checked) -> dict[str, Any]:
+def _question(one: CheckedQuestion) -> dict[str, Any]:
     return {
         "what": title(one.row),
         **{name: one.row.get(name) for name in ASKED},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accelbench.analysis.checking import BAD, Check, Checked, Outcome
+from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.core.visible import markdown
 from accelbench.exchange.markdown_export import table
 from accelbench.exchange.titles import title
@@ -34,7 +34,7 @@ def summary(check: Check, about: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _rows(questions: Iterable[Checked]) -> Iterable[list[str]]:
+def _rows(questions: Iterable[CheckedQuestion]) -> Iterable[list[str]]:
     for one in questions:
         figures = shown(one)
         if not figures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.analysis.history import Gap, Point, Series
+from accelbench.analysis.history import Gap, HistoryPoint, Series
 from accelbench.analysis.versions import in_short
 from accelbench.exchange.titles import title
 
@@ -73,7 +73,7 @@ def _gap(gap: Gap) -> dict[str, Any]:
     return {"started_at": gap.moment, "run_id": gap.run_id, "why": gap.why}
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point(point: HistoryPoint) -> dict[str, Any]:
     return {
         "started_at": point.moment,
         "run_id": point.run_id,

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.matrix import HIGH, MEDIUM, NEAR_BEST, RULE, UNRATED
 
@@ -24,7 +24,7 @@ _MARKS = {Rating.HIGH: "✅ High", Rating.MEDIUM: "✅ Medium", Rating.LOW: "⚠
 
 
 @dataclass(frozen=True)
-class About:
+class MatrixHeader:
     """What a matrix is of."""
 
     made_at: str
@@ -39,7 +39,7 @@ class About:
         return f"{self.precision} {self.mode} on {self.machine}"
 
 
-def document(matrix: Matrix, about: About) -> dict[str, Any]:
+def document(matrix: Matrix, about: MatrixHeader) -> dict[str, Any]:
     """Plain JSON values."""
     return {
         "timestamp": about.made_at,
@@ -70,11 +70,11 @@ def document(matrix: Matrix, about: About) -> dict[str, Any]:
     }
 
 
-def _cells(line: Line) -> dict[str, Any]:
+def _cells(line: MatrixLine) -> dict[str, Any]:
     return {hardware: _cell(cell) for hardware, cell in line.cells.items()}
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: MatrixCell) -> dict[str, Any]:
     return {
         "compatible": cell.compatible,
         "performance_rating": cell.rating.value,
@@ -112,7 +112,7 @@ def moment(text: str) -> str:
     return f"{found[1]} {found[2]} UTC" if found else text
 
 
-def mark(cell: Cell) -> str:
+def mark(cell: MatrixCell) -> str:
     """The level with the documents' mark, for pages."""
     if cell.rating is not Rating.NONE:
         return _MARKS[cell.rating]
@@ -123,12 +123,12 @@ def mark(cell: Cell) -> str:
     return "❌ N/A" if cell.availability is Availability.INCOMPATIBLE else "N/A"
 
 
-def precisions(cell: Cell) -> tuple[str, ...]:
+def precisions(cell: MatrixCell) -> tuple[str, ...]:
     """What it is in, where that is not what people expect."""
     return () if cell.precisions == ("fp32",) else cell.precisions
 
 
-def tells(cell: Cell) -> list[tuple[str, str]]:
+def tells(cell: MatrixCell) -> list[tuple[str, str]]:
     """Everything a cell says beside its level, as pairs for pages; what it does not know is out."""
     pairs = (
         ("reason", cell.reason),

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.matrix import RULE, UNRATED
 from accelbench.core.visible import html as text_of
-from accelbench.report.matrix import About, mark, moment, precisions, tells
+from accelbench.report.matrix import MatrixHeader, mark, moment, precisions, tells
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --dim: #57606a;
@@ -58,12 +58,12 @@ _LEGEND = (
 )
 
 
-def html(matrix: Matrix, about: About) -> str:
+def html(matrix: Matrix, about: MatrixHeader) -> str:
     """The whole page."""
     return "\n".join(_page(matrix, about)) + "\n"
 
 
-def _page(matrix: Matrix, about: About) -> Iterator[str]:
+def _page(matrix: Matrix, about: MatrixHeader) -> Iterator[str]:
     yield "<!doctype html>"
     yield '<html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -81,7 +81,7 @@ def _page(matrix: Matrix, about: About) -> Iterator[str]:
     yield "</ul></body></html>"
 
 
-def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterator[str]:
+def _table(title: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Iterator[str]:
     heading = "family" if title.endswith("families") else "model"
     heads = "".join(f'<th scope="col">{text_of(name)}</th>' for name in hardware)
     yield f'<div class="wide"><table><thead><tr><th scope="col">{heading}</th>{heads}</tr></thead>'
@@ -92,7 +92,7 @@ def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterat
     yield "</tbody></table></div>"
 
 
-def _cell(hardware: str, cell: Cell) -> str:
+def _cell(hardware: str, cell: MatrixCell) -> str:
     short = text_of(_plain(mark(cell)))
     if hardware == "cpu" and cell.runtimes:
         short += f"<br><small>{text_of(' and '.join(cell.runtimes))}</small>"
@@ -120,7 +120,7 @@ def _told(text: str) -> str:
     return _OPTION.sub(r"<code>\g<0></code>", text_of(text))
 
 
-def _kind(cell: Cell) -> str:
+def _kind(cell: MatrixCell) -> str:
     if cell.rating is not Rating.NONE:
         return cell.rating.value
     if cell.token in UNRATED:

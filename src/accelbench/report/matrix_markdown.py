@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from accelbench.analysis.cells import Availability, Cell, Line, Matrix
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine
 from accelbench.analysis.matrix import RULE
 from accelbench.core.visible import markdown as text_of
-from accelbench.report.matrix import About, mark, moment, precisions, tells
+from accelbench.report.matrix import MatrixHeader, mark, moment, precisions, tells
 
 
-def markdown(matrix: Matrix, about: About) -> str:
+def markdown(matrix: Matrix, about: MatrixHeader) -> str:
     """A page that any Markdown reader shows."""
     return "\n".join(_page(matrix, about)) + "\n"
 
 
-def _page(matrix: Matrix, about: About) -> Iterator[str]:
+def _page(matrix: Matrix, about: MatrixHeader) -> Iterator[str]:
     yield "# Compatibility matrix"
     yield ""
     newest = moment(matrix.newest or "none")
@@ -32,7 +32,7 @@ def _page(matrix: Matrix, about: About) -> Iterator[str]:
     yield from (f"- {text_of(sentence, begins=True)}" for sentence in RULE)
 
 
-def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterator[str]:
+def _table(title: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Iterator[str]:
     heading = "family" if title.endswith("families") else "model"
     yield _row([heading, *map(text_of, hardware)])
     yield _row(["---"] * (len(hardware) + 1))
@@ -45,7 +45,7 @@ def _table(title: str, lines: Sequence[Line], hardware: Sequence[str]) -> Iterat
         yield _row([text_of(line.name), *texts])
 
 
-def _ways(hardware: str, cell: Cell) -> Iterator[str]:
+def _ways(hardware: str, cell: MatrixCell) -> Iterator[str]:
     """By what: of the CPU the engines; and the precisions, where each has its best."""
     if hardware == "cpu" and cell.runtimes:
         yield " and ".join(cell.runtimes)
@@ -53,7 +53,7 @@ def _ways(hardware: str, cell: Cell) -> Iterator[str]:
         yield " and ".join(precisions(cell))
 
 
-def _reasons(line: Line) -> Iterator[str]:
+def _reasons(line: MatrixLine) -> Iterator[str]:
     for hardware, cell in line.cells.items():
         known = "" if cell.compatible else f"{cell.availability}: "
         rest = "; ".join(f"{name} {text_of(text)}" for name, text in tells(cell)[1:])

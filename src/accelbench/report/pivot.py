@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.analysis.pivot import Line, Pivot
+from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.versions import engine_version
 from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.report.comparison import OF_A_SIDE
@@ -29,7 +29,7 @@ _OF_A_LINE = frozenset(
 )  # fmt: skip
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: PivotLine) -> dict[str, Any]:
     return {
         **{name: line.row.get(name) for name in OF_A_SIDE if name in _OF_A_LINE - {"batch_size"}},
         "engine_version": engine_version(line.row) or None,

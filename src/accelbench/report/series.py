@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.carried import job_of
-from accelbench.analysis.history import Gap, Point, Series, every_series, with_gap
+from accelbench.analysis.history import Gap, HistoryPoint, Series, every_series, with_gap
 from accelbench.analysis.judging import Metric
 from accelbench.analysis.standing import SOFTWARE, Software, software
 from accelbench.core.failing import (
@@ -68,7 +68,7 @@ GROUP BY series_key, case_id, device_fingerprint, run_id ORDER BY max(started_at
 
 
 #: A series by one figure, and its points.
-Line = tuple[Metric, list[Point]]
+Line = tuple[Metric, list[HistoryPoint]]
 
 
 def points_in(
@@ -86,7 +86,7 @@ def points_in(
     """
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
-    every: list[dict[str, list[Point]]] = [{} for _ in metric.alternatives]
+    every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
     there = _there(database)
     asked = _sql(_RUNS, metric, where, "median({0}), count({0})", there)
     _, rows = database.query(asked, values)
@@ -94,7 +94,7 @@ def points_in(
         commit, ran = runs.get(run, nothing)
         for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
             if launches:
-                point = Point(moment, run, commit, value, launches, ran)
+                point = HistoryPoint(moment, run, commit, value, launches, ran)
                 found.setdefault(key, []).append(point)
     if any(run.startswith("import-") for run in runs):
         listed = "list({0}) FILTER ({0} > 0)"
@@ -105,7 +105,9 @@ def points_in(
     return _by_one_figure(metric, every)
 
 
-def _by_one_figure(metric: Metric, every: Sequence[Mapping[str, list[Point]]]) -> dict[str, Line]:
+def _by_one_figure(
+    metric: Metric, every: Sequence[Mapping[str, list[HistoryPoint]]]
+) -> dict[str, Line]:
     """Of each series the figure that makes most points, and of as many the first."""
     chosen: dict[str, Line] = {}
     for one, found in zip(metric.alternatives, every, strict=True):
@@ -123,7 +125,7 @@ def _each(rows: Sequence[Sequence[Any]], many: int) -> Iterable[list[Sequence[An
 
 def told(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[Point]]],
+    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[HistoryPoint]]],
     metric: Metric,
     where: tuple[str, Sequence[Any]],
     least: float,
@@ -201,7 +203,7 @@ def _why_nothing(
 
 def _looked_at(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[Point]]],
+    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[HistoryPoint]]],
     metric: Metric,
     where: tuple[str, Sequence[Any]],
     least: float,
@@ -233,7 +235,9 @@ def _looked_at(
     return found
 
 
-def _whole(point: Point, known: tuple[bool, Sequence[Sequence[float]]] | None, at: int) -> Point:
+def _whole(
+    point: HistoryPoint, known: tuple[bool, Sequence[Sequence[float]]] | None, at: int
+) -> HistoryPoint:
     if known is None:
         return point
     return point._replace(each=tuple(known[1][at]), settled=bool(known[0]))
@@ -262,7 +266,7 @@ def _sql(
     )
 
 
-def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:
+def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[HistoryPoint, str]]:
     """Points of imports, each with its series; jobs of one version are launches of one point.
 
     What a later release carries forward of a job is no point, and is counted by the first.
@@ -291,7 +295,7 @@ def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[Point, str]]:
     for place, each in launches.items():
         key, run, moment, number = place
         value = each[0] if len(each) == 1 else median(each)
-        point = Point(moment, run, "", value, len(each), ran_with[number])
+        point = HistoryPoint(moment, run, "", value, len(each), ran_with[number])
         yield point._replace(carried=again[place], job=jobs.get(place, "")), key
 
 

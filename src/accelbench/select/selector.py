@@ -16,22 +16,22 @@ from accelbench.select.answer.selection_map import selection_map
 from accelbench.select.constraints.best_under import Limits, limits_named, under
 from accelbench.select.constraints.case_words import installed
 from accelbench.select.estimate.rules import BROWSERS
-from accelbench.select.evidence.cells import Known
+from accelbench.select.evidence.cells import ModelKnowledge
 from accelbench.select.evidence.knowledge import Knowledge
 from accelbench.select.evidence.model_evidence import own_of
-from accelbench.select.evidence.sources import Nothing, StrPath, configured
+from accelbench.select.evidence.sources import EmptyStore, StrPath, configured
 from accelbench.select.query.model_size import from_name
-from accelbench.select.query.query import Put, family_named
+from accelbench.select.query.query import RawQuery, family_named
 from accelbench.select.query.task import task_key, task_named
 from accelbench.select.query.validation import amount, batches
 from accelbench.select.rank.candidates import order_in, placed
-from accelbench.select.rank.choosing import Ground, choose
+from accelbench.select.rank.choosing import AnswerBasis, choose
 from accelbench.select.rank.distributed import advised
 from accelbench.select.rank.pricing import Costs, Given, costs_of
 from accelbench.select.rank.ranking import does, may_do, ranked
 
 if TYPE_CHECKING:
-    from accelbench.select.evidence.reader import Store
+    from accelbench.select.evidence.reader import EvidenceStore
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
@@ -77,12 +77,12 @@ class HardwareSelector:
         return self._knows.platforms(self.config)
 
     @property
-    def _store(self) -> Store | Nothing:
+    def _store(self) -> EvidenceStore | EmptyStore:
         """Where figures are from; benchmarks put in one that hides some of them."""
         return self._knows.store
 
     @_store.setter
-    def _store(self, store: Store | Nothing) -> None:
+    def _store(self, store: EvidenceStore | EmptyStore) -> None:
         self._knows.store = store
 
     @property
@@ -160,7 +160,7 @@ class HardwareSelector:
         Raises:
             UsageError: a word is none of those that are known.
         """
-        put = Put(
+        put = RawQuery(
             model_family, model_name, batch_size, mode, task_type, distributed_config,
             precision, shapes, parameters,
         )  # fmt: skip
@@ -168,13 +168,13 @@ class HardwareSelector:
         knows, config = self._knows, self.config
         with knows.answering():
             asked = knows.asked(put, config, self._estimate_model_size)
-            known = None if work is None else Known(asked.size.parameters, work)
+            known = None if work is None else ModelKnowledge(asked.size.parameters, work)
             among = knows.candidates(config, available_hardware, deployment)
             order = (
                 placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
             )
             anywhere = available_hardware is None and deployment is None
-            ground = Ground(
+            ground = AnswerBasis(
                 config, knows.matrices(config), order, self.prices,
                 present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
             )  # fmt: skip
@@ -305,7 +305,7 @@ class HardwareSelector:
             Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (words of cases
             worth measuring), explanation; with prices also currency and cost_notes.
         """
-        put = Put(model_family, model_name, 1, mode, None, None, precision, shapes)
+        put = RawQuery(model_family, model_name, 1, mode, None, None, precision, shapes)
         bounds = limits if isinstance(limits, Limits) else limits_named(limits)
         sizes, knows = batches(batch_sizes), self._knows
         with knows.answering():

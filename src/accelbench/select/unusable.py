@@ -11,14 +11,16 @@ from typing import Any
 
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.worth import WHY_UNUSABLE
-from accelbench.select.evidence.cells import Cell
+from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.units import rounded
 from accelbench.select.rank.candidates import Candidate
 
 _WHY = f"its times are not usable, {WHY_UNUSABLE}"
 
 
-def set_aside(candidates: Iterable[Candidate], cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def set_aside(
+    candidates: Iterable[Candidate], cells: Sequence[EvidenceCell]
+) -> list[dict[str, Any]]:
     """The unusable results of each candidate, as an answer has them."""
     return [
         _told(candidate.name, cell)
@@ -38,7 +40,7 @@ def sentences_of(
         yield f"{len(found) - most} more set aside: --explain."
 
 
-def _told(name: str, cell: Cell) -> dict[str, Any]:
+def _told(name: str, cell: EvidenceCell) -> dict[str, Any]:
     row = cell.row
     device = "" if not cell.device or cell.device in name else f" ({cell.device})"
     way = " ".join(str(part) for part in (row.get("runtime"), cell.precision) if part)

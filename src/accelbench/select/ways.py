@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from accelbench.select.evidence.cells import Cell
+from accelbench.select.evidence.cells import EvidenceCell
 
 #: What of a way no cell of a table says by itself.
 SETTINGS = ("compiled", "threads", "options")
@@ -40,10 +40,10 @@ def threads_said(row: Mapping[str, Any]) -> str:
     return "" if not count else f"{count} thread{'' if count == 1 else 's'}"
 
 
-def told_apart_by(cell: Cell, among: Iterable[Cell]) -> tuple[str, ...]:
+def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[str, ...]:
     """The settings in which others of its place, engine, precision and batch differ from it."""
 
-    def named(one: Cell) -> tuple[Any, ...]:
+    def named(one: EvidenceCell) -> tuple[Any, ...]:
         row = one.row
         return one.hardware, one.device, row.get("runtime"), one.precision, row.get("batch_size")
 

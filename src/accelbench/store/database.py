@@ -29,7 +29,7 @@ from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, seco
 from accelbench.store.fit import Samples, spell_time
 from accelbench.store.importing import bring_in
 from accelbench.store.ingest import journal_dir_for
-from accelbench.store.insert import Filled
+from accelbench.store.insert import FilledRows
 from accelbench.store.journal import being_written
 from accelbench.store.merge import compared, merge
 from accelbench.store.migrate import create, ensure, exists, identity, make_beside, settle
@@ -104,7 +104,7 @@ class Database:
         self.ensure()
         return None
 
-    def fill(self) -> Filled:
+    def fill(self) -> FilledRows:
         """Bring in what runs left in the journals; cheap where there is nothing."""
         return filling.ingest(
             self.path, self.journals, files=self.files, retry_seconds=self.retry_seconds
@@ -200,7 +200,7 @@ class Database:
         }
         return found
 
-    def merge(self, other: Path) -> Filled:
+    def merge(self, other: Path) -> FilledRows:
         """Bring in everything another database of ours and its journals hold; idempotent."""
         if exists(self.path) and exists(other) and identity(self.path) == identity(other):
             raise UsageError(f"{other} is the database itself.", "Name another one to merge.")
@@ -221,7 +221,7 @@ class Database:
         facts: Iterable[Fact],
         bodies: Iterable[Mapping[str, Any]] = (),
         queries: Iterable[str] = (),
-    ) -> Filled:
+    ) -> FilledRows:
         """Bring in results that were measured elsewhere; a second time changes nothing."""
         self.ensure()
         return bring_in(self.path, run_id, facts, bodies, queries, self.retry_seconds)

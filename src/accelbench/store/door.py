@@ -47,7 +47,7 @@ class UnlikeError(StoreError):
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldConnection:
     """Tables or queries in brackets, of what may come in."""
 
     results: str
@@ -55,7 +55,7 @@ class Held:
     problems: tuple[str, ...] = ()
 
 
-def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> Held:
+def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> HeldConnection:
     """Leave out of another store's results those that cannot be.
 
     Args:
@@ -71,7 +71,7 @@ def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> Hel
     if samples:
         columns_in(con, samples, ("result_id", "phase", "samples"), whose)
     if not results:
-        return Held(results, samples)
+        return HeldConnection(results, samples)
     names = columns_in(con, results, ("result_id",), whose)
     held = rules([name for name in names if name in BY_NAME])
     whole = " AND ".join(f"({rule.condition})" for rule in held)
@@ -94,7 +94,7 @@ def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> Hel
         results, samples = kept.format(results), kept.format(samples) if samples else ""
         _keep(con, refused)
     refuse_others(con, f"SELECT * FROM {results}", names)  # noqa: S608 — our query
-    return Held(results, samples, tuple(_said(refused, whose)))
+    return HeldConnection(results, samples, tuple(_said(refused, whose)))
 
 
 def columns_in(

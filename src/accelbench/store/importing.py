@@ -14,7 +14,7 @@ from accelbench.core.facts import FACT_VERSION, RUN_STARTED, Fact
 from accelbench.store.conflicts import refuse_another, refuse_known, refuse_others
 from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, quoted
 from accelbench.store.fit import fit
-from accelbench.store.insert import Batch, Filled, flush, insert_many
+from accelbench.store.insert import Batch, FilledRows, flush, insert_many
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -27,7 +27,7 @@ def bring_in(
     bodies: Iterable[Mapping[str, Any]],
     queries: Iterable[str] = (),
     retry_seconds: float = RETRY_SECONDS,
-) -> Filled:
+) -> FilledRows:
     """Insert results and what is said of the run that brings them, in one transaction.
 
     Args:
@@ -42,7 +42,7 @@ def bring_in(
         ConflictError: One has another figure than the result of that id.
         UsageError: The samples of one are not those that it says.
     """
-    filled, batch = Filled(), Batch()
+    filled, batch = FilledRows(), Batch()
     with connect(path, write=True, retry_seconds=retry_seconds) as con:
         con.execute("BEGIN")
         for body in bodies:
@@ -51,7 +51,7 @@ def bring_in(
                 filled += _flush(con, batch)
         filled += _flush(con, batch)
         for query in queries:
-            filled += Filled(results=_insert(con, run_id, query))
+            filled += FilledRows(results=_insert(con, run_id, query))
         if filled.results:
             filled += _insert_facts(con, run_id, facts)
         con.execute("COMMIT")
@@ -65,14 +65,14 @@ def _add(batch: Batch, result_id: str, body: Mapping[str, Any]) -> None:
     batch.add_result(result_id, body, FACT_VERSION)
 
 
-def _flush(con: DuckDBPyConnection, batch: Batch) -> Filled:
+def _flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
     if batch.refused:
         raise UsageError(batch.refused[0], "Nothing of it was imported.")
     refuse_known(con, batch.rows)
     return flush(con, batch)
 
 
-def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -> Filled:
+def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -> FilledRows:
     """What is said of runs, so that what a run says itself counts more wherever it is known.
 
     Of two beginnings the one in the earlier line counts, and a run's own is in its first; of two

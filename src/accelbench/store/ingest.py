@@ -18,7 +18,7 @@ from accelbench.core.facts import RESULT, RESULT_REFUSED
 from accelbench.store.conflicts import refuse_known
 from accelbench.store.duck import RETRY_SECONDS, connect
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
-from accelbench.store.insert import Batch, Filled, flush
+from accelbench.store.insert import Batch, FilledRows, flush
 from accelbench.store.journal import SUFFIX, Scan, scan
 from accelbench.store.migrate import ensure, exists, is_behind
 
@@ -53,7 +53,7 @@ def ingest(
     retry_seconds: float = RETRY_SECONDS,
     note: bool = True,
     held: bool = False,
-) -> Filled:
+) -> FilledRows:
     """Bring every fact of every journal in a folder into the database; idempotent.
 
     Args:
@@ -70,7 +70,7 @@ def ingest(
     """
     journals = journals_in(journal_dir)
     if not journals:
-        return Filled()
+        return FilledRows()
     states: dict[str, State] = {}
     if exists(db_path):
         with connect(db_path, retry_seconds=retry_seconds) as con:
@@ -82,11 +82,11 @@ def ingest(
         waiting = [p for p in journals if _may_have_more(p, states.get(p.name))]
         said_before = _corruption([p for p in journals if p not in waiting], states)
         if not waiting:
-            return Filled(problems=said_before)
+            return FilledRows(problems=said_before)
         if behind:
             ensure(db_path, files)
         with connect(db_path, write=True, retry_seconds=retry_seconds) as con:
-            return _fill(con, waiting, note, files, held) + Filled(problems=said_before)
+            return _fill(con, waiting, note, files, held) + FilledRows(problems=said_before)
 
 
 def journals_in(folder: Path) -> list[Path]:
@@ -133,9 +133,9 @@ def _corrupt_sentence(path: Path, lines: Iterable[int]) -> str:
 
 def _fill(
     con: DuckDBPyConnection, waiting: list[Path], note: bool, files: Files, held: bool
-) -> Filled:
+) -> FilledRows:
     """Everything new of these journals, in one transaction."""
-    filled = Filled()
+    filled = FilledRows()
     con.execute("BEGIN")
     # Under the lock now: another process may have filled the same in between.
     states = read_states(con) if note else {}
@@ -146,13 +146,13 @@ def _fill(
         _sync(path, files)
         if found.newer:
             newer = f"{path} was written by a newer accelbench: upgrade accelbench to fill it in."
-            filled += Filled(problems=(newer,))
+            filled += FilledRows(problems=(newer,))
             continue
         corrupt = (*state.corrupt, *found.corrupt)
         if corrupt:
-            filled += Filled(problems=(_corrupt_sentence(path, corrupt),))
+            filled += FilledRows(problems=(_corrupt_sentence(path, corrupt),))
         if found.lines or path.name not in states:
-            filled += Filled(journals=1)
+            filled += FilledRows(journals=1)
         filled += _bring_in(con, batch, path, found, held)
         if note:
             _note(con, path, replace(_after(path, found), corrupt=corrupt))
@@ -203,15 +203,17 @@ def _note(con: DuckDBPyConnection, path: Path, state: State) -> None:
     )
 
 
-def _flush(con: DuckDBPyConnection, batch: Batch, held: bool) -> Filled:
+def _flush(con: DuckDBPyConnection, batch: Batch, held: bool) -> FilledRows:
     if held:
         refuse_known(con, batch.rows)
     return flush(con, batch)
 
 
-def _bring_in(con: DuckDBPyConnection, batch: Batch, path: Path, found: Scan, held: bool) -> Filled:
+def _bring_in(
+    con: DuckDBPyConnection, batch: Batch, path: Path, found: Scan, held: bool
+) -> FilledRows:
     """Gather a journal's facts and flush whenever the batch is full."""
-    filled = Filled()
+    filled = FilledRows()
     run_id = path.name.removesuffix(SUFFIX)
     for line in found.lines:
         fact = line.fact

@@ -21,7 +21,7 @@ BATCH = 1000
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledRows:
     """What an ingest brought in, and what a person should know about the journals."""
 
     results: int = 0
@@ -29,8 +29,8 @@ class Filled:
     journals: int = 0  # that had something new
     problems: tuple[str, ...] = ()
 
-    def __add__(self, other: Filled) -> Filled:
-        return Filled(
+    def __add__(self, other: FilledRows) -> FilledRows:
+        return FilledRows(
             self.results + other.results,
             self.facts + other.facts,
             self.journals + other.journals,
@@ -82,13 +82,13 @@ class Batch:
         return len(self.results) >= BATCH
 
 
-def flush(con: DuckDBPyConnection, batch: Batch) -> Filled:
+def flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
     """Insert what is not there yet. Samples first: the anti-join asks for their results."""
     import pyarrow as pa
 
     results = list(batch.results.values())
     others = list(batch.others.values())
-    counts = Filled(problems=tuple(batch.refused))
+    counts = FilledRows(problems=tuple(batch.refused))
     batch.results.clear()
     batch.others.clear()
     batch.refused.clear()
@@ -123,18 +123,18 @@ def _sample_table(results: Iterable[tuple[Fitted, int]]) -> Any:
     )
 
 
-def insert_results(con: DuckDBPyConnection, samples: Any, results: Any) -> Filled:
+def insert_results(con: DuckDBPyConnection, samples: Any, results: Any) -> FilledRows:
     """Insert results and their samples by column name, less those that are there."""
     with _registered(con, samples):
         anti_insert(con, "fact_samples", "incoming", "result_id", against="fact_result")
     with _registered(con, results):
-        return Filled(results=anti_insert(con, "fact_result", "incoming", "result_id"))
+        return FilledRows(results=anti_insert(con, "fact_result", "incoming", "result_id"))
 
 
-def insert_facts(con: DuckDBPyConnection, facts: Any) -> Filled:
+def insert_facts(con: DuckDBPyConnection, facts: Any) -> FilledRows:
     """Insert facts of other kinds, less those that are there."""
     with _registered(con, facts):
-        return Filled(facts=anti_insert(con, "fact", "incoming", "kind, id"))
+        return FilledRows(facts=anti_insert(con, "fact", "incoming", "kind, id"))
 
 
 @contextmanager

@@ -33,10 +33,10 @@ from accelbench.store.copying import copy_parquet
 from accelbench.store.database import ENVIRONMENT, Database, default_path
 from accelbench.store.duck import connect, whole_guard
 from accelbench.store.folders import default_folder
-from accelbench.store.insert import Filled
+from accelbench.store.insert import FilledRows
 from accelbench.store.lake_files import TABLES, bring_files
 from accelbench.store.migrate import exists
-from accelbench.store.places import FolderPlace, Place, place_of
+from accelbench.store.places import FolderPlace, StorePlace, place_of
 from accelbench.store.schema import APPLICATION, latest_version
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ _PATIENCE = 600.0
 class Lake(Database):
     """A lake and this machine's mirror of it; `path` is the mirror's."""
 
-    place: Place = field(kw_only=True)
+    place: StorePlace = field(kw_only=True)
 
     @classmethod
-    def at(cls, place: Place) -> Lake:
+    def at(cls, place: StorePlace) -> Lake:
         """The lake of a place."""
         folder = default_folder() / "lakes" / digest(place.name)
         return cls(folder / "mirror.duckdb", place=place)
@@ -89,7 +89,7 @@ class Lake(Database):
         self.ensure()
         return None
 
-    def fill(self) -> Filled:
+    def fill(self) -> FilledRows:
         """Bring in what journals hold and what the lake has, and give it what it has not."""
         if not self._marked():
             raise StoreError(
@@ -109,7 +109,7 @@ class Lake(Database):
                 self._leave()
             return filled
 
-    def merge(self, other: Path) -> Filled:
+    def merge(self, other: Path) -> FilledRows:
         self._fill_if_there()
         found = super().merge(other)
         self._give()
@@ -121,7 +121,7 @@ class Lake(Database):
         facts: Iterable[Fact],
         bodies: Iterable[Mapping[str, Any]] = (),
         queries: Iterable[str] = (),
-    ) -> Filled:
+    ) -> FilledRows:
         self._fill_if_there()
         found = super().bring_in(run_id, facts, bodies, queries)
         self._give()
@@ -286,7 +286,7 @@ class Lake(Database):
                 wrote = True
         return stem if wrote else ""
 
-    def _take(self) -> Filled:
+    def _take(self) -> FilledRows:
         """Bring in the lake's files that this mirror has not seen."""
         manifests = self._manifests()
         with connect(self.path, write=True) as con, _scratch() as scratch:
@@ -305,7 +305,7 @@ class Lake(Database):
                 for folder in TABLES
             }
             if not any(new.values()):
-                return Filled()
+                return FilledRows()
             con.execute("BEGIN")
             files = {
                 folder: {

@@ -11,7 +11,7 @@ from accelbench.core.errors import StoreError
 from accelbench.store.conflicts import ConflictError
 from accelbench.store.door import UnlikeError, columns_in, hold
 from accelbench.store.duck import file_errors, quoted_path
-from accelbench.store.insert import Filled, insert_many
+from accelbench.store.insert import FilledRows, insert_many
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def bring_files(
     files: Mapping[str, Mapping[str, Path]],
     lake: str,
     mirror: Path,
-) -> Filled:
+) -> FilledRows:
     """Insert what files of a lake hold and the mirror has not.
 
     Args:
@@ -49,7 +49,7 @@ def bring_files(
         sources |= {"results": held.results, "samples": held.samples}
         # In the order of the tables: samples come first.
         counts = {folder: _read(con, folder, sources[folder], lake) for folder in TABLES}
-    return Filled(results=counts["results"], facts=counts["facts"], problems=held.problems)
+    return FilledRows(results=counts["results"], facts=counts["facts"], problems=held.problems)
 
 
 def _source(paths: Iterable[Path]) -> str:

@@ -17,14 +17,14 @@ from accelbench.store.duck import (
     retrying,
     shared_guard,
 )
-from accelbench.store.insert import Filled, insert_many
+from accelbench.store.insert import FilledRows, insert_many
 from accelbench.store.schema import columns_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-def merge(path: Path, other: Path, retry_seconds: float) -> Filled:
+def merge(path: Path, other: Path, retry_seconds: float) -> FilledRows:
     """Insert every fact of `other` that `path` does not have. Both must be databases of ours."""
     with connect(path, write=True, retry_seconds=retry_seconds) as con:
         retrying(lambda: _attach(con, other), other, retry_seconds)
@@ -34,7 +34,7 @@ def merge(path: Path, other: Path, retry_seconds: float) -> Filled:
             held = hold(con, "other.fact_result", "other.fact_samples", str(other))
         # Samples first: their anti-join asks which results are there.
         _bring(con, "fact_samples", held.samples, "result_id", against="fact_result")
-        filled = Filled(
+        filled = FilledRows(
             results=_bring(con, "fact_result", held.results, "result_id"),
             facts=_bring(con, "fact", "other.fact", "kind, id"),
             problems=held.problems,

@@ -28,7 +28,7 @@ _PACKAGES = {
 }
 
 
-class Place(Protocol):
+class StorePlace(Protocol):
     """Files by name below one prefix; a name has at most one folder in it."""
 
     @property
@@ -173,7 +173,7 @@ def url_of(asked: Path | str) -> str | None:
     return f"{found[1]}://{'/' if found[1] == _LOCAL else ''}{found[2].lstrip('/')}"
 
 
-def place_of(asked: Path | str) -> Place | None:
+def place_of(asked: Path | str) -> StorePlace | None:
     """The place of a lake: a URL, or a folder that is there; None of anything else."""
     url = url_of(asked)
     if url is not None and not url.startswith(f"{_LOCAL}:"):

@@ -23,8 +23,8 @@ from accelbench.core.protocols import Absent
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor import machine
 from accelbench.hardware.doctor.checks import CHECKS, GROUPS, examine, well
-from accelbench.hardware.doctor.finding import Check, Health
-from accelbench.hardware.limits import Limits
+from accelbench.hardware.doctor.finding import DoctorCheck, Health
+from accelbench.hardware.limits import ResourceLimits
 
 
 def test_a_machine_where_all_is_well_gets_a_yes(here):
@@ -55,7 +55,7 @@ def test_a_check_that_fails_itself_is_broken_and_the_others_go_on(here):
     def die(world):
         raise ValueError("in pieces")
 
-    found = examine(here, [Check("places", "a thing", die), *CHECKS])
+    found = examine(here, [DoctorCheck("places", "a thing", die), *CHECKS])
     (broken,) = [one for _, one in found if one.health is Health.BROKEN]
     assert (broken.name, "in pieces" in broken.said) == ("a thing", True)
     assert not well(found)
@@ -111,7 +111,7 @@ def test_load_governor_and_turbo_are_hints_and_a_part_of_a_cpu_too(here):
     found = machine.noise(noisy)
     assert [one.name for one in found] == ["load", "governor", "turbo"]
     assert {one.health for one in found} == {Health.HINT}
-    quota = replace(QUIET, limits=Limits(cpu_quota=1.5))
+    quota = replace(QUIET, limits=ResourceLimits(cpu_quota=1.5))
     assert only(machine.limits(replace(here, look=lambda: quota))).health is Health.HINT
     assert only(machine.limits(here)).said == "8 of 8 CPUs, all memory may be used"
 

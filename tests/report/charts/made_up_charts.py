@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.analysis.costs import with_costs
-from accelbench.analysis.history import Point as Moment
+from accelbench.analysis.history import HistoryPoint as Moment
 from accelbench.analysis.history import Series, series_of
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import matrix

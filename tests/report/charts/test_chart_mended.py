@@ -11,7 +11,7 @@ import pytest
 from made_up_charts import LAB, result, results, subject_for, values
 from test_chart_colours import SEEN_BY, seen
 
-from accelbench.analysis.history import Point as Moment
+from accelbench.analysis.history import HistoryPoint as Moment
 from accelbench.analysis.history import Series, series_of
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.points import points

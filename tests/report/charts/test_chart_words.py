@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_up_charts import result
 
-from accelbench.analysis.points import Point, Span, points
+from accelbench.analysis.points import FigureInterval, Point, points
 from accelbench.core.nouns import counted
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import axis, decades, own_axes, shared
@@ -195,8 +195,8 @@ def test_several_devices_are_said_even_where_the_batch_tells_cells_apart() -> No
     assert told([single, four]).apart == ["batch 1", "4 devices · batch 4"]
     shared = "inference · cuda · 4 devices · pytorch · fp32 · batch 4 · image 64"
     assert told([four]).together == shared
-    assert record(four, Span(1.0))["devices"] == 4
-    assert "devices" not in record(single, Span(1.0))
+    assert record(four, FigureInterval(1.0))["devices"] == 4
+    assert "devices" not in record(single, FigureInterval(1.0))
 
 
 def test_a_name_that_says_how_many_devices_it_is_of_says_it_once() -> None:

@@ -17,7 +17,7 @@ from dashboard_world import result, store
 
 from accelbench.cli import main
 from accelbench.report.dashboard import serve
-from accelbench.report.dashboard.guard import Door
+from accelbench.report.dashboard.guard import AccessRule
 from accelbench.store.database import Database
 
 
@@ -170,11 +170,11 @@ def test_the_address_that_is_printed_can_be_opened(host: str, said: str) -> None
     except Exception:
         pytest.skip(f"{host} is not there")
     with made:
-        assert serve.address(Door(host), made) == said.format(made.getsockname()[1])
+        assert serve.address(AccessRule(host), made) == said.format(made.getsockname()[1])
 
 
 def test_a_wildcard_is_printed_as_a_name() -> None:
     with serve.listening("0.0.0.0", 0) as made:
-        printed = serve.address(Door("0.0.0.0", "t" * 16), made)
+        printed = serve.address(AccessRule("0.0.0.0", "t" * 16), made)
     assert printed.startswith(f"http://{socket.gethostname()}:")
     assert printed.endswith(f"/?token={'t' * 16}")

@@ -10,15 +10,15 @@ from dashboard_world import result, store, visitor
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.report.dashboard import cells
-from accelbench.report.dashboard.asked import Asked
-from accelbench.report.dashboard.comparing import Beside, beside
+from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.comparing import ComparedCell, beside
 from accelbench.report.dashboard.snapshot import taken
 from accelbench.store.database import Database
 
 _FIRST = {"precision": "fp8", "hardware": "cuda", "device_name": "8x B200"}
 
 
-def held(**other: Any) -> Beside:
+def held(**other: Any) -> ComparedCell:
     """A cell beside the first, which differs from it in these columns."""
     rows = [result(**_FIRST), result(**{**_FIRST, **other}, latency_p50_ms=4.0)]
     chosen = [({**row, "kind": "measured"}, [row]) for row in rows]
@@ -60,7 +60,7 @@ def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
     database.ensure()
     unlike = result(precision="fp16", batch_size=4)
     store(database, "r", result(), result(batch_size=2), unlike)
-    found = cells.every(taken(database, "now"), Asked())
+    found = cells.every(taken(database, "now"), PageQuery())
     keys = {one["batch_size"]: one["key"] for one in found}
     site = visitor(database)
     plain = site.get(f"/compare?cell={keys[1]}&cell={keys[2]}").text

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
 from accelbench.report.dashboard.app import application
-from accelbench.report.dashboard.keeper import Keeper
+from accelbench.report.dashboard.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshot import taken
 from accelbench.store.database import Database
 
@@ -22,7 +22,7 @@ PRICES = Prices({"cpu": 0.36, "NVIDIA A100": 3.6, "office": 7.2})
 
 
 def visitor(database: Database, prices: Prices | None) -> TestClient:
-    keeper = Keeper(database, prices=prices)
+    keeper = SnapshotKeeper(database, prices=prices)
     return TestClient(application(database, keeper=keeper), base_url="http://127.0.0.1:8501")
 
 

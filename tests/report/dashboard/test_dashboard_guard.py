@@ -7,7 +7,7 @@ import pytest
 from dashboard_world import served, visitor
 from starlette.testclient import TestClient
 
-from accelbench.report.dashboard.guard import POLICY, Door, is_loopback
+from accelbench.report.dashboard.guard import POLICY, AccessRule, is_loopback
 from accelbench.store.database import Database
 
 TOKEN = "a-token-of-some-length"
@@ -37,7 +37,7 @@ def test_another_sites_name_that_points_here_gains_nothing(
 
 
 def test_the_host_that_it_was_bound_to_is_known(stored: Database) -> None:
-    bound = visitor(stored, Door("lab.example", TOKEN))
+    bound = visitor(stored, AccessRule("lab.example", TOKEN))
     said = {"authorization": f"Bearer {TOKEN}"}
     assert bound.get("/", headers={**said, "host": "LAB.example:8501"}).status_code == 200
     assert bound.get("/", headers={**said, "host": "evil.example"}).status_code == 421
@@ -85,7 +85,7 @@ def test_pages_hold_no_program_and_no_style_of_their_own(site: TestClient) -> No
 
 @pytest.fixture
 def locked(stored: Database) -> TestClient:
-    return visitor(stored, Door("127.0.0.1", TOKEN))
+    return visitor(stored, AccessRule("127.0.0.1", TOKEN))
 
 
 @pytest.mark.parametrize("address", ["/", "/cells.csv", "/static/app.js", "/chart/trend.svg"])

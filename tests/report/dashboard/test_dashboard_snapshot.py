@@ -12,8 +12,8 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
 from accelbench.measure.launches import typical
 from accelbench.report.dashboard import keeper as keeping
-from accelbench.report.dashboard.asked import Asked, asked
-from accelbench.report.dashboard.keeper import Keeper
+from accelbench.report.dashboard.asked import PageQuery, asked
+from accelbench.report.dashboard.keeper import SnapshotKeeper
 from accelbench.report.dashboard.snapshot import Snapshot, taken
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
@@ -154,7 +154,7 @@ def test_a_changed_store_is_read_again_without_anybody_waiting(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping, "_LOOK_SECONDS", 0.0)
-    keeper = Keeper(database)
+    keeper = SnapshotKeeper(database)
     first = keeper.newest()
     assert first is not None
     assert first.cells == 0
@@ -172,7 +172,7 @@ def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
     path = tmp_path / "other.duckdb"
     path.write_text("no database at all")
     with pytest.raises(StoreError, match="not a DuckDB database"):
-        Keeper(Database(path)).newest()
+        SnapshotKeeper(Database(path)).newest()
     answer = visitor(Database(path)).get("/")
     assert answer.status_code == 503
     assert "it was left as it is" in answer.text
@@ -196,14 +196,14 @@ def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
 def test_who_comes_before_the_first_snapshot_is_asked_to_come_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping.Keeper, "newest", lambda *_: None)
+    monkeypatch.setattr(keeping.SnapshotKeeper, "newest", lambda *_: None)
     answer = visitor(database).get("/")
     assert (answer.status_code, answer.headers["refresh"]) == (202, "1")
 
 
 def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) -> None:
     fetched: list[int] = []
-    keeper = Keeper(database, lambda: fetched.append(1))
+    keeper = SnapshotKeeper(database, lambda: fetched.append(1))
     keeper.newest()
     assert fetched == [1]
 
@@ -211,7 +211,7 @@ def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) 
         raise AccelbenchError("The network is gone.")
 
     with pytest.raises(AccelbenchError, match="network"):
-        Keeper(database, broken).newest()
+        SnapshotKeeper(database, broken).newest()
 
 
 # -- addresses
@@ -231,8 +231,8 @@ def test_an_address_says_all_that_was_asked_and_no_more() -> None:
     found = asked(pairs, KNOWN)
     assert found.pairs() == pairs
     assert asked(found.pairs(), KNOWN) == found
-    assert asked([], KNOWN) == Asked()
-    assert Asked().query() == ""
+    assert asked([], KNOWN) == PageQuery()
+    assert PageQuery().query() == ""
     assert found.query(order=False, picked=False) == (
         "?model=bert&hardware=cpu&hardware=cuda&from=2026-01-01&to=2026-02-01"
     )
@@ -240,7 +240,7 @@ def test_an_address_says_all_that_was_asked_and_no_more() -> None:
 
 def test_values_never_become_sql() -> None:
     nasty = "x' OR 1=1 --"
-    found = Asked(model=nasty, chosen={"hardware": (nasty,)}, since="2026-01-01", until=nasty)
+    found = PageQuery(model=nasty, chosen={"hardware": (nasty,)}, since="2026-01-01", until=nasty)
     where, values = found.where()
     assert nasty not in where
     assert values == [nasty.lower(), nasty, "2026-01-01", nasty]
@@ -248,14 +248,14 @@ def test_values_never_become_sql() -> None:
 
 
 def test_the_same_column_again_turns_the_order_round() -> None:
-    first = Asked().ordered("latency")
+    first = PageQuery().ordered("latency")
     assert (first.sort, first.falling) == ("latency", False)
     assert first.ordered("latency").falling
     assert not first.ordered("latency").ordered("memory").falling
 
 
 def test_a_filter_is_taken_away_alone() -> None:
-    found = Asked(model="b", chosen={"hardware": ("cpu",)}, since="2026-01-01", page=4)
+    found = PageQuery(model="b", chosen={"hardware": ("cpu",)}, since="2026-01-01", page=4)
     assert found.without("model").query() == "?hardware=cpu&from=2026-01-01"
     assert found.without("hardware").query() == "?model=b&from=2026-01-01"
     assert found.without("from").query() == "?model=b&hardware=cpu"

@@ -14,7 +14,7 @@ from accelbench.analysis.points import points
 from accelbench.cli.services.chart_data import subject_in
 from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.report.dashboard import cells, details
-from accelbench.report.dashboard.asked import Asked
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshot import taken
 from accelbench.store.database import Database
 
@@ -58,7 +58,7 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
         for number, (machine, launches) in enumerate(a_history(random.Random(seed))):
             store(database, f"r{number}", *launches, machine=machine)
         snapshot = taken(database, "now")
-        found = cells.every(snapshot, Asked())
+        found = cells.every(snapshot, PageQuery())
         every = [str(key) for key in _all(database)]
         there = {one.row["model"]: one for one in points(details.rows_of(database, every))}
         figures = [one for one in found if one["latency"] is not None]
@@ -128,7 +128,7 @@ def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: P
         result(model="vit-tiny", latency_p50_ms=4.0, latency_mean_ms=9.0),
         result(model="vit-tiny", launch=1, latency_p50_ms=None, latency_mean_ms=None),
     )
-    found = {one["model"]: one for one in cells.every(taken(database, "now"), Asked())}
+    found = {one["model"]: one for one in cells.every(taken(database, "now"), PageQuery())}
     bert, vit = found["bert-tiny"], found["vit-tiny"]
     assert (bert["latency"], bert["latency_of"], bert["latency_high"]) == (4.0, "p50", 4.0)
     assert (vit["latency"], vit["latency_of"]) == (None, None)
@@ -172,7 +172,7 @@ def test_what_says_nothing_of_how_it_ran_makes_no_other_cell_of_an_import(tmp_pa
         for n, engine in enumerate(("torch 2.4", "torch 2.4", "torch 2.9"))
     ]
     store(database, "import-1", *rows, result(**theirs, model="vit-tiny"))
-    found = cells.every(taken(database, "now"), Asked())
+    found = cells.every(taken(database, "now"), PageQuery())
     charts = points(details.rows_of(database, _all(database)))
     assert len(found) == len(charts) == 3
     assert sorted(one["launches"] for one in found) == [1, 1, 2]

@@ -15,7 +15,7 @@ from accelbench.report.charts.chart import Subject
 from accelbench.report.whole.as_html import html
 from accelbench.report.whole.as_markdown import markdown
 from accelbench.report.whole.contents import Figure, Report, Table
-from accelbench.report.whole.parts import Known, digits, report
+from accelbench.report.whole.parts import ReportData, digits, report
 from asked_rows import row
 
 HOSTILE = (
@@ -43,17 +43,17 @@ def measured(number: int, **changes: Any) -> dict[str, Any]:
     return row(**(figures | changes))
 
 
-def known(*rows: dict[str, Any]) -> Known:
+def known(*rows: dict[str, Any]) -> ReportData:
     subject = Subject(points(rows), machine="lab (A processor, 2 CPUs, 16 GiB)", rows=rows)
     run = {
         "run_id": "r1",
         "command": "accelbench run bert-tiny",
         "environment": {"os": "Linux", "packages": {"torch": "2.13.0"}},
     }
-    return Known(subject, [run], "lab.duckdb", "2026-01-03T00:00:00Z")
+    return ReportData(subject, [run], "lab.duckdb", "2026-01-03T00:00:00Z")
 
 
-def two_platforms() -> Known:
+def two_platforms() -> ReportData:
     fast = [measured(n, hardware="cuda", device_name="A card", launch=n) for n in range(2)]
     slow = [measured(n + 4, launch=n, batch_size=4) for n in range(2)]
     gone = row(model="vit-tiny", status="failed", reason="wrong_outputs", message="off by 0.4")

@@ -31,7 +31,7 @@ _CHARACTERS_A_TOKEN = 4
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPlace:
     """Where a line of text begins."""
 
     file: int
@@ -45,7 +45,7 @@ class Corpus:
         self.skipped: dict[str, str] = {}
         self.notes: list[str] = []
         self.entries: list[Entry] = []
-        self.places: list[Place] = []
+        self.places: list[TextPlace] = []
         self.total = len(folder.texts)
         left = _MOST_BYTES
         for entry in folder.texts:
@@ -62,12 +62,12 @@ class Corpus:
 
     def _index(self, entry: Entry, most: int) -> int:
         number, read = len(self.entries), 0
-        found: list[Place] = []
+        found: list[TextPlace] = []
         try:
             with entry.path.open("rb") as file:
                 for count, line in enumerate(_lines(entry, file), start=1):
                     if _said(entry, line, count).strip():
-                        found.append(Place(number, read))
+                        found.append(TextPlace(number, read))
                     read += len(line)
                     if read >= most:
                         break
@@ -79,16 +79,16 @@ class Corpus:
             self.places += found
         return read
 
-    def firsts(self) -> list[Place]:
+    def firsts(self) -> list[TextPlace]:
         """The beginning of every document: of a .txt as a whole, of each line of a .jsonl."""
-        kept: list[Place] = []
+        kept: list[TextPlace] = []
         for place in self.places:
             jsonl = self.entries[place.file].path.suffix.lower() == ".jsonl"
             if jsonl or not kept or kept[-1].file != place.file:
                 kept.append(place)
         return kept
 
-    def lines(self, place: Place, saw: Saw, rounds: bool) -> Iterator[str]:
+    def lines(self, place: TextPlace, saw: Saw, rounds: bool) -> Iterator[str]:
         """Line after line, read from disk; at the end of a file comes the next, after the last
         the first.
         """
@@ -200,7 +200,7 @@ class TextReader:
             return self._document(place, saw)
         return self._packed(place, saw)
 
-    def _document(self, place: Place, saw: Saw) -> dict[str, Array]:
+    def _document(self, place: TextPlace, saw: Saw) -> dict[str, Array]:
         spec, shape = self._fed["input_ids"]
         text = "".join(self._corpus.lines(place, saw, rounds=False))
         row, used = padded(self._encoder.marked(text), spec, shape[1])
@@ -210,7 +210,7 @@ class TextReader:
         made["labels"] = number(self._labels[self._corpus.entries[place.file].label])
         return made
 
-    def _packed(self, place: Place, saw: Saw) -> dict[str, Array]:
+    def _packed(self, place: TextPlace, saw: Saw) -> dict[str, Array]:
         """Text without gaps; what follows it is what a decoder is to write."""
         spec, shape = self._fed["input_ids"]
         decoder, targets = self._decoder, self._targets
@@ -227,7 +227,7 @@ class TextReader:
             made["labels"], _ = padded(source, targets[0], targets[1][1])
         return made
 
-    def _ids(self, place: Place, count: int, saw: Saw) -> list[int]:
+    def _ids(self, place: TextPlace, count: int, saw: Saw) -> list[int]:
         ids: list[int] = []
         text = ""
         for line in self._corpus.lines(place, saw, rounds=True):

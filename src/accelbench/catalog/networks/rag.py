@@ -16,7 +16,7 @@ from torch import nn
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 
-class Found(NamedTuple):
+class RetrievedPassages(NamedTuple):
     """What the index has for a question, best first."""
 
     scores: torch.Tensor  # batch × k
@@ -70,12 +70,12 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
             mean = (states * counted).sum(1) / counted.sum(1).clamp(min=1)
             return nn.functional.normalize(mean, dim=-1)
 
-    def retrieve(self, embedding: torch.Tensor) -> Found:
+    def retrieve(self, embedding: torch.Tensor) -> RetrievedPassages:
         """Every vector of the index is compared: exact search, as FAISS's flat index does."""
-        return Found(*torch.topk(embedding @ self.index.T, self.retrieved, dim=-1))
+        return RetrievedPassages(*torch.topk(embedding @ self.index.T, self.retrieved, dim=-1))
 
     def prompt(
-        self, found: Found, input_ids: torch.Tensor, attention_mask: torch.Tensor
+        self, found: RetrievedPassages, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
         """What the generator reads: the passages, and then the question."""
         passages = self.passages[found.passages].flatten(1)

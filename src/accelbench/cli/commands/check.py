@@ -13,7 +13,7 @@ from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.arguments.lists import SpacedLists, words
 from accelbench.cli.arguments.thresholds import refuse_threshold
 from accelbench.cli.display.json_output import print_document
-from accelbench.cli.services.baselines import ALLOWED, COLUMNS, Sought, baseline_for
+from accelbench.cli.services.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
 from accelbench.cli.services.queries import filled
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.visible import in_quotes
@@ -100,7 +100,7 @@ def check(
 
         database = store_at(db or db_path)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
-    sought = Sought(filters, tuple(words(run)), machine, allowed)
+    sought = BaselineQuery(filters, tuple(words(run)), machine, allowed)
     if baseline is None and rerun:
         raise UsageError(
             "--rerun is of a --baseline: the arms of one run were measured in turns.",

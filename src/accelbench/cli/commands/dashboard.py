@@ -17,8 +17,8 @@ from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
-    from accelbench.report.dashboard.guard import Door
-    from accelbench.report.dashboard.keeper import Keeper
+    from accelbench.report.dashboard.guard import AccessRule
+    from accelbench.report.dashboard.keeper import SnapshotKeeper
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -52,10 +52,10 @@ def dashboard(
     Ctrl-C ends it.
     """
     _needs_its_packages()
-    from accelbench.report.dashboard.guard import Door, is_loopback
-    from accelbench.report.dashboard.keeper import Keeper
+    from accelbench.report.dashboard.guard import AccessRule, is_loopback
+    from accelbench.report.dashboard.keeper import SnapshotKeeper
 
-    door = Door(host, _token(token))
+    door = AccessRule(host, _token(token))
     if not is_loopback(host) and not door.token:
         raise UsageError(
             f"{host} can be reached by others, who have to know a token.",
@@ -63,12 +63,14 @@ def dashboard(
         )
     given = prices_at(prices)
     database = _filled(db or db_path)
-    with Keeper(database, _refill(database), prices=given) as keeper:
+    with SnapshotKeeper(database, _refill(database), prices=given) as keeper:
         keeper.begin()  # the store is read while everything else is imported
         _serve(database, door, keeper, port, opened)
 
 
-def _serve(database: Database, door: Door, keeper: Keeper, port: int | None, opened: bool) -> None:
+def _serve(
+    database: Database, door: AccessRule, keeper: SnapshotKeeper, port: int | None, opened: bool
+) -> None:
     from accelbench.report.dashboard import serve
     from accelbench.report.dashboard.app import application
 

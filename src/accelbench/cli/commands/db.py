@@ -12,7 +12,7 @@ import typer
 
 from accelbench.cli.arguments.groups import NamedCommands
 from accelbench.cli.display.imports import (
-    Brought,
+    ImportSummary,
     brought,
     kept_theirs,
     known_already,
@@ -230,7 +230,7 @@ def import_(
         filled = database.bring_in(found.run_id, found.facts, found.bodies, found.queries)
     except ConflictError as conflict:
         raise placed(kind, found.files, conflict) from conflict
-    new = brought(database, found) if filled.results else Brought()
+    new = brought(database, found) if filled.results else ImportSummary()
     there = found.results - filled.results
     if as_json:
         print_json(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Point, Series, same_jobs
-from accelbench.analysis.judging import METRICS, Answer, Metric
+from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, HistoryPoint, Series, same_jobs
+from accelbench.analysis.judging import METRICS, Judgement, Metric
 from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.suggestions import NothingMeasuredError
@@ -98,7 +98,7 @@ def history(
                 for one in found
             ],
             "answers": answers(found),
-            "without_change": sum(one.answer is Answer.STEADY for one in found),
+            "without_change": sum(one.answer is Judgement.STEADY for one in found),
         }
         print_document(whole)
         return
@@ -110,14 +110,14 @@ def history(
 
 def worth_showing(found: Sequence[Series]) -> list[Series]:
     """Those in which something happened; of what has no answer, a few."""
-    open_ = [one for one in found if not one.changed and one.answer is not Answer.STEADY]
+    open_ = [one for one in found if not one.changed and one.answer is not Judgement.STEADY]
     return [one for one in found if one.changed] + (open_ if len(open_) <= _FEW else [])
 
 
 def answers(found: Sequence[Series]) -> dict[str, int]:
     """How many series came to each answer; a series that is not judged has none."""
     counts = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in found)
-    order = [*Answer, NOT_JUDGED]
+    order = [*Judgement, NOT_JUDGED]
     return {str(one): counts[str(one)] for one in order if counts[str(one)]}
 
 
@@ -174,7 +174,7 @@ def series_in(
     )
 
 
-def _about(database: Database, newest: Mapping[str, Point]) -> dict[str, dict[str, Any]]:
+def _about(database: Database, newest: Mapping[str, HistoryPoint]) -> dict[str, dict[str, Any]]:
     """A row of each series, of its newest run: what it is of."""
     if not newest:
         return {}

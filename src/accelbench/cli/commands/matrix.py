@@ -30,7 +30,7 @@ from accelbench.hardware.names import platforms_named
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix
-    from accelbench.report.matrix import About
+    from accelbench.report.matrix import MatrixHeader
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -153,10 +153,10 @@ def _made(
     filters: Filters,
     asked: str | None,
     only: Sequence[str],
-) -> tuple[Matrix, About]:
+) -> tuple[Matrix, MatrixHeader]:
     """The matrix of the machine asked for."""
     from accelbench.query.matrices import LocalPlatforms, matrix_on
-    from accelbench.report.matrix import About
+    from accelbench.report.matrix import MatrixHeader
 
     refuse_unknown(database, {"hardware": only})
     where, values = where_of(filters)
@@ -171,7 +171,7 @@ def _made(
         rows, machine, LocalPlatforms(), only, best_precision="precision" not in filters
     )
     precision = _spelt_there(rows, filters) if "precision" in filters else None
-    return made, About(utc_now(), machine, precision, filters["mode"][0], others)
+    return made, MatrixHeader(utc_now(), machine, precision, filters["mode"][0], others)
 
 
 def _spelt_there(rows: Sequence[Mapping[str, Any]], filters: Filters) -> str:
@@ -186,7 +186,7 @@ def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[
     return [*_COLUMNS, "conditions"] if database.query(ours, values)[1] else _COLUMNS
 
 
-def _spelled(made: Matrix, about: About, form: str, explain: bool) -> str:
+def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str:
     if form == "json":
         from accelbench.report.matrix import document
 

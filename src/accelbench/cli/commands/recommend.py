@@ -15,7 +15,7 @@ from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken
 
 if TYPE_CHECKING:
-    from accelbench.cli.services.recommending import Found, Recommender
+    from accelbench.cli.services.recommending import Recommendations, Recommender
     from accelbench.select.constraints.best_under import Limits
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -207,7 +207,7 @@ def _found(
     limits: Limits | None,
     verify: bool,
     budget: float | None,
-) -> Found:
+) -> Recommendations:
     """What is asked for: options under limits, models in order, or an answer for each model."""
     if limits is not None:
         return recommender.under(named, limits, verify, budget)

@@ -18,7 +18,7 @@ from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 if TYPE_CHECKING:
     from accelbench.report.whole.contents import Report
-    from accelbench.report.whole.parts import Known
+    from accelbench.report.whole.parts import ReportData
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -75,7 +75,7 @@ def report(
     files = [*json_path, *files_in(input_dir)]
     given = prices_at(prices)
     if files:
-        known: Known = known_of(files, filters | only_ids(words(run)), given)
+        known: ReportData = known_of(files, filters | only_ids(words(run)), given)
     else:
         database = filled(db or db_path)
         known = known_in(database, filters | only_runs(database, words(run)), machine, given)

@@ -241,7 +241,7 @@ def run(
     run_arguments.refuse_pure_autocast(pure, words(precision))
     run_arguments.use_browser(browser)
     stream = sys.stderr if as_json else sys.stdout
-    places = running.Places(
+    places = running.OutputPlaces(
         database=None if no_database else (db or db_path),
         use_database=not no_database,
         output_dir=output_dir,
@@ -283,7 +283,7 @@ def run(
             training_options=run_arguments.training_options(optimizer, checkpointing, pure),
             simulate=simulate,
         )
-        how = running.How(
+        how = running.RunOptions(
             seed=seed,
             weights=run_arguments.weights(weights),
             data=run_arguments.data_folder(data),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from accelbench.analysis.checking import BAD, Check, Outcome
-from accelbench.analysis.judging import Answer
+from accelbench.analysis.judging import Judgement
 from accelbench.cli.display.words import figure
 from accelbench.exchange.titles import title
 from accelbench.report.check import answer, change, headline, ordered, sentences, shown, sides
@@ -34,7 +34,7 @@ def show(check: Check, about: Mapping[str, Any], stream: IO[str] | None = None) 
             table.add_column(justify="right", no_wrap=True)
         table.add_column(overflow="fold")
         # Whatever else has to break for want of room: the answer stands.
-        table.add_column(no_wrap=True, min_width=max(map(len, Answer)))
+        table.add_column(no_wrap=True, min_width=max(map(len, Judgement)))
         for judged in shown(one):
             table.add_row(
                 f"  {judged.metric.title}, {judged.metric.header}",

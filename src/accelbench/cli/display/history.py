@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
-from accelbench.analysis.history import Point, Series, same_jobs
+from accelbench.analysis.history import HistoryPoint, Series, same_jobs
 from accelbench.analysis.versions import in_short
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import figure, other_machines
@@ -137,6 +137,6 @@ def _word(worse: bool) -> str:
     return "worse" if worse else "better"
 
 
-def _place(point: Point) -> str:
+def _place(point: HistoryPoint) -> str:
     commit = f" {point.commit[:_SHORT]}" if point.commit else ""
     return f"{point.moment[:16]}{commit}"

@@ -12,7 +12,7 @@ from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.vocabulary import Status
 
 if TYPE_CHECKING:
-    from accelbench.exchange.imports.reading import Found
+    from accelbench.exchange.imports.reading import ImportedResults
     from accelbench.store.database import Database
 
 #: Machines that are named; exports of a lake may be of hundreds.
@@ -20,14 +20,14 @@ _MOST = 8
 
 
 @dataclass(frozen=True)
-class Brought:
+class ImportSummary:
     """What results of an import are stored as."""
 
     machines: tuple[str, ...] = ()
     undated: int = 0  # would be compared, and have no place in a history
 
 
-def brought(database: Database, found: Found) -> Brought:
+def brought(database: Database, found: ImportedResults) -> ImportSummary:
     """What is in the database of the runs that an import brought."""
     of_runs, runs = "run_id IN (SELECT unnest(?))", [[run.id for run in found.runs]]
     _, ((undated,),) = database.query(
@@ -35,7 +35,7 @@ def brought(database: Database, found: Found) -> Brought:
         f" AND started_at IS NULL AND status = '{Status.OK.value}' AND {COMPARABLE_SQL}",
         runs,
     )
-    return Brought(tuple(machines_of(database, of_runs, runs)), int(undated))
+    return ImportSummary(tuple(machines_of(database, of_runs, runs)), int(undated))
 
 
 def machines_of(database: Database, where: str = "true", values: Sequence[Any] = ()) -> list[str]:
@@ -53,7 +53,7 @@ def named(machines: Sequence[str]) -> str:
     return "; ".join(names) or "none"
 
 
-def told(one: Brought) -> Iterator[str]:
+def told(one: ImportSummary) -> Iterator[str]:
     """Sentences for people."""
     if one.machines:
         word = "Machine" if len(one.machines) == 1 else "Machines"

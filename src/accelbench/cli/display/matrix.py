@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.analysis.cells import Availability, Cell, Line, Matrix, Rating
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.matrix import RULE, UNRATED
 from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.console import in_lines
 from accelbench.core.visible import visible
-from accelbench.report.matrix import About, precisions, tells
+from accelbench.report.matrix import MatrixHeader, precisions, tells
 
 _STYLES = {Rating.HIGH: "green", Rating.MEDIUM: "green", Rating.LOW: "yellow", Rating.NONE: "dim"}
 _LEGEND = (
@@ -32,7 +32,7 @@ _NAME_WIDTH = 20
 
 def show(
     matrix: Matrix,
-    about: About,
+    about: MatrixHeader,
     *,
     explain: bool,
     page: int = 1,
@@ -72,7 +72,7 @@ def _page(page: int, total: int) -> str:
 
 
 def _portions(
-    lines: Sequence[Line], hardware: Sequence[str], width: int
+    lines: Sequence[MatrixLine], hardware: Sequence[str], width: int
 ) -> Iterator[tuple[str, ...]]:
     """The platforms, as many at a time as stand beside the names."""
     room = width - min(_NAME_WIDTH, max((len(one.name) for one in lines), default=0))
@@ -88,7 +88,7 @@ def _portions(
     yield tuple(now)
 
 
-def _table(heading: str, lines: Sequence[Line], hardware: Sequence[str]) -> Table:
+def _table(heading: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column(heading, overflow="fold", max_width=_NAME_WIDTH)
     for name in hardware:
@@ -99,7 +99,7 @@ def _table(heading: str, lines: Sequence[Line], hardware: Sequence[str]) -> Tabl
     return table
 
 
-def _text(hardware: str, line: Line) -> Text:
+def _text(hardware: str, line: MatrixLine) -> Text:
     level, *rest = _short(hardware, line)
     cell = line.cells[hardware]
     style = "red" if cell.availability is Availability.INCOMPATIBLE else _STYLES[cell.rating]
@@ -108,7 +108,7 @@ def _text(hardware: str, line: Line) -> Text:
     return in_lines(level, *rest, style=style, further="dim")
 
 
-def _short(hardware: str, line: Line) -> list[str]:
+def _short(hardware: str, line: MatrixLine) -> list[str]:
     """The level, and below it how fast or by what."""
     cell = line.cells[hardware]
     level = _level(cell)
@@ -118,7 +118,7 @@ def _short(hardware: str, line: Line) -> list[str]:
     return [level, *([] if cell.speed is None else [f"{cell.speed:.2f}×"]), *ways]
 
 
-def _level(cell: Cell) -> str:
+def _level(cell: MatrixCell) -> str:
     if cell.rating is not Rating.NONE:
         return cell.rating.value.capitalize()
     if cell.compatible:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import IO
 
-from accelbench.analysis.noise import Floor
+from accelbench.analysis.noise import NoiseFloor
 from accelbench.exchange.titles import title
 
 
-def show(found: Sequence[Floor], stream: IO[str] | None = None) -> None:
+def show(found: Sequence[NoiseFloor], stream: IO[str] | None = None) -> None:
     """Print it."""
     from rich.table import Table
     from rich.text import Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from accelbench.analysis.pivot import Line, Pivot
+from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure, other_machines, shapes
@@ -77,7 +77,7 @@ def _unit(one: Pivot) -> str:
     return _rates(one.lines) or "ms an item"
 
 
-def _rates(lines: Iterable[Line]) -> str:
+def _rates(lines: Iterable[PivotLine]) -> str:
     sides = [side for line in lines for side in line.cells.values()]
     if any(side.throughput is None for side in sides):
         return ""
@@ -88,7 +88,7 @@ def _alike(sides: Sequence[Side]) -> bool:
     return len({unit_of(side.row) for side in sides}) == 1
 
 
-def _cell(line: Line, batch: int, rates: bool) -> str:
+def _cell(line: PivotLine, batch: int, rates: bool) -> str:
     side = line.cells.get(batch)
     if side is None:
         return MISSING
@@ -98,13 +98,13 @@ def _cell(line: Line, batch: int, rates: bool) -> str:
     return f"{value}{mark}{_OTHERWISE if batch in line.differs else ''}"
 
 
-def _apart(lines: Sequence[Line]) -> list[str]:
+def _apart(lines: Sequence[PivotLine]) -> list[str]:
     """Of how lines ran, what not all have in common."""
     names = ("compiled", "threads", "options")
     return [name for name in names if len({str(one.row.get(name)) for one in lines}) > 1]
 
 
-def _engine(line: Line, apart: Sequence[str], versions: bool) -> str:
+def _engine(line: PivotLine, apart: Sequence[str], versions: bool) -> str:
     """What ran a line, in what lines differ by; of several versions with its own."""
     row = line.row
     version = engine_version(row) if versions else ""
@@ -119,7 +119,7 @@ def _engine(line: Line, apart: Sequence[str], versions: bool) -> str:
     return " ".join(words)
 
 
-def _error(line: Line) -> str:
+def _error(line: PivotLine) -> str:
     if line.verification == "reference":
         return "reference"
     if line.error is None:
@@ -127,7 +127,7 @@ def _error(line: Line) -> str:
     return f"{line.error:.1e}"
 
 
-def _failed(lines: Sequence[Line]) -> Iterable[str]:
+def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
     """Where launches of the run whose figures are shown came to nothing."""
     said = [
         f"{line.row.get('runtime')} {line.row.get('precision')} at batch {batch} ({failed})"

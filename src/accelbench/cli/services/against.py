@@ -10,12 +10,12 @@ from accelbench.cli.arguments.run_arguments import runtime_options
 from accelbench.core.case import Option
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.run.plan.against import Against, Kind, meant
-from accelbench.run.plan.arms import Other, asked_otherwise
+from accelbench.run.plan.against import Against, AgainstKind, meant
+from accelbench.run.plan.arms import OtherArm, asked_otherwise
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
-    from accelbench.run.conduct.launch_context import Settings
+    from accelbench.run.conduct.launch_context import RunSettings
     from accelbench.run.plan.request import Plan, Request
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
@@ -29,10 +29,10 @@ def against_of(word: str | None) -> Against | None:
 def other_of(
     against: Against | None,
     request: Request,
-    settings: Settings,
+    settings: RunSettings,
     plan: Plan,
     planned: Callable[[Request], Plan],
-) -> Other | None:
+) -> OtherArm | None:
     """The arm that a run is held against.
 
     Args:
@@ -44,8 +44,8 @@ def other_of(
     """
     if against is None:
         return None
-    if against.kind is not Kind.SETTING:
-        return Other(against, plan, settings)
+    if against.kind is not AgainstKind.SETTING:
+        return OtherArm(against, plan, settings)
     otherwise, theirs = asked_otherwise(request, settings, *_setting(against))
     other = planned(otherwise)
     before = {(one.case.case_id, theirs.threads) for one in other.cases}
@@ -55,7 +55,7 @@ def other_of(
             " runtime that none is of.",
             "Name a setting that differs.",
         )
-    return Other(against, other, theirs)
+    return OtherArm(against, other, theirs)
 
 
 def _setting(against: Against) -> tuple[str, Option | Mapping[str, Option]]:

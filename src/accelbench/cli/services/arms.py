@@ -14,7 +14,7 @@ from accelbench.core.provenance import COMPARABLE
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
-    from accelbench.cli.services.baselines import Sought
+    from accelbench.cli.services.baselines import BaselineQuery
     from accelbench.store.database import Database
 
 _NOTHING = UsageError(
@@ -25,7 +25,7 @@ _MEASURED = f"provenance IN ({', '.join(repr(one.value) for one in COMPARABLE)})
 
 
 def check_of_arms(
-    database: Database, sought: Sought, columns: Sequence[str], threshold: float | None
+    database: Database, sought: BaselineQuery, columns: Sequence[str], threshold: float | None
 ) -> tuple[Check, dict[str, Any]]:
     """Hold the arms of a run against each other.
 
@@ -61,7 +61,7 @@ def check_of_arms(
     return checked_arms(rows, threshold, sought.allow), about
 
 
-def _run_with_arms(database: Database, sought: Sought) -> str:
+def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
     """The newest of those that were named, or of all."""
     condition, values = "coalesce(arm, '') <> ''", list[Any]()
     if sought.runs:

@@ -61,7 +61,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Sought:
+class BaselineQuery:
     """What of the database is checked."""
 
     filters: Filters
@@ -103,7 +103,7 @@ class Baseline:
         }
 
 
-def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
+def baseline_for(database: Database, word: str, sought: BaselineQuery) -> Baseline:
     """Read both sides.
 
     Args:
@@ -120,7 +120,7 @@ def baseline_for(database: Database, word: str, sought: Sought) -> Baseline:
 
 
 def _both_sides(
-    database: Database, word: str, elsewhere: FromFile | Database | None, sought: Sought
+    database: Database, word: str, elsewhere: FromFile | Database | None, sought: BaselineQuery
 ) -> Baseline:
     where, values = where_of(sought.filters)
     with database.asking():
@@ -171,7 +171,7 @@ def _runs_of_now(
     runs: Mapping[str, tuple[Machine, str]],
     baseline: str,
     theirs: Sequence[str],
-    sought: Sought,
+    sought: BaselineQuery,
 ) -> list[str]:
     """Those that were named, else the newest measured one that is not the baseline's."""
     found: list[str] = []
@@ -209,7 +209,9 @@ def _may_be_now(machine: Machine, asked: str | None) -> bool:
     return not machine.elsewhere if asked is None else machine.answers(asked)
 
 
-def _of_file(path: str, read: FromFile, machine: Machine, sought: Sought) -> tuple[Rows, list[str]]:
+def _of_file(
+    path: str, read: FromFile, machine: Machine, sought: BaselineQuery
+) -> tuple[Rows, list[str]]:
     notes = []
     if read.environment is None:
         notes.append(f"{path} does not say which machine it is of: it is taken for this one.")
@@ -224,7 +226,7 @@ def _of_file(path: str, read: FromFile, machine: Machine, sought: Sought) -> tup
     return kept, notes
 
 
-def _of_another(theirs: Machine, ours: Machine, sought: Sought) -> list[str]:
+def _of_another(theirs: Machine, ours: Machine, sought: BaselineQuery) -> list[str]:
     said = f"The baseline is of {theirs}, what is checked is of {ours}"
     if "machine" in sought.allow:
         return [f"{said}."]
@@ -263,7 +265,7 @@ def _of_database(
     named: Sequence[str] | None,
     on_it: Sequence[str],
     machine: Machine,
-    sought: Sought,
+    sought: BaselineQuery,
 ) -> tuple[Rows, list[str]]:
     """Rows of another database, or of the runs of this one that were named."""
     where, values = where_of(sought.filters)

@@ -7,14 +7,14 @@ from typing import IO, Any
 
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
-from accelbench.cli.services.running import How, prepare
+from accelbench.cli.services.running import RunOptions, prepare
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Planned, Request
 
 
-def show_plan(request: Request, how: How, stream: IO[str], as_json: bool) -> None:
+def show_plan(request: Request, how: RunOptions, stream: IO[str], as_json: bool) -> None:
     """What a run would do and roughly how long it would take; nothing is measured or written."""
     planned, _ = prepare(request, how)
     low, high = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)

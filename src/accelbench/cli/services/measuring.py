@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
-def measured(database: Database, journeys: Iterable[lifecycle.Journey]) -> list[str]:
+def measured(database: Database, journeys: Iterable[lifecycle.RunSpec]) -> list[str]:
     """Run them one after the other, shown on standard error; their ids, results being stored."""
     database.ensure()
     watch = watch_for(sys.stderr, quiet=False)

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.judging import Answer
-from accelbench.analysis.noise import Floor, floors
+from accelbench.analysis.judging import Judgement
+from accelbench.analysis.noise import NoiseFloor, floors
 from accelbench.catalog.find import find
 from accelbench.cli.arguments.filters import Filters, by_word
 from accelbench.cli.arguments.run_arguments import platforms, precisions
@@ -24,8 +24,8 @@ from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.query.histories import NOISE
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Journey
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan.request import Request
 from accelbench.runtimes.shared.names import runtimes_named
 
@@ -57,7 +57,7 @@ def noise_floor(database: Database, asked: Filters, launches: int, as_json: bool
         from accelbench.cli.display.noise import show
 
         show(found)
-    steady = all(one.against_itself.answer is Answer.STEADY for one in found)
+    steady = all(one.against_itself.answer is Judgement.STEADY for one in found)
     return EXIT_OK if steady else EXIT_CANNOT_TELL
 
 
@@ -73,9 +73,9 @@ def _measured(database: Database, asked: Filters, launches: int) -> str:
     )
     present, runtimes = detect_all(), lifecycle.installed_runtimes()
     plan = lifecycle.plan_for(request, present, runtimes)
-    settings = Settings(run_id=new_run_id(), launches=launches)
+    settings = RunSettings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
-    (run,) = measured(database, [Journey(plan, settings, runtimes, about)])
+    (run,) = measured(database, [RunSpec(plan, settings, runtimes, about)])
     return run
 
 
@@ -84,7 +84,7 @@ def _models(asked: Filters) -> Sequence[str]:
     return tuple(dict.fromkeys(find(name).id for name in asked.get("model", (_DEFAULT_MODEL,))))
 
 
-def _told(one: Floor) -> dict[str, Any]:
+def _told(one: NoiseFloor) -> dict[str, Any]:
     return {
         "what": title(one.row),
         "metric": one.metric.name,

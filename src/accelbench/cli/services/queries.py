@@ -16,7 +16,7 @@ from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
-    from accelbench.store.places import Place
+    from accelbench.store.places import StorePlace
 
 #: What may be compared at all: what nobody measured is not among it.
 _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
@@ -63,7 +63,7 @@ def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Data
     return filled(path)
 
 
-def _no_lake(place: Place) -> StoreError:
+def _no_lake(place: StorePlace) -> StoreError:
     """The error where a place has no lake."""
     from accelbench.store.places import FolderPlace
 

@@ -30,7 +30,7 @@ _NOT_UNDER_LIMITS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class Recommendations:
     """Answers, as a document and as people read them."""
 
     document: dict[str, Any]
@@ -104,7 +104,7 @@ class Recommender:
         """Of all families, sizes, batches and modes."""
         return self.selector.create_hardware_selection_map(self.question.get("available_hardware"))
 
-    def answers(self, named: Sequence[str], verify: bool) -> Found:
+    def answers(self, named: Sequence[str], verify: bool) -> Recommendations:
         """What to take for each model at each batch."""
         models, runs = self._meant(named), list[str]()
         found = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
@@ -129,9 +129,9 @@ class Recommender:
             show_measured(now)
 
         document = {"recommendations": found, **({"measured_now": now} if verify else {})}
-        return Found(document, EXIT_NO if None in firsts else EXIT_OK, show)
+        return Recommendations(document, EXIT_NO if None in firsts else EXIT_OK, show)
 
-    def ranking(self, task: str) -> Found:
+    def ranking(self, task: str) -> Recommendations:
         """Which stored models are best at a task."""
         self._refuse_empty()
         more = {k: v for k, v in self.question.items() if k not in ("mode", "task_type")}
@@ -146,11 +146,11 @@ class Recommender:
             show_ranking(ranked, task, batch, explain, unknown)
 
         found = {**about, "ranking": ranked, "of_no_known_family": unknown}
-        return Found(found, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
+        return Recommendations(found, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
 
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
-    ) -> Found:
+    ) -> Recommendations:
         """The best of each model under limits, and what is on its Pareto front.
 
         Args:
@@ -183,7 +183,7 @@ class Recommender:
                 show_measured(now)
 
         document = {"recommendations": found, **({"measured_now": now} if verify else {})}
-        return Found(document, _said_of(found), show)
+        return Recommendations(document, _said_of(found), show)
 
     def _searched(
         self, found: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
@@ -193,7 +193,7 @@ class Recommender:
         Beside them the runs that were made for it.
         """
         from accelbench.cli.arguments.suggestions import NothingMeasuredError
-        from accelbench.cli.services.searching import USUAL_SECONDS, Search
+        from accelbench.cli.services.searching import USUAL_SECONDS, BatchSearch
         from accelbench.cli.services.verification_runs import measured_options
 
         shapes = self.question.get("shapes") or {}
@@ -203,7 +203,7 @@ class Recommender:
             )
         if not any(one["to_search"] for one in found):
             return [[] for _ in found], measured_options(self.database, found, shapes)
-        search = Search(self.database, limits, self._batches, budget or USUAL_SECONDS)
+        search = BatchSearch(self.database, limits, self._batches, budget or USUAL_SECONDS)
         if "available_hardware" in self.question:
             return [search.through(one["to_search"], shapes) for one in found], search.runs
         here = {word.partition(":")[0] for word in self._here()}
@@ -337,10 +337,12 @@ class Recommender:
     def _here(self) -> list[str]:
         """What can be measured on this machine: no stand-in is."""
         from accelbench.hardware.detect import detect_all
-        from accelbench.select.answer.local_selector import Here
+        from accelbench.select.answer.local_selector import LocalSelector
 
         browsers = self._question.get("deployment") == "browser"
-        return Here(self.selector, detect_all(), self.selector.database).words(browsers=browsers)
+        return LocalSelector(self.selector, detect_all(), self.selector.database).words(
+            browsers=browsers
+        )
 
 
 def _said_of(found: Sequence[Mapping[str, Any]]) -> int:

@@ -12,7 +12,7 @@ from accelbench.core.facts import utc_now
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.report.whole.parts import Known
+    from accelbench.report.whole.parts import ReportData
     from accelbench.store.database import Database
 
 _RUN = "run_id, label, command, status, started_at::VARCHAR, git_commit, environment::VARCHAR"
@@ -21,21 +21,21 @@ _NAMES = ("run_id", "label", "command", "status", "started_at", "git_commit", "e
 
 def known_in(
     database: Database, filters: Filters, machine: str | None, prices: Prices | None = None
-) -> Known:
+) -> ReportData:
     """What a database has of one machine."""
-    from accelbench.report.whole.parts import Known
+    from accelbench.report.whole.parts import ReportData
 
     with database.asking():
         subject = subject_in(database, filters, machine, prices)
         ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
-        return Known(subject, _runs(database, ids), database.name, utc_now())
+        return ReportData(subject, _runs(database, ids), database.name, utc_now())
 
 
-def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Known:
+def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:
     """What result files say."""
     from accelbench.exchange.imports.ours import runs_told
     from accelbench.exchange.imports.records import object_of
-    from accelbench.report.whole.parts import Known
+    from accelbench.report.whole.parts import ReportData
 
     subject = subject_of(files, filters, prices)
     there = {str(row.get("run_id")) for row in subject.rows}
@@ -47,7 +47,9 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
     }
     names = ", ".join(one.name for one in files[:3])
     source = f"{names} and {len(files) - 3} more" if len(files) > 3 else names
-    return Known(subject, [runs[run] for run in sorted(there & runs.keys())], source, utc_now())
+    return ReportData(
+        subject, [runs[run] for run in sorted(there & runs.keys())], source, utc_now()
+    )
 
 
 def _runs(database: Database, ids: Sequence[str]) -> list[Mapping[str, Any]]:

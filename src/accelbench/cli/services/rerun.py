@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.checking import BAD, Check, Checked, Outcome
+from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.cli.services.baselines import rows_of_runs
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import UsageError
@@ -47,7 +47,7 @@ def rerun_of(
     return replace(check, questions=questions), replace(found, runs=(*found.runs, *runs))
 
 
-def _may_help(one: Checked) -> bool:
+def _may_help(one: CheckedQuestion) -> bool:
     """Whether more launches of now could decide it: not where the baseline has too few."""
     if one.before is None:
         return False
@@ -56,13 +56,13 @@ def _may_help(one: Checked) -> bool:
     )
 
 
-def _launches(questions: Sequence[Checked]) -> int:
+def _launches(questions: Sequence[CheckedQuestion]) -> int:
     """As many as the noise of the loudest asks for."""
     wanted = [figure.required or 0 for one in questions for figure in one.figures]
     return max([FEWEST_LAUNCHES, *wanted])
 
 
-def _measured(database: Database, questions: Sequence[Checked], launches: int) -> list[str]:
+def _measured(database: Database, questions: Sequence[CheckedQuestion], launches: int) -> list[str]:
     """Run the cases of those questions as they were planned; the runs that this made."""
     by_run: dict[str, set[str]] = {}
     for one in questions:

@@ -11,20 +11,20 @@ from accelbench.cli.display.terminal import complain
 from accelbench.cli.services import running
 from accelbench.cli.services.against import exit_code
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK
-from accelbench.run.plan.named_targets import NAMED, Lacking, lacking, nothing_measured
+from accelbench.run.plan.named_targets import NAMED, MissingTarget, lacking, nothing_measured
 from accelbench.store.journal import SUFFIX
 
 if TYPE_CHECKING:
-    from accelbench.cli.services.running import Places
-    from accelbench.run.conduct.lifecycle import Ended
+    from accelbench.cli.services.running import OutputPlaces
+    from accelbench.run.conduct.lifecycle import RunResult
 
 #: What a shell reports for a program that Ctrl-C ended.
 EXIT_INTERRUPTED = 130
 
 
 def finish(
-    ended: Ended,
-    places: Places,
+    ended: RunResult,
+    places: OutputPlaces,
     stream: IO[str],
     as_json: bool,
     quiet: bool,
@@ -52,12 +52,12 @@ def finish(
     raise typer.Exit(_exit_code(ended, unmeasured))
 
 
-def _lacks(ended: Ended, places: Places) -> list[Lacking]:
+def _lacks(ended: RunResult, places: OutputPlaces) -> list[MissingTarget]:
     started = running.started_of(places.journals() / f"{ended.run_id}{SUFFIX}")
     return lacking(started.get(NAMED) or {}, ended.rows)
 
 
-def _exit_code(ended: Ended, unmeasured: bool) -> int:
+def _exit_code(ended: RunResult, unmeasured: bool) -> int:
     if ended.nothing_could_start:
         return EXIT_ENVIRONMENT
     if not ended.tally.all_fine:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.report.whole.parts import Known
+    from accelbench.report.whole.parts import ReportData
     from accelbench.store.database import Database
 
 
@@ -63,7 +63,7 @@ def _known(
     bodies: Sequence[Mapping[str, Any]],
     database: Database | None,
     prices: Prices | None,
-) -> Known:
+) -> ReportData:
     """From the database, which knows more than a run: its devices' limits."""
     from accelbench.cli.services.report_data import known_in, known_of
 

@@ -30,12 +30,12 @@ from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, Settings
-from accelbench.run.conduct.lifecycle import Ended, Journey
+from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, RunSettings
+from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.plan import estimates
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
-from accelbench.run.plan.named_targets import NAMED, Lacking, named
+from accelbench.run.plan.named_targets import NAMED, MissingTarget, named
 from accelbench.run.plan.request import Plan, Request
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Places:
+class OutputPlaces:
     """Where results go."""
 
     database: Path | None = None
@@ -94,7 +94,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class How:
+class RunOptions:
     """How a new run goes about its cases."""
 
     seed: int
@@ -117,9 +117,9 @@ class How:
     selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
     precisions_named: Sequence[str] = ()  # those of the request that were typed
 
-    def settings(self, run_id: str) -> Settings:
+    def settings(self, run_id: str) -> RunSettings:
         """The part that the conductor needs."""
-        return Settings(
+        return RunSettings(
             run_id=run_id,
             seed=self.seed,
             weights=self.weights,
@@ -137,7 +137,7 @@ class How:
         )
 
 
-def selector_of(places: Places) -> Callable[[], HardwareSelector]:
+def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
     """Who names the hardware of --hardware auto, by what the run's database knows.
 
     Nothing is read before it is asked for.
@@ -155,16 +155,18 @@ def selector_of(places: Places) -> Callable[[], HardwareSelector]:
     return selector
 
 
-def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[Device | Absent]]]:
+def prepare(
+    request: Request, how: RunOptions
+) -> tuple[RunSpec, Mapping[str, Sequence[Device | Absent]]]:
     """Detect and plan: everything decided before the first case."""
     found = Detected()  # all that is planned is asked here: later ones would ask beside a step
     runtimes = lifecycle.installed_runtimes()
 
     def planned(request: Request) -> Plan:
         if how.selector is not None and is_automatic(request):
-            from accelbench.select.answer.local_selector import Here
+            from accelbench.select.answer.local_selector import LocalSelector
 
-            here = Here(how.selector(), found, how.selector().database)
+            here = LocalSelector(how.selector(), found, how.selector().database)
             plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
         else:
             plan = lifecycle.plan_for(request, found, runtimes)
@@ -182,10 +184,12 @@ def prepare(request: Request, how: How) -> tuple[Journey, Mapping[str, Sequence[
         "names": dict(how.names),
         NAMED: named(request, how.precisions_named, found, runtimes),
     }
-    return Journey(plan, settings, runtimes, about, simulated, other), found
+    return RunSpec(plan, settings, runtimes, about, simulated, other), found
 
 
-def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: bool) -> Ended:
+def new_run(
+    request: Request, how: RunOptions, places: OutputPlaces, stream: IO[str], quiet: bool
+) -> RunResult:
     """Plan and run; the results are in the database when this returns."""
     planned, found = prepare(request, how)
     places.check()
@@ -206,7 +210,7 @@ def new_run(request: Request, how: How, places: Places, stream: IO[str], quiet: 
     return _filled(ended, places, watch)
 
 
-def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> Ended:
+def resume_run(run_id: str, places: OutputPlaces, stream: IO[str], quiet: bool) -> RunResult:
     """Go on with a run that was cut off."""
     folder = places.journals()
     if run_id == "last":
@@ -225,7 +229,7 @@ def resume_run(run_id: str, places: Places, stream: IO[str], quiet: bool) -> End
 
 
 @contextmanager
-def _resumable(run_id: str, places: Places) -> Iterator[None]:
+def _resumable(run_id: str, places: OutputPlaces) -> Iterator[None]:
     """An error that ends a run half-way says how to go on with it."""
     try:
         yield
@@ -235,7 +239,7 @@ def _resumable(run_id: str, places: Places) -> Iterator[None]:
         raise
 
 
-def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
+def _filled(ended: RunResult, places: OutputPlaces, watch: PlainWatch) -> RunResult:
     database = places.open_database()
     if database is not None:
         for problem in database.fill().problems:
@@ -244,13 +248,13 @@ def _filled(ended: Ended, places: Places, watch: PlainWatch) -> Ended:
 
 
 def deliver(
-    ended: Ended,
-    places: Places,
+    ended: RunResult,
+    places: OutputPlaces,
     stream: IO[str],
     as_json: bool,
     quiet: bool,
     compare: bool = False,
-    lacks: Sequence[Lacking] = (),
+    lacks: Sequence[MissingTarget] = (),
     threshold: float | None = None,
 ) -> Check | None:
     """The files, the table, every path, and the JSON document; what arms came to, if there are."""
@@ -318,7 +322,7 @@ def started_of(journal: Path) -> Mapping[str, Any]:
     return found
 
 
-def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str, Path]]:
+def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path]]:
     """Write what a run leaves in --output-dir, in --output-ci and as its report."""
     from accelbench.exchange import result_file, tree
 
@@ -339,7 +343,7 @@ def _result_files(ended: Ended, places: Places, journal: Path) -> list[tuple[str
     return written
 
 
-def resume_hint(run_id: str, places: Places) -> str:
+def resume_hint(run_id: str, places: OutputPlaces) -> str:
     """The command that goes on with a run."""
     where = []
     if not places.use_database:

@@ -26,7 +26,7 @@ from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered
 from accelbench.hardware.detect import detect_all
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import Found, Journey
+from accelbench.run.conduct.lifecycle import Found, RunSpec
 from accelbench.run.plan.request import Plan, joined
 from accelbench.select.constraints.batch_search import largest, next_batch
 from accelbench.select.query.query import shapes_named
@@ -47,7 +47,7 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass
-class Way:
+class SearchedConfiguration:
     """A hardware, engine and precision, with what became of its batches.
 
     Attributes:
@@ -60,7 +60,7 @@ class Way:
         ended: why it is not gone on with, where the bracket is not closed.
     """
 
-    case: verification_runs.Case
+    case: verification_runs.VerificationCase
     first: int
     tried: dict[int, float] = field(default_factory=dict)
     unknown: dict[int, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Way:
             self.aside[batch] = no_time
 
 
-class Search:
+class BatchSearch:
     """Measures batches of one model until the largest that fits is known in every way.
 
     Args:
@@ -149,7 +149,7 @@ class Search:
         """
         sizes = shapes_named(shapes)
         cases = [verification_runs.case_of(words, sizes) for words in to_search]
-        ways = [Way(case, case.batch_size) for case in cases]
+        ways = [SearchedConfiguration(case, case.batch_size) for case in cases]
         while self._round(ways):
             pass
         if all(way.ended and not way.tried and not way.unknown for way in ways):
@@ -161,10 +161,10 @@ class Search:
             )
         return [way.told() for way in ways if way.ended != _ALIAS]
 
-    def _round(self, ways: Sequence[Way]) -> bool:
+    def _round(self, ways: Sequence[SearchedConfiguration]) -> bool:
         """Measure what is next of each way; whether there was anything."""
         plans: dict[Any, list[Plan]] = {}
-        asked: dict[Key, tuple[Way, int]] = {}
+        asked: dict[Key, tuple[SearchedConfiguration, int]] = {}
         for way in ways:
             batch = None if way.ended else next_batch(way.tried, way.first, self._among)
             if batch is None or batch in way.tried:
@@ -191,7 +191,7 @@ class Search:
         command = shlex.join(["accelbench", *sys.argv[1:]])
         about = {"command": command, "label": "recommend --verify"}
         journeys = [
-            Journey(
+            RunSpec(
                 joined(several),
                 replace(settings, run_id=new_run_id(), budget=left),
                 self._runtimes,
@@ -202,7 +202,9 @@ class Search:
         self._judge(measured(self._database, journeys), asked)
         return True
 
-    def _judge(self, runs: Sequence[str], asked: Mapping[Key, tuple[Way, int]]) -> None:
+    def _judge(
+        self, runs: Sequence[str], asked: Mapping[Key, tuple[SearchedConfiguration, int]]
+    ) -> None:
         """What became of each batch that was asked for."""
         self.runs += runs
         rows = rows_of(self._database, runs)

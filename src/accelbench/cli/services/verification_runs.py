@@ -21,8 +21,8 @@ from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.conduct.lifecycle import Found, Journey
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.conduct.lifecycle import Found, RunSpec
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.named_targets import nothing_measured
 from accelbench.run.plan.request import Plan, Planned, Request, joined
@@ -38,7 +38,7 @@ _NOT_TRIED = (Status.UNSUPPORTED.value, Status.SKIPPED.value)
 
 
 @dataclass(frozen=True)
-class Case:
+class VerificationCase:
     """What is worth measuring, in the words of an answer.
 
     Attributes:
@@ -93,10 +93,10 @@ class Case:
         )
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> RunSettings:
         """Of a run, whatever its id."""
         threads = self.options.get("threads")
-        return Settings(
+        return RunSettings(
             "", launches=self.launches, weights=self.weights, data=self.data, threads=threads
         )
 
@@ -139,7 +139,7 @@ def measured_options(database: Database, found: Sequence[Words], shapes: Words) 
     )
 
 
-def case_of(words: Words, asked: Words) -> Case:
+def case_of(words: Words, asked: Words) -> VerificationCase:
     """What a search thinks worth measuring.
 
     Args:
@@ -148,14 +148,14 @@ def case_of(words: Words, asked: Words) -> Case:
     """
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
     more = ("options", "weights", "data")
-    return Case(
+    return VerificationCase(
         **{name: words[name] for name in (*names, *more)},
         shapes={**asked, **words["shapes"]},
         exact=True,
     )
 
 
-def _named_by(answer: Words) -> Iterable[Case]:
+def _named_by(answer: Words) -> Iterable[VerificationCase]:
     """The first; beside it those that it does not clearly beat, in launches enough to tell.
 
     Where it has the only figure there is, all the others: alone it is the best of nothing.
@@ -165,7 +165,7 @@ def _named_by(answer: Words) -> Iterable[Case]:
     rest = answer["fallback_options"] if answer["compared"] == [first] else unclear
     for name in dict.fromkeys([*([first] if first else []), *rest]):
         score = answer["all_scores"][name]
-        yield Case(
+        yield VerificationCase(
             question["model"],
             name,
             score.get("runtime"),
@@ -177,14 +177,14 @@ def _named_by(answer: Words) -> Iterable[Case]:
         )
 
 
-def _measure(database: Database, cases: Sequence[Case]) -> list[str]:
+def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]:
     """Run those that this machine can, in turns, and say what it cannot: the runs.
 
     Raises:
         SurroundingsError: It can run none of them.
     """
     found, runtimes = detect_all(), lifecycle.installed_runtimes()
-    plans: dict[Settings, list[Plan]] = {}
+    plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
         plan, reasons = planned_here(case, found, runtimes)
@@ -203,7 +203,7 @@ def _measure(database: Database, cases: Sequence[Case]) -> list[str]:
         )
     command = shlex.join(["accelbench", *sys.argv[1:]])
     journeys = (
-        Journey(
+        RunSpec(
             joined(several),
             replace(settings, run_id=new_run_id()),
             runtimes,
@@ -216,7 +216,7 @@ def _measure(database: Database, cases: Sequence[Case]) -> list[str]:
     return made
 
 
-def _is_absent(cases: Iterable[Case], found: Found) -> bool:
+def _is_absent(cases: Iterable[VerificationCase], found: Found) -> bool:
     """Whether the platform of some case is not here, and not the model what is the matter."""
     platforms = {case.hardware.partition(":")[0].lower() for case in cases}
     return any(
@@ -225,7 +225,7 @@ def _is_absent(cases: Iterable[Case], found: Found) -> bool:
 
 
 def planned_here(
-    case: Case, found: Found, runtimes: Mapping[str, Runtime]
+    case: VerificationCase, found: Found, runtimes: Mapping[str, Runtime]
 ) -> tuple[Plan | None, list[str]]:
     """What of a case this machine can measure, and why not the rest."""
     try:

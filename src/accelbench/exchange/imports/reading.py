@@ -22,7 +22,7 @@ from accelbench.store.fit import MisfitError, as_kind, spell_time
 
 
 @dataclass(frozen=True)
-class Found:
+class ImportedResults:
     """What files hold, ready for the store."""
 
     run_id: str
@@ -49,7 +49,7 @@ def read_import(
     commit: str = "",
     licence: str | None = None,
     measured_at: str = "",
-) -> Found:
+) -> ImportedResults:
     """Read a file, or all of a format in a folder: every one of them, or none.
 
     Args:
@@ -82,7 +82,7 @@ def read_import(
         raise
 
 
-def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Found:
+def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> ImportedResults:
     if form.table:
         read = [form.table(file, whose, own) for file in files]
         runs = once([*(run for one in read for run in one.runs), own])
@@ -91,14 +91,14 @@ def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Found:
         kept = theirs if whose.named else 0
         left = [file for file, one in zip(files, read, strict=True) if one.samples]
         empty = sum(one.empty for one in read)
-        return Found(own.id, whose, files, rows, runs, (), queries, kept, left, empty)
+        return ImportedResults(own.id, whose, files, rows, runs, (), queries, kept, left, empty)
     lines = [body for file in files for body in form.rows(file, whose)] if form.rows else []
     bodies = [body for body in lines if body is not None]
     runs = [*_runs_of(bodies), own]
     kept = sum(says_another(body, whose) for body in bodies) if whose.named else 0
     left = [file for file in files if form.name == CSV and has_samples(file)]
     empty = len(lines) - len(bodies)
-    return Found(own.id, whose, files, len(bodies), runs, bodies, (), kept, left, empty)
+    return ImportedResults(own.id, whose, files, len(bodies), runs, bodies, (), kept, left, empty)
 
 
 def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:

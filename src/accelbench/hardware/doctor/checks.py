@@ -11,7 +11,7 @@ from accelbench.hardware.browsers import NAME_ANOTHER
 from accelbench.hardware.common import log
 from accelbench.hardware.doctor import machine, packages
 from accelbench.hardware.doctor.engines import engine_checks
-from accelbench.hardware.doctor.finding import ILL, Check, Finding, Health
+from accelbench.hardware.doctor.finding import ILL, DoctorCheck, Finding, Health
 from accelbench.hardware.doctor.world import World
 
 _CHROMIUM = "chromium"
@@ -66,20 +66,20 @@ def _pages_run_in(world: World) -> Finding:
 
 
 #: The order is that of the page. Runtimes have a check each and come after these two groups.
-CHECKS: tuple[Check, ...] = (
-    Check("machine", "Python", machine.python),
-    Check("machine", "workers", machine.isolation),
-    Check("machine", "clock", machine.clock),
-    Check("machine", "limits", machine.limits),
-    Check("machine", "noise", machine.noise),
-    Check("places", "store", machine.store),
-    Check("places", "artefact cache", machine.cache),
-    Check("packages", "extras", packages.extras),
-    Check("packages", "packages among themselves", packages.metadata),
-    Check("packages", "known clashes", packages.clashes),
-    Check("packages", "torch build", packages.torch_build),
-    Check("platforms", "detectors", platforms),
-    Check("browser", "browser", browser),
+CHECKS: tuple[DoctorCheck, ...] = (
+    DoctorCheck("machine", "Python", machine.python),
+    DoctorCheck("machine", "workers", machine.isolation),
+    DoctorCheck("machine", "clock", machine.clock),
+    DoctorCheck("machine", "limits", machine.limits),
+    DoctorCheck("machine", "noise", machine.noise),
+    DoctorCheck("places", "store", machine.store),
+    DoctorCheck("places", "artefact cache", machine.cache),
+    DoctorCheck("packages", "extras", packages.extras),
+    DoctorCheck("packages", "packages among themselves", packages.metadata),
+    DoctorCheck("packages", "known clashes", packages.clashes),
+    DoctorCheck("packages", "torch build", packages.torch_build),
+    DoctorCheck("platforms", "detectors", platforms),
+    DoctorCheck("browser", "browser", browser),
 )
 
 GROUPS = ("machine", "places", "packages", "runtimes", "platforms", "browser")
@@ -87,7 +87,7 @@ GROUPS = ("machine", "places", "packages", "runtimes", "platforms", "browser")
 Examined = list[tuple[str, Finding]]  # group, finding
 
 
-def examine(world: World, checks: Sequence[Check] = CHECKS) -> Examined:
+def examine(world: World, checks: Sequence[DoctorCheck] = CHECKS) -> Examined:
     """Ask everything, side by side; in the order of the page, whatever answers first."""
     # The clock and the load are looked at before imports disturb them.
     quiet = [check for check in checks if check.group == "machine"]
@@ -102,7 +102,7 @@ def examine(world: World, checks: Sequence[Check] = CHECKS) -> Examined:
     return sorted(found, key=lambda pair: GROUPS.index(pair[0]))
 
 
-def _asked(check: Check, world: World) -> list[Finding]:
+def _asked(check: DoctorCheck, world: World) -> list[Finding]:
     """A check that fails itself is something broken, not the end of the examination."""
     try:
         return check.ask(world)

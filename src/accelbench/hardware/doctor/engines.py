@@ -10,7 +10,7 @@ from accelbench.core.errors import setting_up
 from accelbench.core.protocols import Runtime, SetUp
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.common import HardwareError, ProbeTimeoutError
-from accelbench.hardware.doctor.finding import Check, Finding, Health
+from accelbench.hardware.doctor.finding import DoctorCheck, Finding, Health
 from accelbench.hardware.doctor.world import World
 
 _MODULE = "accelbench.hardware.doctor.engine"
@@ -20,10 +20,10 @@ _PATIENCE = (
 )
 
 
-def engine_checks(world: World) -> list[Check]:
+def engine_checks(world: World) -> list[DoctorCheck]:
     """One check a runtime, so that engines are imported side by side."""
     return [
-        Check("runtimes", name, lambda w, n=name, r=runtime: [engine(w, n, r)])  # type: ignore[misc]
+        DoctorCheck("runtimes", name, lambda w, n=name, r=runtime: [engine(w, n, r)])  # type: ignore[misc]
         for name, runtime in world.runtimes()
         if not (isinstance(runtime, Runtime) and runtime.info.provenance is Provenance.SIMULATED)
     ]

@@ -36,7 +36,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One question to the machine. It may take seconds: checks are asked side by side."""
 
     group: str

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from accelbench.analysis.points import Point, Span
+from accelbench.analysis.points import FigureInterval, Point
 from accelbench.core.exactness import is_exact
 from accelbench.core.figures import items
 from accelbench.report.charts.axes import Spec, axis
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     Record,
     dots,
@@ -60,7 +60,7 @@ def _name(point: Point) -> str:
     return safe(row.get("architecture") or row.get("family") or "of no known architecture")
 
 
-def _drawn(subject: Subject) -> Drawn | None:
+def _drawn(subject: Subject) -> ChartBody | None:
     timed = [one for one in subject.points if one.timed and one.latency]
     best = _best(timed)
     if len({_name(one) for one in best}) < 2:
@@ -83,7 +83,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     if len(models) > _MOST_LINES:
         notes.append("A mark is a model; a tick the median of its line.")
     notes += emulated(len(_best([one for one in subject.points if not one.timed and one.latency])))
-    return Drawn(
+    return ChartBody(
         arranged(panels, [*kind_legend(records), *hardware_legend(records)]), best, notes, records
     )
 
@@ -91,7 +91,7 @@ def _drawn(subject: Subject) -> Drawn | None:
 def _record(point: Point, alone: bool) -> Record:
     assert point.latency is not None
     n, span = items(point.row), point.latency
-    each = Span(span.value / n, span.low and span.low / n, span.high and span.high / n)
+    each = FigureInterval(span.value / n, span.low and span.low / n, span.high and span.high / n)
     architecture = _name(point)
     line = f"{architecture} · {safe(point.row.get('model'), 26)}" if alone else architecture
     return record(point, each, architecture=architecture, line=line)

@@ -26,7 +26,7 @@ _FINE, _COARSE = 2.2, 6.0
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """What a figure is, and from where to where it goes.
 
     Attributes:
@@ -54,7 +54,7 @@ class Axis:
             "axis": axis | more,
         }
 
-    def with_room(self, share: float) -> Axis:
+    def with_room(self, share: float) -> ChartAxis:
         """The same, with so much of it empty at its upper end."""
         if self.log:
             return replace(
@@ -63,7 +63,7 @@ class Axis:
         return replace(self, high=_round(self.low + (self.high - self.low) / (1 - share)))
 
 
-def in_their_unit(scale: Axis, rows: Iterable[Mapping[str, Any]]) -> Axis:
+def in_their_unit(scale: ChartAxis, rows: Iterable[Mapping[str, Any]]) -> ChartAxis:
     """An axis of rates with the unit that all of these have: tokens/s, images/s."""
     return replace(scale, title=scale.title.replace(ITEMS, unit_of_all(rows)))
 
@@ -76,7 +76,7 @@ def far(values: Iterable[float | None]) -> bool:
 
 def axis(
     title: str, values: Iterable[float | None], *, log: bool | None = None, zero: bool = True
-) -> Axis:
+) -> ChartAxis:
     """An axis for these values: logarithmic where they are far apart, else from zero.
 
     Args:
@@ -89,12 +89,12 @@ def axis(
     low, high = min(known), max(known)
     if far(known) if log is None else log:
         room = max((high / low) ** 0.07, 1.12)
-        return Axis(title, _round(low / room), _round(high * room), log=True)
+        return ChartAxis(title, _round(low / room), _round(high * room), log=True)
     room = 0.07 * (high if zero else (high - low) or high)
-    return Axis(title, 0.0 if zero else _round(low - room), _round(high + room))
+    return ChartAxis(title, 0.0 if zero else _round(low - room), _round(high + room))
 
 
-def shared(title: str, groups: Sequence[Sequence[float | None]], **more: bool) -> list[Axis]:
+def shared(title: str, groups: Sequence[Sequence[float | None]], **more: bool) -> list[ChartAxis]:
     """One axis for each panel: the same one, unless they are too far apart for that."""
     everything = [value for group in groups for value in group]
     known = _known(everything)
@@ -104,7 +104,7 @@ def shared(title: str, groups: Sequence[Sequence[float | None]], **more: bool) -
     return [axis(title, group, log=log, **more) for group in groups]
 
 
-def own_axes(axes: Sequence[Axis]) -> list[str]:
+def own_axes(axes: Sequence[ChartAxis]) -> list[str]:
     """What has to be said where panels do not share theirs."""
     return ["Panels have axes of their own."] if len(set(axes)) > 1 else []
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from accelbench.analysis.points import Point, Span, alike_of_each
+from accelbench.analysis.points import FigureInterval, Point, alike_of_each
 from accelbench.analysis.questions import Axis
 from accelbench.core.rates import ITEMS
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
-from accelbench.report.charts.chart import Drawn, Subject
+from accelbench.report.charts.chart import ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -52,7 +52,7 @@ _AT_EVERY_BATCH = frozenset({"mode"})
 #: Of a model the question that most places answered is drawn.
 _QUESTIONS = ("size, batch or way of these models", "sizes, batches and ways of these models")
 
-Figure = Callable[[Point], Span | None]
+Figure = Callable[[Point], FigureInterval | None]
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
     return len(places), len(points), -_batch(points[0])
 
 
-def compared(subject: Subject, asked: Comparison) -> Drawn | None:
+def compared(subject: Subject, asked: Comparison) -> ChartBody | None:
     """A panel for each question that several places of the axis answered."""
     timed = [one for one in subject.points if one.timed and asked.figure(one)]
     questions = _by_question(timed, asked.axis)
@@ -183,7 +183,7 @@ def compared(subject: Subject, asked: Comparison) -> Drawn | None:
         *_emulated(subject.points, shown, asked),
     ]
     everything = [bar for bars in records for bar in bars]
-    return Drawn(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
+    return ChartBody(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
 
 
 def _of_all(
@@ -256,7 +256,7 @@ def _bars(
     return found
 
 
-def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.Axis]:
+def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartAxis]:
     """Lengths begin at zero; panels share them where a short one can still be read."""
     longest = [_longest(bars) for bars in records]
     if max(longest) <= 4 * min(longest):
@@ -271,7 +271,7 @@ def _longest(bars: Sequence[Record]) -> float:
     return max(value * _ROOM, min(high, value * _FURTHEST))
 
 
-def _layers(records: Sequence[Record], scale: axes.Axis, title: str) -> list[Spec]:
+def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> list[Spec]:
     y = {
         "field": "bar",
         "type": "nominal",

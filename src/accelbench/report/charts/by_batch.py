@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from accelbench.analysis.points import Point, Span
+from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key
-from accelbench.report.charts.axes import Axis, Spec, in_their_unit, own_axes, shared
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.axes import ChartAxis, Spec, in_their_unit, own_axes, shared
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.lines import (
     MARGIN,
     Line,
@@ -35,10 +35,10 @@ from accelbench.report.charts.words import Devices, told
 #: An interval is drawn this many times further than all figures reach.
 _FURTHEST = 1.6
 
-Figure = Callable[[Point], Span | None]
+Figure = Callable[[Point], FigureInterval | None]
 
 
-def along_batches(subject: Subject, figure: Figure, title: str) -> Drawn | None:
+def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
     """A line for each way of running, along its batches; None where nothing has two."""
     known = [one for one in subject.points if one.row.get("batch_size") and figure(one)]
     lines = lines_of([one for one in known if one.timed], subject.devices)
@@ -61,7 +61,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> Drawn | None:
     ]
     drawn = [point for one in shown for line in one for point in line.points]
     everything = [one for several in records for one in several]
-    return Drawn(_body(shown, records, axes, subject.devices), drawn, notes, everything)
+    return ChartBody(_body(shown, records, axes, subject.devices), drawn, notes, everything)
 
 
 def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: str) -> list[str]:
@@ -92,7 +92,7 @@ def _reach(records: Sequence[Record]) -> list[float | None]:
 def _body(
     shown: Sequence[Sequence[Line]],
     records: Sequence[Sequence[Record]],
-    axes: Sequence[Axis],
+    axes: Sequence[ChartAxis],
     devices: Devices,
 ) -> Spec:
     everything = [one for several in records for one in several]
@@ -129,7 +129,9 @@ def _body(
     return arranged(panels, kind_legend(everything))
 
 
-def _layers(records: Sequence[Record], x: Spec, scale: Axis, way: dict[str, Spec]) -> list[Spec]:
+def _layers(
+    records: Sequence[Record], x: Spec, scale: ChartAxis, way: dict[str, Spec]
+) -> list[Spec]:
     y = scale.of("value")
     place = {"x": x, "y": y}
     band: Spec = {

@@ -68,7 +68,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ChartBody:
     """A picture's body, what it is of, and what has to be said below its title."""
 
     body: Spec
@@ -93,7 +93,7 @@ class Chart:
     title: str
     answers: str
     needs: str
-    draw: Callable[[Subject], Drawn | None]
+    draw: Callable[[Subject], ChartBody | None]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ _OF_DRAWING = frozenset(
 )
 
 
-def _about(drawn: Drawn, machine: str) -> list[str]:
+def _about(drawn: ChartBody, machine: str) -> list[str]:
     """How much it rests on, where and when it was measured, and what of it was not."""
     points = drawn.points
     if not points:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.report.charts.axes import Spec, axis
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -32,7 +32,7 @@ _WARM = ("steady step", "circle")
 _MOST = 20
 
 
-def _drawn(subject: Subject) -> Drawn | None:
+def _drawn(subject: Subject) -> ChartBody | None:
     first = [
         one for one in subject.points if one.latency and any(one.metric(name) for name in _PHASES)
     ]
@@ -58,7 +58,7 @@ def _drawn(subject: Subject) -> Drawn | None:
         *left_out(len(known) - len(shown), "cell"),
         *emulated(len(first) - len(known)),
     ]
-    return Drawn(_body(records), shown, notes, records)
+    return ChartBody(_body(records), shown, notes, records)
 
 
 def _without_quality(about: Record) -> Record:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accelbench.analysis.cells import Availability, Cell, Line, Rating
+from accelbench.analysis.cells import Availability, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.matrix import UNRATED
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.provenance import COMPARABLE
 from accelbench.report.charts.axes import Spec
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.phrases import figure, left_out, safe
 from accelbench.report.charts.theme import INK
@@ -28,7 +28,7 @@ _LEVELS = {
 _MOST_LINES = 40
 
 
-def _level(cell: Cell) -> str:
+def _level(cell: MatrixCell) -> str:
     if cell.rating is not Rating.NONE:
         return cell.rating.value
     if cell.compatible:  # no time of it is usable, or the CPU has none beside it
@@ -37,7 +37,7 @@ def _level(cell: Cell) -> str:
     return "incompatible" if bad else "not available"
 
 
-def _said(cell: Cell) -> str:
+def _said(cell: MatrixCell) -> str:
     if cell.emulated:
         return "emulated"
     level = _level(cell)
@@ -46,11 +46,11 @@ def _said(cell: Cell) -> str:
     return "–" if level == "not available" else level
 
 
-def _drawn(subject: Subject) -> Drawn | None:
+def _drawn(subject: Subject) -> ChartBody | None:
     matrix = subject.matrix
     if matrix is None or not (matrix.models or matrix.families):
         return None
-    lines: Sequence[Line] = matrix.models or matrix.families
+    lines: Sequence[MatrixLine] = matrix.models or matrix.families
     records: list[Record] = [
         {
             "model": safe(line.name),
@@ -70,7 +70,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     column = "model" if matrix.models else "family"
     names = {line.name for line in lines[:_MOST_LINES]}
     rated = [one for one in subject.points if _rated(one) and str(one.row.get(column)) in names]
-    return Drawn(_body(records, matrix.hardware), rated, notes, records)
+    return ChartBody(_body(records, matrix.hardware), rated, notes, records)
 
 
 def _rated(point: Point) -> bool:

@@ -10,37 +10,37 @@ from dataclasses import replace
 
 from accelbench.analysis.cost_words import cost_notes
 from accelbench.analysis.costs import PRICE, items_of
-from accelbench.analysis.points import Point, Span
+from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import AXES
 from accelbench.report.charts.bars import Comparison, compared
 from accelbench.report.charts.by_batch import along_batches
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.phrases import emulated, safe
 
 #: One step costs next to nothing, and an axis of that is read by nobody.
 _STEPS = 1_000_000
 
 
-def _beside(subject: Subject) -> Drawn | None:
+def _beside(subject: Subject) -> ChartBody | None:
     asked = Comparison(AXES["hardware"], lambda one: one.cost, _title(subject))
     return _told(subject, compared(subject, asked))
 
 
-def _along_batches(subject: Subject) -> Drawn | None:
+def _along_batches(subject: Subject) -> ChartBody | None:
     return _told(subject, along_batches(subject, lambda one: one.cost, _title(subject)))
 
 
-def _of_training(subject: Subject) -> Drawn | None:
+def _of_training(subject: Subject) -> ChartBody | None:
     title = f"cost of a million training steps, {subject.sign.strip()}"
     return _told(subject, compared(subject, Comparison(AXES["hardware"], _steps, title)))
 
 
-def _steps(point: Point) -> Span | None:
+def _steps(point: Point) -> FigureInterval | None:
     one = point.step_cost
     if one is None:
         return None
     low, high = (None if end is None else end * _STEPS for end in (one.low, one.high))
-    return Span(one.value * _STEPS, low, high)
+    return FigureInterval(one.value * _STEPS, low, high)
 
 
 def _title(subject: Subject) -> str:
@@ -50,7 +50,7 @@ def _title(subject: Subject) -> str:
     return f"cost of a million {items}, {subject.sign.strip()}"
 
 
-def _told(subject: Subject, drawn: Drawn | None) -> Drawn | None:
+def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
     """With the prices of what is drawn, and with what has none."""
     if drawn is None:
         return None

@@ -9,7 +9,7 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Row
 from accelbench.core.vocabulary import Provenance
 from accelbench.report.charts.axes import Spec, axis
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -58,7 +58,7 @@ def _countable(point: Point) -> int:
     return sum(n is None or n > 1 for n in counts)
 
 
-def _drawn(subject: Subject) -> Drawn | None:
+def _drawn(subject: Subject) -> ChartBody | None:
     everything = _launches(subject)
     known = [one for one in everything if one[0].timed]
     if not known:
@@ -83,7 +83,7 @@ def _drawn(subject: Subject) -> Drawn | None:
         *left_out(more, "launch", "launches", advice),
         *emulated(len({id(point) for point, _, _ in everything if not point.timed})),
     ]
-    return Drawn(_body(records, summary), _parts(shown), notes, summary)
+    return ChartBody(_body(records, summary), _parts(shown), notes, summary)
 
 
 def _parts(shown: Sequence[Launch]) -> list[Point]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from accelbench.analysis.points import Point, Span
+from accelbench.analysis.points import FigureInterval, Point
 from accelbench.core.devices import devices_beside, devices_of
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.colours import colour_of
-from accelbench.report.charts.axes import Axis, Spec
+from accelbench.report.charts.axes import ChartAxis, Spec
 from accelbench.report.charts.phrases import safe
 from accelbench.report.charts.theme import (
     INK,
@@ -32,7 +32,7 @@ UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
 DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
 
 
-def record(point: Point, figure: Span, *, timed: bool = True, **more: Any) -> Record:
+def record(point: Point, figure: FigureInterval, *, timed: bool = True, **more: Any) -> Record:
     """What a mark shows, as plain values.
 
     Args:
@@ -155,7 +155,7 @@ def dots(encoding: Spec, size: int = 70) -> Spec:
 
 
 def whiskers(
-    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: Axis, **more: Any
+    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: ChartAxis, **more: Any
 ) -> list[Spec]:
     """The interval of each figure that has one; of a prediction it is a broad band.
 
@@ -181,7 +181,7 @@ def whiskers(
     return [*layers, *_arrows(records, along, encoding, scale, more)]
 
 
-def beyond(records: Sequence[Mapping[str, Any]], scale: Axis) -> bool:
+def beyond(records: Sequence[Mapping[str, Any]], scale: ChartAxis) -> bool:
     """Whether an interval goes further than its axis."""
     return any(_leaves(one, scale, high) for one in records for high in (True, False))
 
@@ -191,14 +191,14 @@ def cut_off(found: Iterable[bool]) -> list[str]:
     return ["A triangle at the edge: the interval goes further."] if any(found) else []
 
 
-def _leaves(one: Mapping[str, Any], scale: Axis, high: bool) -> bool:
+def _leaves(one: Mapping[str, Any], scale: ChartAxis, high: bool) -> bool:
     if not one["low"]:
         return False
     return bool(one["high"] > scale.high if high else one["low"] < scale.low)
 
 
 def _arrows(
-    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: Axis, more: Spec
+    records: Sequence[Mapping[str, Any]], along: str, encoding: Spec, scale: ChartAxis, more: Spec
 ) -> Iterable[Spec]:
     edges = {"x": ("width", "triangle-right", 0), "y": (0, "triangle-up", "height")}
     end, form, begin = edges[along]

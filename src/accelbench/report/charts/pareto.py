@@ -8,8 +8,8 @@ from math import log
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Key, values
 from accelbench.core.provenance import COMPARABLE
-from accelbench.report.charts.axes import Axis, Spec, in_their_unit, own_axes, shared
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.axes import ChartAxis, Spec, in_their_unit, own_axes, shared
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     UNUSABLE,
     Record,
@@ -49,7 +49,7 @@ def front(places: Sequence[tuple[float, float]]) -> list[bool]:
     return found
 
 
-def _drawn(subject: Subject) -> Drawn | None:
+def _drawn(subject: Subject) -> ChartBody | None:
     known = [one for one in subject.points if one.latency and one.throughput]
     timed = [one for one in known if one.timed]
     asked: dict[Key, list[Point]] = {}
@@ -86,7 +86,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     ]
     everything = [one for group in groups for one in group]
     legends = [*kind_legend(everything), *hardware_legend(everything)]
-    return Drawn(arranged(panels, legends), drawn, notes, everything)
+    return ChartBody(arranged(panels, legends), drawn, notes, everything)
 
 
 def _work(point: Point) -> Key:
@@ -128,7 +128,7 @@ def _named(
     return [together, *lines[:_MOST_NAMED], *rest]
 
 
-def _layers(records: Sequence[Record], across: Axis, up: Axis) -> list[Spec]:
+def _layers(records: Sequence[Record], across: ChartAxis, up: ChartAxis) -> list[Spec]:
     place = {"x": across.of("ms"), "y": up.of("value")}
     best = [{"filter": "datum.front"}]
     line: Spec = {
@@ -142,7 +142,9 @@ def _layers(records: Sequence[Record], across: Axis, up: Axis) -> list[Spec]:
     return [line, marks, *_numbers(records, place, across, up)]
 
 
-def _numbers(records: Sequence[Record], place: Spec, across: Axis, up: Axis) -> list[Spec]:
+def _numbers(
+    records: Sequence[Record], place: Spec, across: ChartAxis, up: ChartAxis
+) -> list[Spec]:
     """Above their marks, and below where the one before would be in the way."""
     on_it = sorted((one for one in records if one["front"]), key=lambda one: one["number"])
     above: list[Record] = []
@@ -171,7 +173,7 @@ def _apart(one: tuple[float, float], other: tuple[float, float]) -> bool:
     return abs(one[0] - other[0]) > _NEAR or abs(one[1] - other[1]) > _NEAR
 
 
-def _pixel(value: float, axis: Axis) -> float:
+def _pixel(value: float, axis: ChartAxis) -> float:
     """How far along its axis it stands."""
     if axis.log:
         return log(value / axis.low) / log(axis.high / axis.low)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accelbench.analysis.points import Point
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import Spec, axis
-from accelbench.report.charts.chart import Chart, Drawn, Roof, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
     Record,
@@ -28,7 +28,7 @@ _MOST = 400
 _MOST_NAMED = 8
 
 
-def _drawn(subject: Subject) -> Drawn | None:
+def _drawn(subject: Subject) -> ChartBody | None:
     known = [
         one
         for one in subject.points
@@ -50,7 +50,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     notes += left_out(len(timed) - _MOST, "cell")
     notes += emulated(len(known) - len(timed))
     notes += _names(shown, records, subject.devices)
-    return Drawn(_body(records, lines), shown, notes, records)
+    return ChartBody(_body(records, lines), shown, notes, records)
 
 
 def _cell(point: Point) -> Record:

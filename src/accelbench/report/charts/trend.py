@@ -8,13 +8,13 @@ from itertools import pairwise
 from statistics import median
 
 from accelbench.analysis.history import FEWEST_POINTS, NOT_JUDGED, Series
-from accelbench.analysis.judging import Answer
+from accelbench.analysis.judging import Judgement
 from accelbench.analysis.points import Point
 from accelbench.analysis.versions import in_short
 from accelbench.core.nouns import counted
 from accelbench.hardware.colours import colour_of
-from accelbench.report.charts.axes import Axis, Spec, axis
-from accelbench.report.charts.chart import Chart, Drawn, Subject
+from accelbench.report.charts.axes import ChartAxis, Spec, axis
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.font_metrics import width
 from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
 from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
@@ -44,7 +44,7 @@ _SOFTWARE = "software"
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
-def _drawn(subject: Subject) -> Drawn | None:
+def _drawn(subject: Subject) -> ChartBody | None:
     several = [one for one in subject.series if len(one.points) > 1]
     known = [one for one in several if not one.row.get("emulated")]
     if not known:
@@ -75,7 +75,7 @@ def _drawn(subject: Subject) -> Drawn | None:
     notes += left_out(len(known) - len(shown), "panel", advice="name the models to see")
     notes += emulated(len(several) - len(known))
     legends = [*kind_legend(records, bars=True), *hardware_legend(records)]
-    return Drawn(arranged(panels, legends), (), notes, records)
+    return ChartBody(arranged(panels, legends), (), notes, records)
 
 
 def _about(shown: Sequence[Series]) -> list[str]:
@@ -98,7 +98,7 @@ def _answers(shown: Sequence[Series]) -> list[str]:
     """What cannot be read off the lines: whether they are judged, and what nobody can tell."""
     if len(shown) == 1:
         (one,) = shown
-        seen = one.answer in (Answer.WORSE, Answer.BETTER)
+        seen = one.answer in (Judgement.WORSE, Judgement.BETTER)
         return [] if seen else [f"{one.said[:1].upper()}{one.said[1:]}."]
     answers = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in shown)
     few = f" (fewer than {FEWEST_POINTS} runs)" if answers[NOT_JUDGED] else ""
@@ -167,7 +167,7 @@ def _x(moments: Sequence[str], wide: int) -> Spec:
     }
 
 
-def _layers(one: Series, scale: Axis, x: Spec) -> list[Spec]:
+def _layers(one: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
     y = scale.of("value")
     return [
         {

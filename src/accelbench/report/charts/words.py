@@ -91,7 +91,7 @@ def devices_on(points: Iterable[Point]) -> Devices:
 
 
 @dataclass(frozen=True)
-class Told:
+class PointNames:
     """Names of several cells.
 
     Attributes:
@@ -110,7 +110,7 @@ def told(
     longest: int = 44,
     among: Sequence[Point] = (),
     devices: Devices | None = None,
-) -> Told:
+) -> PointNames:
     """Names them by what people ask first and they differ in, and by what else tells them apart.
 
     Where figures of several kinds are in a picture, what was not measured says so in its name: a
@@ -141,7 +141,7 @@ def told(
     names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
     apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
     common = [n for n in COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
-    return Told(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
+    return PointNames(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
 
 
 def cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:

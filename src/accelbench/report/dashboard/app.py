@@ -11,15 +11,17 @@ from starlette.staticfiles import StaticFiles
 
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.downloads import Downloads
-from accelbench.report.dashboard.guard import App, Door, Guard
-from accelbench.report.dashboard.keeper import Keeper
+from accelbench.report.dashboard.guard import AccessRule, App, Guard
+from accelbench.report.dashboard.keeper import SnapshotKeeper
 from accelbench.report.dashboard.pages import Pages
 from accelbench.report.dashboard.runs import Runs
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.store.database import Database
 
 
-def application(database: Database, door: Door | None = None, keeper: Keeper | None = None) -> App:
+def application(
+    database: Database, door: AccessRule | None = None, keeper: SnapshotKeeper | None = None
+) -> App:
     """The dashboard of a store.
 
     Args:
@@ -27,9 +29,9 @@ def application(database: Database, door: Door | None = None, keeper: Keeper | N
         door: where it listens and what opens it.
         keeper: who takes its snapshots, and may have begun already.
     """
-    keeper = keeper or Keeper(database)
+    keeper = keeper or SnapshotKeeper(database)
     keeper.begin()
-    return Guard(_pages(Site(database, keeper)), door or Door())
+    return Guard(_pages(Site(database, keeper)), door or AccessRule())
 
 
 def _pages(site: Site) -> Starlette:

@@ -52,7 +52,7 @@ Pairs = Iterable[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageQuery:
     """What was asked for.
 
     Attributes:
@@ -95,15 +95,15 @@ class Asked:
         said = urlencode(self.pairs(order=order, picked=picked))
         return f"?{said}" if said else ""
 
-    def ordered(self, sort: str) -> Asked:
+    def ordered(self, sort: str) -> PageQuery:
         """By another column; by the same one, the other way round."""
         return replace(self, sort=sort, falling=sort == self.sort and not self.falling, page=1)
 
-    def turned(self, page: int) -> Asked:
+    def turned(self, page: int) -> PageQuery:
         """Another page of the same."""
         return replace(self, page=page)
 
-    def without(self, name: str) -> Asked:
+    def without(self, name: str) -> PageQuery:
         """Without one of its filters."""
         if name in FACETS:
             return replace(self, chosen={k: v for k, v in self.chosen.items() if k != name}, page=1)
@@ -142,7 +142,7 @@ class Asked:
         return f"{first}, {_THEN}"
 
 
-def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> Asked:
+def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> PageQuery:
     """What an address says.
 
     Args:
@@ -165,7 +165,7 @@ def asked(pairs: Pairs, known: Mapping[str, Sequence[str]]) -> Asked:
         raise UsageError(
             f"There is no order {in_quotes(safe(sort))}.", f"Orders: {', '.join(ORDERS)}."
         )
-    return Asked(
+    return PageQuery(
         model=_last(said, "model")[:200],
         chosen=chosen,
         since=since,

@@ -9,7 +9,7 @@ from typing import Any
 
 from accelbench.analysis.machines import chosen
 from accelbench.analysis.questions import flat
-from accelbench.report.dashboard.asked import FACETS, PAGE, Asked
+from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshot import Snapshot
 
 Cell = Mapping[str, Any]
@@ -18,7 +18,7 @@ MOST_CHOICES = 60
 
 
 @dataclass(frozen=True)
-class Choice:
+class FilterChoice:
     """One value of a facet."""
 
     value: str
@@ -28,7 +28,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Found:
+class CellPage:
     """One page of what was asked for."""
 
     cells: Sequence[Cell]
@@ -43,7 +43,7 @@ class Found:
         return max(1, -(-self.count // PAGE))
 
 
-def found(snapshot: Snapshot, asked: Asked) -> Found:
+def found(snapshot: Snapshot, asked: PageQuery) -> CellPage:
     """A page of the cells, and what all of them are."""
     where, values = asked.where()
     counts = snapshot.ask(
@@ -52,7 +52,7 @@ def found(snapshot: Snapshot, asked: Asked) -> Found:
         f" WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
         values,
     )
-    return Found(
+    return CellPage(
         page(snapshot, asked),
         sum(one["cells"] for one in counts),
         len({name for one in counts for name in one["models"]}),
@@ -62,7 +62,7 @@ def found(snapshot: Snapshot, asked: Asked) -> Found:
     )
 
 
-def page(snapshot: Snapshot, asked: Asked, size: int = PAGE) -> list[dict[str, Any]]:
+def page(snapshot: Snapshot, asked: PageQuery, size: int = PAGE) -> list[dict[str, Any]]:
     """The cells of one page, in the order that was asked for."""
     where, values = asked.where()
     return told_apart(
@@ -74,7 +74,7 @@ def page(snapshot: Snapshot, asked: Asked, size: int = PAGE) -> list[dict[str, A
     )
 
 
-def every(snapshot: Snapshot, asked: Asked) -> list[dict[str, Any]]:
+def every(snapshot: Snapshot, asked: PageQuery) -> list[dict[str, Any]]:
     """All cells of what was asked for, for a file."""
     where, values = asked.where()
     return snapshot.ask(
@@ -83,7 +83,7 @@ def every(snapshot: Snapshot, asked: Asked) -> list[dict[str, Any]]:
     )
 
 
-def drawn(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any]]:
+def drawn(snapshot: Snapshot, asked: PageQuery, most: int) -> list[dict[str, Any]]:
     """The first cells that have figures, for pictures."""
     where, values = asked.where()
     return snapshot.ask(
@@ -94,7 +94,7 @@ def drawn(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any]]:
     )
 
 
-def with_history(snapshot: Snapshot, asked: Asked, most: int) -> tuple[list[Cell], int]:
+def with_history(snapshot: Snapshot, asked: PageQuery, most: int) -> tuple[list[Cell], int]:
     """A page of the lines that have several runs, and how many there are.
 
     A line goes through versions, of which each is a cell of its own: its newest stands for it.
@@ -115,7 +115,7 @@ def with_history(snapshot: Snapshot, asked: Asked, most: int) -> tuple[list[Cell
     return list(rows), int(count["n"])
 
 
-def of_matrix(snapshot: Snapshot, asked: Asked, most: int) -> list[dict[str, Any]]:
+def of_matrix(snapshot: Snapshot, asked: PageQuery, most: int) -> list[dict[str, Any]]:
     """What a matrix is made of: failures tell as much as figures."""
     where, values = asked.where()
     return snapshot.ask(
@@ -146,7 +146,7 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[dict[str, Any]]:
     return told_apart([by_key[key] for key in dict.fromkeys(keys) if key in by_key])
 
 
-def choices(snapshot: Snapshot, asked: Asked) -> dict[str, list[Choice]]:
+def choices(snapshot: Snapshot, asked: PageQuery) -> dict[str, list[FilterChoice]]:
     """Of each facet its values, each with how many cells it would leave."""
     offered = {}
     for name, column in FACETS.items():
@@ -162,7 +162,7 @@ def choices(snapshot: Snapshot, asked: Asked) -> dict[str, list[Choice]]:
             snapshot.known[name], key=lambda one: (one not in chosen, not counts.get(one))
         )
         offered[name] = [
-            Choice(one, _text(snapshot, name, one), counts.get(one, 0), one in chosen)
+            FilterChoice(one, _text(snapshot, name, one), counts.get(one, 0), one in chosen)
             for one in (there[:MOST_CHOICES] if len(there) > MOST_CHOICES else snapshot.known[name])
         ]
     return offered

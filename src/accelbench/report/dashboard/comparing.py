@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Beside:
+class ComparedCell:
     """One cell beside the first."""
 
     cell: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Beside:
 
 def beside(
     chosen: Sequence[tuple[Mapping[str, Any], Sequence[Row]]], known: Histories
-) -> list[Beside]:
+) -> list[ComparedCell]:
     """Each of the cells beside the first; the first itself is once as fast.
 
     Args:
@@ -65,7 +65,7 @@ def beside(
         return []
     first, *others = chosen
     base = _side(*first)
-    alone = Beside(first[0], refused=_why_not(first[0], base), first=True)
+    alone = ComparedCell(first[0], refused=_why_not(first[0], base), first=True)
     return [
         alone,
         *(_beside(cell, _side(cell, rows), first[0], base, known) for cell, rows in others),
@@ -87,7 +87,7 @@ def _beside(
     first: Mapping[str, Any],
     base: Side | None,
     known: Histories,
-) -> Beside:
+) -> ComparedCell:
     asked = [
         (name, cell.get(name), first.get(name))
         for name in ASKED
@@ -95,18 +95,18 @@ def _beside(
     ]
     why = _why_not(cell, side) or _why_not(first, base)
     if why or side is None or base is None:
-        return Beside(cell, refused=why, asked=asked)
+        return ComparedCell(cell, refused=why, asked=asked)
     axis, otherwise = nearest_axis(base.row, side.row)
     differs = differing(base, side, axis)
     other_work = next((name for name in ("model", "mode") if cell[name] != first[name]), "")
     why_not = unlike(base.rows, side.rows, other_work)
     why = f"not alike: {', '.join(why_not)}" if why_not else refused_along(otherwise)
     if why:
-        return Beside(cell, refused=why, asked=asked, differs=differs)
+        return ComparedCell(cell, refused=why, asked=asked, differs=differs)
     found = ratio(side.rows, base.rows, known)
     if found is None:
-        return Beside(cell, refused=NO_FIGURE, asked=asked, differs=differs)
-    return Beside(
+        return ComparedCell(cell, refused=NO_FIGURE, asked=asked, differs=differs)
+    return ComparedCell(
         cell,
         found,
         side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,

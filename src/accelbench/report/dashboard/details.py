@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.history import Point, Series
+from accelbench.analysis.history import HistoryPoint, Series
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.warned import warned as all_warned
 from accelbench.core.columns import BY_NAME
@@ -40,7 +40,7 @@ _OF_CELLS = "series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated,
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunSummary:
     """The run that something is of."""
 
     run_id: str
@@ -82,7 +82,7 @@ def _plain(value: Any, kind: str) -> Any:
     return str(value) if kind == "time" else value
 
 
-def run_of(database: Database, run_id: str) -> Ran | None:
+def run_of(database: Database, run_id: str) -> RunSummary | None:
     """A run, with what it recorded of its surroundings."""
     _, rows = database.query(
         "SELECT run_id, label, command, status, started_at::VARCHAR, git_commit,"
@@ -91,7 +91,7 @@ def run_of(database: Database, run_id: str) -> Ran | None:
     )
     for run, label, command, status, started, commit, environment in rows:
         told = json.loads(environment) if environment else {}
-        return Ran(
+        return RunSummary(
             str(run),
             str(label or ""),
             str(command or ""),
@@ -139,7 +139,7 @@ def history_of(
     keys = sorted({key for key, _ in about})
     words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
     where = _OF_CELLS.format(marks=_marks(keys), **words)
-    points: dict[tuple[str, Any], tuple[Metric, list[Point]]] = {}
+    points: dict[tuple[str, Any], tuple[Metric, list[HistoryPoint]]] = {}
     for key, (by, several) in points_in(database, metric, where, keys).items():
         for point in several:
             # A series is of a device; two machines may have alike ones.

@@ -49,7 +49,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessRule:
     """Where the dashboard listens, and what opens it."""
 
     host: str = "127.0.0.1"
@@ -78,7 +78,7 @@ class Door:
 class Guard:
     """Stands before the pages."""
 
-    def __init__(self, app: App, door: Door) -> None:
+    def __init__(self, app: App, door: AccessRule) -> None:
         self._app, self._door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

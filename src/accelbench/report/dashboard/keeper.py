@@ -27,7 +27,7 @@ PATIENCE = 5.0
 _LOOK_SECONDS = 1.0
 
 
-class Keeper:
+class SnapshotKeeper:
     """The snapshot of one store, always there once it was taken."""
 
     def __init__(

@@ -31,7 +31,7 @@ _MOST = 64
 
 
 @dataclass
-class Followed:
+class LiveRun:
     """A journal that was read up to somewhere."""
 
     run_id: str
@@ -84,10 +84,10 @@ class Journals:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[str, LiveRun] = {}
         self._lock = threading.Lock()
 
-    def of(self, run_id: str) -> Followed | None:
+    def of(self, run_id: str) -> LiveRun | None:
         """A run as its journal tells it now; None where there is no journal of it."""
         try:
             path = journal_path(self._folder, run_id)
@@ -97,14 +97,14 @@ class Journals:
         if not there:
             return None
         with self._lock:
-            one = self._followed.pop(run_id, None) or Followed(run_id, path)
+            one = self._followed.pop(run_id, None) or LiveRun(run_id, path)
             self._followed[run_id] = one  # the last that was asked for is the last to be forgotten
             while len(self._followed) > _MOST:
                 self._followed.pop(next(iter(self._followed)))
             one.read_on()
             return one
 
-    def unfinished(self, known: Sequence[str]) -> list[Followed]:
+    def unfinished(self, known: Sequence[str]) -> list[LiveRun]:
         """Runs that go on or were cut off, the newest first: those the store has not as ended."""
         ended = set(known)
         names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]

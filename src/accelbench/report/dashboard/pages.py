@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.analysis.cells import Cell as Rated
+from accelbench.analysis.cells import MatrixCell as Rated
 from accelbench.analysis.matrix import RULE
 from accelbench.core.errors import UsageError
 from accelbench.query.histories import histories_of
@@ -17,7 +17,7 @@ from accelbench.query.matrices import matrix_on
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard import cells, details
-from accelbench.report.dashboard.asked import FACETS, Asked
+from accelbench.report.dashboard.asked import FACETS, PageQuery
 from accelbench.report.dashboard.comparing import beside
 from accelbench.report.dashboard.pictures import MOST_CELLS, chart_of
 from accelbench.report.dashboard.priced import spent_of
@@ -77,8 +77,8 @@ class Pages:
             drawn=min(MOST_LAUNCHES, sum((row.get("sample_count") or 0) > 1 for row in rows)),
             beside=cells.beside(snapshot, cell),
             series=[document(one) for one in series],
-            of_it=Asked(cells=(cell["key"],)),
-            of_model=Asked(model=str(cell["model"])),
+            of_it=PageQuery(cells=(cell["key"],)),
+            of_model=PageQuery(model=str(cell["model"])),
         )
 
     def compare(self, request: Request) -> Response:
@@ -187,12 +187,12 @@ class Pages:
             raise NotThereError("There is no such cell, or a later run has taken its place.")
         return found[0]
 
-    def _asked(self, request: Request) -> tuple[Snapshot, Asked]:
+    def _asked(self, request: Request) -> tuple[Snapshot, PageQuery]:
         snapshot = self.site.snapshot()
         return snapshot, self.site.asked(request, snapshot)
 
     def _page(
-        self, request: Request, name: str, asked: Asked, snapshot: Snapshot, **context: Any
+        self, request: Request, name: str, asked: PageQuery, snapshot: Snapshot, **context: Any
     ) -> Response:
         """A page with the filters beside it."""
         return self.site.page(
@@ -205,11 +205,11 @@ class Pages:
             **context,
         )
 
-    def _pictures(self, snapshot: Snapshot, asked: Asked) -> list[Any]:
+    def _pictures(self, snapshot: Snapshot, asked: PageQuery) -> list[Any]:
         made = (self.site.pictures.of(snapshot, chart, asked) for chart in CHARTS.values())
         return [one for one in made if one is not None]
 
-    def _of_one(self, snapshot: Snapshot, asked: Asked) -> Asked:
+    def _of_one(self, snapshot: Snapshot, asked: PageQuery) -> PageQuery:
         """One machine and mode: what is not said is as `accelbench matrix` has it."""
         there = snapshot.known
         wanted = {

@@ -22,7 +22,7 @@ from accelbench.report.charts.gathered import matrix_of, roofs_of
 from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND
 from accelbench.report.dashboard import cells, details
-from accelbench.report.dashboard.asked import Asked
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.cells import Cell
 from accelbench.report.dashboard.snapshot import Snapshot
 from accelbench.store.database import Database
@@ -50,18 +50,18 @@ class Pictures:
         #: One picture at a time: each takes a processor whole.
         self._drawing = threading.Lock()
 
-    def of(self, snapshot: Snapshot, chart: Chart, asked: Asked) -> Picture | None:
+    def of(self, snapshot: Snapshot, chart: Chart, asked: PageQuery) -> Picture | None:
         """A chart of what was asked for; None where it has nothing to show."""
         where = asked.query(order=False)
         key = ("picture", snapshot.at, chart.name, where)
         return self._once(key, lambda: picture(chart, self._subject(snapshot, chart, asked)))
 
-    def file(self, snapshot: Snapshot, chart: Chart, asked: Asked, form: str) -> bytes | None:
+    def file(self, snapshot: Snapshot, chart: Chart, asked: PageQuery, form: str) -> bytes | None:
         """The same as a file: svg, png or html."""
         key = (form, snapshot.at, chart.name, asked.query(order=False))
         return self._once(key, lambda: self._drawn(self.of(snapshot, chart, asked), form))
 
-    def _subject(self, snapshot: Snapshot, chart: Chart, asked: Asked) -> Subject:
+    def _subject(self, snapshot: Snapshot, chart: Chart, asked: PageQuery) -> Subject:
         """What a chart is of: the chosen cells alone, where some were chosen.
 
         Of a million results each question takes its time, so what only one chart is of is asked
@@ -85,7 +85,7 @@ class Pictures:
         return common
 
     def _common(
-        self, snapshot: Snapshot, asked: Asked
+        self, snapshot: Snapshot, asked: PageQuery
     ) -> tuple[Sequence[Cell], Sequence[details.Row], Subject]:
         if asked.cells:
             chosen = cells.named(snapshot, asked.cells)

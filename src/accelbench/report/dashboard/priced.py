@@ -74,7 +74,7 @@ def add_costs(
 
 
 @dataclass(frozen=True)
-class Spent:
+class StepCost:
     """What a cell's page says beside the cost of a million.
 
     Attributes:
@@ -90,7 +90,7 @@ class Spent:
 
 def spent_of(
     rows: Sequence[Mapping[str, Any]], prices: Prices | None, machine: Machine | None
-) -> Spent | None:
+) -> StepCost | None:
     """Of the launches of one cell; None where they have no cost."""
     machines = {} if machine is None else {str(row.get("run_id") or ""): machine for row in rows}
     told = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
@@ -98,7 +98,7 @@ def spent_of(
         return None
     side, price = Side((), told), told[0].get(PRICE)
     words = told_of(price, prices) if price is not None and prices is not None else ""
-    return Spent(items_of(told[0]), side.step_cost, words)
+    return StepCost(items_of(told[0]), side.step_cost, words)
 
 
 def _found(

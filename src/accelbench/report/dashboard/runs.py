@@ -57,7 +57,7 @@ class Runs:
             raise NotThereError("There is no such run.")
         if followed is not None and (told is None or live):
             started = followed.started
-            told = details.Ran(
+            told = details.RunSummary(
                 run_id,
                 str(started.get("label") or ""),
                 str(started.get("command") or ""),

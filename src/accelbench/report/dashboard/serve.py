@@ -8,7 +8,7 @@ from collections.abc import Callable
 import uvicorn
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.report.dashboard.guard import App, Door
+from accelbench.report.dashboard.guard import AccessRule, App
 
 #: Where it is looked for first.
 USUAL_PORT = 8501
@@ -50,7 +50,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def address(door: Door, made: socket.socket) -> str:
+def address(door: AccessRule, made: socket.socket) -> str:
     """What a browser is to open."""
     host = door.host.strip("[]")
     shown = f"[{host}]" if ":" in host else host

@@ -18,8 +18,8 @@ from accelbench.core.worth import WHY_UNUSABLE
 from accelbench.hardware.colours import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.dashboard import words
-from accelbench.report.dashboard.asked import ORDERS, Asked, asked
-from accelbench.report.dashboard.keeper import Keeper
+from accelbench.report.dashboard.asked import ORDERS, PageQuery, asked
+from accelbench.report.dashboard.keeper import SnapshotKeeper
 from accelbench.report.dashboard.live import Journals
 from accelbench.report.dashboard.pictures import Pictures
 from accelbench.report.dashboard.snapshot import Snapshot
@@ -47,7 +47,7 @@ class NotThereError(Exception):
 class Site:
     """One store as pages."""
 
-    def __init__(self, database: Database, keeper: Keeper) -> None:
+    def __init__(self, database: Database, keeper: SnapshotKeeper) -> None:
         # Once and here: plugins that several threads load at the same time are half there to some.
         for name in HARDWARE:
             colour_of(name)
@@ -89,7 +89,7 @@ class Site:
             raise BeingReadError
         return found
 
-    def asked(self, request: Request, snapshot: Snapshot) -> Asked:
+    def asked(self, request: Request, snapshot: Snapshot) -> PageQuery:
         """What a request's address asks for."""
         return asked(request.query_params.multi_items(), snapshot.known)
 
@@ -97,13 +97,13 @@ class Site:
         self,
         request: Request,
         name: str,
-        asked: Asked | None = None,
+        asked: PageQuery | None = None,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
         **context: Any,
     ) -> Response:
         """A page of a template."""
-        what = asked or Asked()
+        what = asked or PageQuery()
         text = self._templates.get_template(name).render(
             path=request.url.path,
             asked=what,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from accelbench.analysis.cost_words import amount, cost_notes, has_costs, money
 from accelbench.analysis.costs import PRICE, Price, items_of
-from accelbench.analysis.points import Point, Span
+from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
 from accelbench.report.charts.chart import Subject
 from accelbench.report.charts.words import ALIKE, PLACE, told
@@ -97,7 +97,7 @@ def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
     return f" Launches do not tell it from {name}."
 
 
-def _value(span: Span | None) -> float:
+def _value(span: FigureInterval | None) -> float:
     return span.value if span is not None else float("inf")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from accelbench.analysis.cells import Availability, Matrix
 from accelbench.analysis.matrix import RULE
-from accelbench.analysis.points import Point, Span
+from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
@@ -21,7 +21,7 @@ from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
-from accelbench.report.charts.words import Told, told
+from accelbench.report.charts.words import PointNames, told
 from accelbench.report.matrix import mark
 from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
 from accelbench.report.whole.costs import costs
@@ -32,7 +32,7 @@ _MOST_WARNINGS = 40
 
 
 @dataclass(frozen=True)
-class Known:
+class ReportData:
     """All that a report is made of."""
 
     subject: Subject
@@ -41,7 +41,7 @@ class Known:
     made_at: str
 
 
-def report(known: Known, title: str = "accelbench report") -> Report:
+def report(known: ReportData, title: str = "accelbench report") -> Report:
     """All of it."""
     sections = [
         Section(
@@ -76,14 +76,14 @@ _NAME = 400
 # -- figures
 
 
-def _results(known: Known) -> Section:
+def _results(known: ReportData) -> Section:
     points = sorted(known.subject.points, key=_place)
     unit = unit_of_all(one.row for one in points)
     headers = (
         *("cell", "figures", "mean latency, ms", "95 % interval", unit, "peak MB"),
         *("first step, ms", "launches", "samples", "quality"),
     )
-    names = told(points, always=("model",), longest=_NAME) if points else Told((), "")
+    names = told(points, always=("model",), longest=_NAME) if points else PointNames((), "")
     rows = [_cell(one, name, unit) for one, name in zip(points, names.apart, strict=True)]
     caption = "Every cell: the geometric mean of its launches"
     aside = newer_set_aside(points)
@@ -126,7 +126,7 @@ def _time(point: Point) -> str:
     """A latency, or the percentile that is all that is known, with its name."""
     if point.latency is None and point.percentile is not None:
         value, statistic = point.percentile
-        return f"{figure(Span(value))} {statistic}"
+        return f"{figure(FigureInterval(value))} {statistic}"
     named = " p50" if point.latency_by is Statistic.MEDIAN else ""
     return f"{figure(point.latency)}{named}"
 
@@ -135,14 +135,14 @@ def _plain(word: Any) -> str:
     return str(word).replace("_", " ")
 
 
-def _interval(span: Span | None, launches: int) -> str:
+def _interval(span: FigureInterval | None, launches: int) -> str:
     if span is None or span.low is None or span.high is None:
         return ""
     said = f"{digits(span.low)} to {digits(span.high)}"
     return said if launches > 1 else f"{said}, within the launch"
 
 
-def figure(span: Span | None) -> str:
+def figure(span: FigureInterval | None) -> str:
     """A figure, or that there is none."""
     return "n/a" if span is None else digits(span.value)
 
@@ -219,7 +219,7 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
 # -- trust
 
 
-def _verification(known: Known) -> Section:
+def _verification(known: ReportData) -> Section:
     done = [row for row in known.subject.rows if row.get("status") == Status.OK]
     rows = [
         [
@@ -262,7 +262,7 @@ def _once(rows: Sequence[Row], *said: str) -> list[tuple[Row, str]]:
     return list(zip(kept, _names([Point([row], "") for row in kept]), strict=True))
 
 
-def _refusals(known: Known) -> Iterable[Section]:
+def _refusals(known: ReportData) -> Iterable[Section]:
     bad = [row for row in known.subject.rows if row.get("status") != Status.OK]
     if not bad:
         return
@@ -283,7 +283,7 @@ def _refusals(known: Known) -> Iterable[Section]:
 _PACKAGES = "packages"
 
 
-def _environment(known: Known) -> Section:
+def _environment(known: ReportData) -> Section:
     runs = [
         [
             str(run.get("run_id")),

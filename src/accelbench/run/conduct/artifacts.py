@@ -26,7 +26,7 @@ from accelbench.run.plan.request import Planned
 from accelbench.run.worker.weight_offload import advice, spill_to, weights_bytes
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import Context
+    from accelbench.run.conduct.launch_context import LaunchContext
 
 _log = logging.getLogger(__name__)
 
@@ -53,14 +53,14 @@ _HOPELESS = frozenset(
 
 
 @dataclass(frozen=True)
-class Artefact:
+class ExportedArtifact:
     """What a worker is given to open."""
 
     folder: str
     static: bool  # for one batch size
 
 
-class Artefacts:
+class ArtifactExports:
     """How the cells of one run get their artefacts, and through which workarounds."""
 
     def __init__(self, cache: Cache | None = None) -> None:
@@ -68,7 +68,7 @@ class Artefacts:
         self._renewed: set[str] = set()  # what was thrown away for its weights, once a run
         self._crashed: set[str] = set()  # cells that were tried again as they were
 
-    def first_try(self, context: Context, case: Case) -> tuple[str, ...]:
+    def first_try(self, context: LaunchContext, case: Case) -> tuple[str, ...]:
         """The workarounds to begin with: what was needed before, or what is always applied."""
         if not context.settings.fix or not _imports(context, case):
             return ()
@@ -76,7 +76,7 @@ class Artefacts:
         return at_once(case.model) if known is None else known
 
     def next_try(
-        self, context: Context, case: Case, outcome: Outcome, applied: Sequence[str]
+        self, context: LaunchContext, case: Case, outcome: Outcome, applied: Sequence[str]
     ) -> tuple[str, ...] | None:
         """One workaround more, where a failure is known; None where nothing is left to try.
 
@@ -95,17 +95,19 @@ class Artefacts:
             return tuple(applied)
         return (*applied, name)
 
-    def remember(self, context: Context, case: Case, applied: Sequence[str]) -> None:
+    def remember(self, context: LaunchContext, case: Case, applied: Sequence[str]) -> None:
         """A cell went through with these."""
         if context.settings.fix and _imports(context, case):
             self._cache.remember(_cell(case), applied)
 
-    def static(self, context: Context, case: Case, applied: Sequence[str]) -> bool:
+    def static(self, context: LaunchContext, case: Case, applied: Sequence[str]) -> bool:
         """Whether what the runtime opens is made for this batch size alone."""
         runtime = _imports(context, case)
         return runtime is not None and (runtime.wants(case).static or fixes_batch(applied))
 
-    def get(self, context: Context, planned: Planned, applied: Sequence[str]) -> Artefact | None:
+    def get(
+        self, context: LaunchContext, planned: Planned, applied: Sequence[str]
+    ) -> ExportedArtifact | None:
         """What a case's runtime opens; None where it builds the model itself.
 
         Raises:
@@ -126,7 +128,7 @@ class Artefacts:
         )
         self._renew(recipe, _reference_weights(context, case))
         kept = self._cache.find(recipe.key) or self._made(context, recipe)
-        return Artefact(str(kept.folder), recipe.static)
+        return ExportedArtifact(str(kept.folder), recipe.static)
 
     def _renew(self, recipe: Recipe, digest_: str) -> None:
         """Throw away what was made of other weights than the reference has."""
@@ -145,17 +147,17 @@ class Artefacts:
         """
         return 1 if self._cache.find(recipe.base.key) else 2
 
-    def _made(self, context: Context, recipe: Recipe) -> Kept:
-        from accelbench.run.process.worker_client import Conversation, TroubleError
+    def _made(self, context: LaunchContext, recipe: Recipe) -> Kept:
+        from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
 
         exporter = context.runtimes.get(_EXPORTER)
         if exporter is None:
-            raise TroubleError(_missing())
+            raise WorkerTroubleError(_missing())
         try:
             spill = _spill(context, recipe, self._files(recipe))
         except _TooLargeError as error:
-            raise TroubleError(error.outcome) from error
-        talk = Conversation(context)
+            raise WorkerTroubleError(error.outcome) from error
+        talk = WorkerClient(context)
         try:
             context.observer.progress(Progress("exporting"))
             talk.start(exporter)
@@ -165,16 +167,16 @@ class Artefacts:
         kept = self._cache.find(recipe.key)
         if kept is None:
             said = "what was exported is not in the cache: another process may have cleared it"
-            raise TroubleError(Outcome(Status.FAILED, "artefact_lost", said, "Run it again."))
+            raise WorkerTroubleError(Outcome(Status.FAILED, "artefact_lost", said, "Run it again."))
         return kept
 
 
-def _imports(context: Context, case: Case) -> Importing | None:
+def _imports(context: LaunchContext, case: Case) -> Importing | None:
     runtime: Runtime | None = context.runtimes.get(case.target.runtime)
     return runtime if isinstance(runtime, Importing) else None
 
 
-def _reference_weights(context: Context, case: Case) -> str:
+def _reference_weights(context: LaunchContext, case: Case) -> str:
     """The digest of the weights of what a case will be held against; empty where there is none."""
     yardstick = context.verifications.yardsticks.of(case)
     return "" if yardstick is None else yardstick.weights_digest
@@ -217,7 +219,7 @@ class _TooLargeError(Exception):
         self.outcome = outcome
 
 
-def _spill(context: Context, recipe: Recipe, files: int) -> Path | None:
+def _spill(context: LaunchContext, recipe: Recipe, files: int) -> Path | None:
     """Where the weights of what is exported are kept, if the memory does not hold them."""
     heavy = weights_bytes(recipe.case)
     need = _EXPORT_SHARE * heavy

@@ -11,22 +11,22 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from accelbench.run.conduct.launch import GroupLaunch
-from accelbench.run.conduct.launch_context import Context, Settings
-from accelbench.run.conduct.results import Asked, identity_of
+from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
+from accelbench.run.conduct.results import LaunchFacts, identity_of
 from accelbench.run.conduct.simulation import simulate_group
 from accelbench.run.plan.request import Plan, Planned
 
 
 @dataclass(frozen=True)
-class Side:
+class MeasuredArm:
     """What is measured, and how: the whole of a run, or one of its two arms."""
 
-    context: Context
+    context: LaunchContext
     plan: Plan
     arm: str = ""  # empty where there is one alone
 
 
-def conduct(sides: Sequence[Side], done: AbstractSet[str]) -> None:
+def conduct(sides: Sequence[MeasuredArm], done: AbstractSet[str]) -> None:
     """Measure every case in every launch whose result_id is not among those done.
 
     Launches are the outer loop, and every second one goes through the plan backwards:
@@ -53,7 +53,11 @@ def conduct(sides: Sequence[Side], done: AbstractSet[str]) -> None:
 
 
 def _launched(
-    side: Side, group: Sequence[Planned], launch: int, done: AbstractSet[str], at: tuple[int, int]
+    side: MeasuredArm,
+    group: Sequence[Planned],
+    launch: int,
+    done: AbstractSet[str],
+    at: tuple[int, int],
 ) -> int:
     """One launch of one group, but for what is done; how many results it is of."""
     context = side.context
@@ -69,9 +73,9 @@ def _launched(
     return len(group)
 
 
-def asked_of(settings: Settings, launch: int, arm: str = "") -> Asked:
+def asked_of(settings: RunSettings, launch: int, arm: str = "") -> LaunchFacts:
     """What is the same for every result of one launch of one arm."""
-    return Asked(
+    return LaunchFacts(
         run_id=settings.run_id,
         launch=launch,
         arm=arm,

@@ -17,15 +17,15 @@ from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Provenance, Status
-from accelbench.run.conduct.launch_context import Context
+from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.missing_reasons import not_measured
 from accelbench.run.conduct.observer import Progress
-from accelbench.run.conduct.results import Asked, Outcome, compose
+from accelbench.run.conduct.results import LaunchFacts, Outcome, compose
 from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
-from accelbench.run.process.memory_guard import ESTIMATED, Room
+from accelbench.run.process.memory_guard import ESTIMATED, MemoryGuard
 from accelbench.run.process.wire import ClosedError
-from accelbench.run.process.worker_client import Conversation, TroubleError, out_of_budget
+from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError, out_of_budget
 from accelbench.run.verify import phase_sums
 from accelbench.run.verify.convergence import Curve, losses_request
 from accelbench.run.verify.device_proof import proved
@@ -42,7 +42,12 @@ class GroupLaunch:
     """The cases that one worker can measure in turn."""
 
     def __init__(
-        self, context: Context, asked: Asked, cases: Sequence[Planned], first: int, total: int
+        self,
+        context: LaunchContext,
+        asked: LaunchFacts,
+        cases: Sequence[Planned],
+        first: int,
+        total: int,
     ) -> None:
         self._context = context
         self._settings = context.settings
@@ -50,8 +55,8 @@ class GroupLaunch:
         self._cases = cases
         self._first = first
         self._total = total
-        self._talk = Conversation(context)
-        self._room = Room(context)
+        self._talk = WorkerClient(context)
+        self._room = MemoryGuard(context)
         self._open_trouble: Outcome | None = None
         self._rules: Mapping[str, Any] = {}
         self._measured_before = 0  # by the worker in hand
@@ -151,7 +156,7 @@ class GroupLaunch:
             )
             outcome = self._held(planned, outcome)  # when nothing is watched any more
             self._succeeded = self._succeeded or outcome.status is Status.OK
-        except TroubleError as trouble:
+        except WorkerTroubleError as trouble:
             outcome = replace(trouble.outcome, opened=talk.opened)
             self._drop_worker()
         finally:
@@ -227,7 +232,7 @@ class GroupLaunch:
         if not talk.begun:
             try:
                 self._open(planned)
-            except TroubleError as trouble:
+            except WorkerTroubleError as trouble:
                 # Loading does not depend on the batch: it would end the same way for the
                 # others. Being killed from outside, or out of budget, would not; nor does it
                 # where each batch opens an artefact of its own.
@@ -263,7 +268,7 @@ class GroupLaunch:
             return proved(answer.get("evidence"), str(planned.device))
         except CaseError as error:
             said = (error.reason, error.message, error.advice)
-            raise TroubleError(Outcome(Status.FAILED, *said)) from error
+            raise WorkerTroubleError(Outcome(Status.FAILED, *said)) from error
 
     def _open(self, planned: Planned) -> None:
         """A worker with the model open, from an artefact where the runtime wants one."""
@@ -291,7 +296,7 @@ class GroupLaunch:
                     verdict = verifications.reconsider(self._context, planned, verdict)
                 told = {"evidence": evidence, **outcome.measurement}
                 outcome = replace(outcome, measurement=told)
-            except TroubleError as trouble:
+            except WorkerTroubleError as trouble:
                 if self._settings.verify == "only" or not _says_nothing(trouble.outcome):
                     raise  # nothing else has shown that it runs, or this shows that it does not
                 verdict = verifications.give_up(planned, trouble.outcome.message)
@@ -308,7 +313,7 @@ class GroupLaunch:
                 answer = self._talk.ask(losses_request(case), "training to compare")
                 self._talk.cpu_seconds = answer["cpu_seconds"]
                 curve = Curve(answer["losses"])
-            except TroubleError as trouble:
+            except WorkerTroubleError as trouble:
                 curve = Curve(why=f"training to compare failed: {trouble.outcome.message}")
                 self._drop_worker()
             found = curves.judge(self._context, case, curve)

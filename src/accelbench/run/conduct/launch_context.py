@@ -9,13 +9,13 @@ from typing import Any
 from accelbench.core.facts import Fact
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Runtime
-from accelbench.run.conduct.artifacts import Artefacts
+from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.observer import Observer
 from accelbench.run.conduct.simulation import Simulate
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.request import Estimate, Free, Planned
-from accelbench.run.process.worker_pool import Workshop
+from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT = 600.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """How a run goes about its cases."""
 
     run_id: str
@@ -44,7 +44,7 @@ class Settings:
 
 
 @dataclass
-class Tally:
+class LaunchTally:
     """How many results of each status."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -61,11 +61,11 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Context:
+class LaunchContext:
     """A run as its launches see it."""
 
-    settings: Settings
-    workshop: Workshop
+    settings: RunSettings
+    workshop: WorkerPool
     runtimes: Mapping[str, Runtime]
     append: Callable[[Fact], None]  # durable when it returns
     observer: Observer
@@ -75,9 +75,9 @@ class Context:
     free: Free
     cost: Callable[[Planned], AnalyticCost | None]
     conditions: Mapping[str, Any]  # versions and such, the same for the whole run
-    tally: Tally = field(default_factory=Tally)
+    tally: LaunchTally = field(default_factory=LaunchTally)
     repeats: Repeats = field(default_factory=Repeats)
     curves: Curves = field(default_factory=Curves)
-    artefacts: Artefacts = field(default_factory=Artefacts)
+    artefacts: ArtifactExports = field(default_factory=ArtifactExports)
     verifications: Verifications = field(default_factory=Verifications)
     simulate: Simulate | None = None  # what is not here comes to; None where nobody may say

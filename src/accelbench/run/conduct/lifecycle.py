@@ -29,9 +29,9 @@ from accelbench.core.plugins import RUNTIMES, load_all
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.core.provenance import THIS_ARM
 from accelbench.core.serial import device_to_json
-from accelbench.run.conduct.artifacts import Artefacts
-from accelbench.run.conduct.conductor import Side, asked_of, conduct
-from accelbench.run.conduct.launch_context import Context, Settings, Tally
+from accelbench.run.conduct.artifacts import ArtifactExports
+from accelbench.run.conduct.conductor import MeasuredArm, asked_of, conduct
+from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunSettings
 from accelbench.run.conduct.observer import Observer
 from accelbench.run.conduct.profiling import Keep, profile_all
 from accelbench.run.conduct.results import identity_of
@@ -39,12 +39,12 @@ from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_
 from accelbench.run.conduct.simulation import Simulate, counted_as, measured_of
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan import estimates
-from accelbench.run.plan.arms import Arm, Other, opened
+from accelbench.run.plan.arms import Arm, OtherArm, opened
 from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Plan, Planned, Request
 from accelbench.run.process.worker_client import NO_WORKER
-from accelbench.run.process.worker_pool import Workshop
+from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
@@ -58,18 +58,18 @@ Found = Mapping[str, Sequence[Device | Absent]]
 
 
 @dataclass(frozen=True)
-class Journey:
+class RunSpec:
     """Everything decided before the first case: what `--dry-run` shows."""
 
     plan: Plan
-    settings: Settings
+    settings: RunSettings
     runtimes: Mapping[str, Runtime]
     about: Mapping[str, Any] = field(default_factory=dict)  # command line, label
     simulate: Simulate | None = None  # how what is not here is calculated
-    other: Other | None = None  # the arm that this one is held against
+    other: OtherArm | None = None  # the arm that this one is held against
 
     @property
-    def arms(self) -> list[tuple[str, Plan, Settings]]:
+    def arms(self) -> list[tuple[str, Plan, RunSettings]]:
         """What results are called by, and what is measured for them."""
         if self.other is None:
             return [("", self.plan, self.settings)]
@@ -84,11 +84,11 @@ class Journey:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunResult:
     """How a run ended."""
 
     run_id: str
-    tally: Tally
+    tally: LaunchTally
     rows: Sequence[Mapping[str, Any]]  # every result of the run, also those of before a resume
     interrupted: bool = False
     profiles: Sequence[Mapping[str, Any]] = ()  # where they were asked for
@@ -121,12 +121,12 @@ def plan_for(request: Request, found: Found, runtimes: Mapping[str, Runtime]) ->
 
 
 def start(
-    journey: Journey,
+    journey: RunSpec,
     folder: Path,
     observer: Observer,
     environment: Mapping[str, Any],
     keep: Keep | None = None,
-) -> Ended:
+) -> RunResult:
     """Run a plan from its beginning; the journal is kept in `folder`, profiles by `keep`."""
     settings = journey.settings
     with (
@@ -159,7 +159,7 @@ def resume(
     found: Found | None = None,
     keep: Keep | None = None,
     simulate: Simulate | None = None,
-) -> Ended:
+) -> RunResult:
     """Go on with a run that was cut off: what has a result is not measured again.
 
     Args:
@@ -180,10 +180,10 @@ def resume(
         left = _left_of(journey, results)
         if not left and _is_finished(facts):
             observer.note(f"Run {run_id} is complete: nothing is left to measure.")
-            tally = Tally()
+            tally = LaunchTally()
             for body in results.values():
                 tally.add(counted_as(body))
-            return Ended(run_id, tally, list(results.values()), profiles=_profiles(facts))
+            return RunResult(run_id, tally, list(results.values()), profiles=_profiles(facts))
         _refuse_other_machine(run_id, left, found)
         observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
         with opened(journey.other, environment) as arm:
@@ -204,7 +204,7 @@ def again(
     launches: int,
     about: Mapping[str, Any],
     found: Found,
-) -> Journey:
+) -> RunSpec:
     """Some cases of an earlier run once more, as they were planned then.
 
     Args:
@@ -220,7 +220,7 @@ def again(
     _refuse_other_machine(earlier, wanted, found)
     settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
     names = {"names": begun.get("names") or {}}
-    return Journey(Plan(wanted), settings, installed_runtimes(), {**names, **about})
+    return RunSpec(Plan(wanted), settings, installed_runtimes(), {**names, **about})
 
 
 def last_unfinished(folder: Path) -> str | None:
@@ -242,7 +242,7 @@ def _is_finished(facts: Sequence[Fact]) -> bool:
     return bool(said) and said[-1].body.get("status") == "finished"
 
 
-def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Journey:
+def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> RunSpec:
     """What a run began with."""
     begun = next((f.body for f in facts if f.kind == RUN_STARTED), None)
     if begun is None:
@@ -251,15 +251,15 @@ def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Jou
         )
     settings, plan = settled(run_id, begun)
     other = arm_settled(run_id, begun)
-    return Journey(plan, settings, installed_runtimes(), simulate=simulate, other=other)
+    return RunSpec(plan, settings, installed_runtimes(), simulate=simulate, other=other)
 
 
-def _left_of(journey: Journey, results: Container[str]) -> list[Planned]:
+def _left_of(journey: RunSpec, results: Container[str]) -> list[Planned]:
     """What has no result yet, once a launch."""
     return [planned for key, planned in _ids_of(journey) if key not in results]
 
 
-def _refuse_other_identities(run_id: str, journey: Journey, results: Mapping[str, Any]) -> None:
+def _refuse_other_identities(run_id: str, journey: RunSpec, results: Mapping[str, Any]) -> None:
     """Results that the plan does not know would be measured again, and counted twice."""
     known = {key for key, _ in _ids_of(journey)}
     if not known.issuperset(results):
@@ -270,7 +270,7 @@ def _refuse_other_identities(run_id: str, journey: Journey, results: Mapping[str
         )
 
 
-def _ids_of(journey: Journey) -> Iterable[tuple[str, Planned]]:
+def _ids_of(journey: RunSpec) -> Iterable[tuple[str, Planned]]:
     """Every result that the run will have, and of what."""
     for arm, plan, settings in journey.arms:
         for launch in range(settings.launches):
@@ -296,17 +296,17 @@ def _refuse_other_machine(run_id: str, left: Iterable[Planned], found: Found | N
 
 
 def _go(
-    journey: Journey,
+    journey: RunSpec,
     journal: Journal,
     observer: Observer,
     environment: Mapping[str, Any],
     before: list[Mapping[str, Any]],
     keep: Keep | None,
     arm: Arm | None,
-) -> Ended:
+) -> RunResult:
     settings = journey.settings
     rows: list[Mapping[str, Any]] = list(before)
-    tally = Tally()
+    tally = LaunchTally()
     for row in before:
         tally.add(counted_as(row))
 
@@ -315,9 +315,9 @@ def _go(
         if fact.kind == RESULT:
             rows.append(fact.body)
 
-    context = Context(
+    context = LaunchContext(
         settings=settings,
-        workshop=Workshop(),
+        workshop=WorkerPool(),
         runtimes=journey.runtimes,
         append=append,
         observer=observer,
@@ -351,36 +351,36 @@ def _go(
     }
     journal.append(Fact(RUN_FINISHED, digest([settings.run_id, moment]), finished))
     profiles = _profiles(journal.facts()) if settings.profile else ()
-    return Ended(settings.run_id, tally, rows, interrupted, profiles)
+    return RunResult(settings.run_id, tally, rows, interrupted, profiles)
 
 
 def _sides(
-    journey: Journey, context: Context, environment: Mapping[str, Any], arm: Arm | None
-) -> list[Side]:
+    journey: RunSpec, context: LaunchContext, environment: Mapping[str, Any], arm: Arm | None
+) -> list[MeasuredArm]:
     """One, or two that share what is the run's and have references and artefacts of their own."""
     if arm is None:
-        return [Side(context, journey.plan)]
+        return [MeasuredArm(context, journey.plan)]
     (this, *_), (against, plan, settings) = journey.arms
     ours, theirs = arm.conditions(environment), arm.conditions(arm.environment)
     first = replace(context, conditions={**context.conditions, **ours})
     second = replace(
         context,
         settings=settings,
-        workshop=Workshop(arm.interpreter),
+        workshop=WorkerPool(arm.interpreter),
         conditions={**estimates.conditions(arm.environment), **theirs},
         repeats=Repeats(),
         curves=Curves(),
-        artefacts=Artefacts(),
+        artefacts=ArtifactExports(),
         verifications=Verifications(),
     )
-    return [Side(first, journey.plan, this), Side(second, plan, against)]
+    return [MeasuredArm(first, journey.plan, this), MeasuredArm(second, plan, against)]
 
 
 def _profiles(facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
     return [fact.body for fact in facts if fact.kind == PROFILE]
 
 
-def _append_hardware(journal: Journal, journey: Journey, environment: Mapping[str, Any]) -> None:
+def _append_hardware(journal: Journal, journey: RunSpec, environment: Mapping[str, Any]) -> None:
     used = {p.device.fingerprint: p for p in journey.plan.cases if p.device is not None}
     for fingerprint, planned in used.items():
         device = planned.device

@@ -49,7 +49,7 @@ class Observer(Protocol):
         ...
 
 
-class Silence:
+class SilentObserver:
     """Hears everything and says nothing."""
 
     def devices(self, found: Sequence[Device | Absent]) -> None:

@@ -17,11 +17,11 @@ from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Status
 from accelbench.exchange.profile_schema import CASE_COLUMNS
 from accelbench.run.conduct.conductor import asked_of
-from accelbench.run.conduct.launch_context import Context
+from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.observer import Progress
 from accelbench.run.conduct.results import identity_of
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.process.worker_client import Conversation, TroubleError
+from accelbench.run.process.worker_client import WorkerClient, WorkerTroubleError
 
 Row = Mapping[str, Any]
 
@@ -31,7 +31,11 @@ Keep = Callable[[Row, Path | None], None]
 
 
 def profile_all(
-    context: Context, plan: Plan, rows: Sequence[Row], done: Collection[str], keep: Keep | None
+    context: LaunchContext,
+    plan: Plan,
+    rows: Sequence[Row],
+    done: Collection[str],
+    keep: Keep | None,
 ) -> None:
     """Profile every case that has a good result and no profile yet.
 
@@ -62,7 +66,7 @@ def profile_id(row: Row) -> str:
     return digest(["profile", row["result_id"]])
 
 
-def _row_of(context: Context, planned: Planned, measured: Mapping[str, Row]) -> Row | None:
+def _row_of(context: LaunchContext, planned: Planned, measured: Mapping[str, Row]) -> Row | None:
     """The result of the first launch that has a good one."""
     for launch in range(context.settings.launches):
         row = measured.get(identity_of(asked_of(context.settings, launch), planned))
@@ -72,12 +76,12 @@ def _row_of(context: Context, planned: Planned, measured: Mapping[str, Row]) -> 
 
 
 def _profiled(
-    context: Context, planned: Planned, row: Row, traces: bool
+    context: LaunchContext, planned: Planned, row: Row, traces: bool
 ) -> tuple[dict[str, Any], Path | None]:
     """What a profile's body says beside its case, and the engine's own record."""
     if context.budget.exhausted:
         return _no("the run's budget was used up"), None
-    talk = Conversation(context)
+    talk = WorkerClient(context)
     folder = context.workshop.new_folder("profile")
     try:
         artefact = context.artefacts.get(context, planned, tuple(row.get("workarounds") or ()))
@@ -91,7 +95,7 @@ def _profiled(
             },
             "profiling",
         )
-    except TroubleError as trouble:
+    except WorkerTroubleError as trouble:
         return _no(trouble.outcome.message), None
     finally:
         talk.drop()

@@ -23,7 +23,7 @@ from accelbench.run.plan.request import Planned
 
 
 @dataclass(frozen=True)
-class Asked:
+class LaunchFacts:
     """What is the same for every result of a launch."""
 
     run_id: str
@@ -53,14 +53,14 @@ class Outcome:
     workarounds: Sequence[str] = ()
 
 
-def identity_of(asked: Asked, planned: Planned) -> str:
+def identity_of(asked: LaunchFacts, planned: Planned) -> str:
     """The result_id that a case will have in a launch."""
     device = str(planned.device) if planned.device else planned.case.target.place
     return result_id(asked.run_id, planned.case, device, asked.launch, asked.arm)
 
 
 def compose(
-    asked: Asked,
+    asked: LaunchFacts,
     planned: Planned,
     outcome: Outcome,
     provenance: Provenance,

@@ -17,17 +17,17 @@ from accelbench.core.serial import (
 )
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.plan.against import Against, Kind
-from accelbench.run.plan.arms import Arm, Other
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.plan.against import Against, AgainstKind
+from accelbench.run.plan.arms import Arm, OtherArm
 from accelbench.run.plan.request import Plan, Planned, Refusal
 
 
-def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[Settings, Plan]:
+def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
     """The settings and the plan a run began with."""
     try:
         plan = Plan(tuple(_planned_from_json(p) for p in begun["plan"]))
-        return Settings(**begun["settings"]), plan
+        return RunSettings(**begun["settings"]), plan
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
             f"Run {run_id} was begun by accelbench {begun.get('accelbench')}, whose plan this"
@@ -49,13 +49,15 @@ def arm_to_json(arm: Arm) -> dict[str, Any]:
     }
 
 
-def arm_settled(run_id: str, begun: Mapping[str, Any]) -> Other | None:
+def arm_settled(run_id: str, begun: Mapping[str, Any]) -> OtherArm | None:
     """The same back; None where the run has no arms."""
     named = begun.get("against")
     if named is None:
         return None
     settings, plan = settled(run_id, {**begun, **named})
-    return Other(Against(Kind(named["kind"]), named["name"], named["word"]), plan, settings)
+    return OtherArm(
+        Against(AgainstKind(named["kind"]), named["name"], named["word"]), plan, settings
+    )
 
 
 def planned_to_json(planned: Planned) -> dict[str, Any]:

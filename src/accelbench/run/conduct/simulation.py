@@ -18,13 +18,13 @@ from accelbench.core.provenance import SIMULATION, simulation_of
 from accelbench.core.vocabulary import Mode, Provenance, Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.run.conduct.missing_reasons import RETRIEVES, TRAINS
-from accelbench.run.conduct.results import Asked, Outcome, compose
+from accelbench.run.conduct.results import LaunchFacts, Outcome, compose
 from accelbench.run.plan.request import Planned, Refusal
 from accelbench.run.process import process_control
-from accelbench.run.process.memory_guard import Room
+from accelbench.run.process.memory_guard import MemoryGuard
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import Context
+    from accelbench.run.conduct.launch_context import LaunchContext
 
 #: What a case comes to on a device that is not here.
 Simulate = Callable[[Case, Roofline], Outcome]
@@ -43,10 +43,10 @@ _OF_THE_CASE = {
 
 
 def simulate_group(
-    context: Context, asked: Asked, cases: Sequence[Planned], first: int, total: int
+    context: LaunchContext, asked: LaunchFacts, cases: Sequence[Planned], first: int, total: int
 ) -> None:
     """Record what each case of a group comes to."""
-    room = Room(context)
+    room = MemoryGuard(context)
     for number, planned in enumerate(cases, first):
         context.observer.case_started(planned.case, asked.launch, number, total)
         started_at = utc_now()
@@ -115,7 +115,7 @@ def _no(reason: str, message: str, advice: str) -> Refusal:
     return Refusal(Status.UNSUPPORTED, reason, message, advice)
 
 
-def _outcome(context: Context, planned: Planned, room: Room) -> Outcome:
+def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Outcome:
     no = planned.refusal
     if no is not None:
         return Outcome(no.status, no.reason, no.message, no.advice)

@@ -12,7 +12,7 @@ from accelbench.run.worker.memory_meter import cpu_seconds
 
 
 @dataclass(frozen=True)
-class Before:
+class SurroundingsBefore:
     """The machine and this process's own work when a case began."""
 
     machine: MachineSnapshot
@@ -22,13 +22,13 @@ class Before:
 class Surroundings:
     """Says what else happened on the machine while a case was measured."""
 
-    def before(self) -> Before:
+    def before(self) -> SurroundingsBefore:
         """Look before."""
-        return Before(snapshot(), cpu_seconds())
+        return SurroundingsBefore(snapshot(), cpu_seconds())
 
     def after(
         self,
-        before: Before,
+        before: SurroundingsBefore,
         worker_cpu_seconds: float,
         threads: int | None = None,
         metrics: Mapping[str, Any] | None = None,

@@ -42,7 +42,7 @@ _PYTHONS = ("bin/python", "Scripts/python.exe")
 _GIT_SECONDS = 300.0
 
 
-class Kind(StrEnum):
+class AgainstKind(StrEnum):
     """What the other arm differs in."""
 
     ENVIRONMENT = "environment"
@@ -60,7 +60,7 @@ class Against:
         word: an interpreter's command line, a commit's full hash, or NAME=VALUE.
     """
 
-    kind: Kind
+    kind: AgainstKind
     name: str
     word: str
 
@@ -83,15 +83,15 @@ def meant(word: str) -> Against:
     if (setting or commit) and path.exists():
         raise UsageError(f"{in_quotes(word)} is a path and may mean something else as well.", FORMS)
     if commit:
-        return Against(Kind.COMMIT, word, _hash(word.removeprefix(_COMMIT)))
+        return Against(AgainstKind.COMMIT, word, _hash(word.removeprefix(_COMMIT)))
     if setting:
-        return Against(Kind.SETTING, word, word)
+        return Against(AgainstKind.SETTING, word, word)
     program = _program(word, path)
     if program is None:
         raise UsageError(
             f"--against {in_quotes(word)} names nothing that a run can be held against.", FORMS
         )
-    return Against(Kind.ENVIRONMENT, word, shlex.join(program))
+    return Against(AgainstKind.ENVIRONMENT, word, shlex.join(program))
 
 
 def _program(word: str, path: Path) -> list[str] | None:
@@ -115,9 +115,9 @@ def _program(word: str, path: Path) -> list[str] | None:
 @contextmanager
 def interpreter_of(against: Against) -> Iterator[Interpreter | None]:
     """The interpreter of the other arm, ours (None) for a setting; what it needs goes with it."""
-    if against.kind is Kind.SETTING:
+    if against.kind is AgainstKind.SETTING:
         yield None
-    elif against.kind is Kind.ENVIRONMENT:
+    elif against.kind is AgainstKind.ENVIRONMENT:
         program = shlex.split(against.word)
         yield Interpreter(program, alone=len(program) > 1)
     else:

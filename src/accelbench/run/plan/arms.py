@@ -8,39 +8,39 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accelbench.core.case import Option
-from accelbench.run.conduct.launch_context import Settings
-from accelbench.run.plan.against import Against, Kind, interpreter_of
+from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.plan.against import Against, AgainstKind, interpreter_of
 from accelbench.run.plan.request import Plan, Request
 from accelbench.run.process.interpreter import Interpreter, introduced
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherArm:
     """The arm that a run is held against, as it is planned."""
 
     against: Against
     plan: Plan
-    settings: Settings
+    settings: RunSettings
 
 
 @dataclass(frozen=True)
 class Arm:
     """The same with its interpreter there, which has introduced itself."""
 
-    other: Other
+    other: OtherArm
     interpreter: Interpreter | None  # None: ours
     environment: Mapping[str, Any] = field(default_factory=dict)
 
     def conditions(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """What an arm's results say beside the usual: its commit, where commits are compared."""
-        if self.other.against.kind is not Kind.COMMIT:
+        if self.other.against.kind is not AgainstKind.COMMIT:
             return {}
         return {"commit": (ours.get("git") or {}).get("commit")}
 
 
 def asked_otherwise(
-    request: Request, settings: Settings, name: str, value: Option | Mapping[str, Option]
-) -> tuple[Request, Settings]:
+    request: Request, settings: RunSettings, name: str, value: Option | Mapping[str, Option]
+) -> tuple[Request, RunSettings]:
     """The request and the settings of an arm that differs in one setting.
 
     Args:
@@ -62,7 +62,7 @@ def asked_otherwise(
 
 
 @contextmanager
-def opened(other: Other | None, environment: Mapping[str, Any]) -> Iterator[Arm | None]:
+def opened(other: OtherArm | None, environment: Mapping[str, Any]) -> Iterator[Arm | None]:
     """Have the other arm's interpreter there while a run goes on; None where there is no arm.
 
     Raises:

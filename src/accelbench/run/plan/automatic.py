@@ -48,7 +48,7 @@ Choose = Callable[..., Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Choice:
+class SelectedTarget:
     """What one question is measured on, and why."""
 
     model: ModelSpec
@@ -73,7 +73,7 @@ def is_automatic(request: Request) -> bool:
 
 def plan_chosen(
     request: Request, found: Found, runtimes: Mapping[str, Runtime], choose: Choose
-) -> tuple[Plan, list[Choice]]:
+) -> tuple[Plan, list[SelectedTarget]]:
     """The plan of a request whose hardware is chosen, and the choices; the notes say them."""
     plans, choices = [], []
     for model, mode, precision in product(request.models, request.modes, request.precisions):
@@ -105,7 +105,7 @@ def _is_able(planned: Planned) -> bool:
 
 def _choice(
     asked: Request, able: Sequence[Planned], runtimes: Mapping[str, Runtime], choose: Choose
-) -> Choice:
+) -> SelectedTarget:
     """Ask about every batch size; the platform that is first for most of them is taken.
 
     Where two are, it is that of the largest batch: it has the most of the work.
@@ -137,7 +137,7 @@ def _choice(
     votes = Counter(name for name in named.values() if name in there)
     if not votes:
         among = f"the selector names none of {_listed(there)}, so all of them are"
-        return Choice(model, mode, precision, None, None, among, answers[batches[-1]])
+        return SelectedTarget(model, mode, precision, None, None, among, answers[batches[-1]])
     most = max(votes.values())
     last = max(b for b in batches if votes[named[b]] == most)
     hardware = named[last]
@@ -146,7 +146,7 @@ def _choice(
     reason = _reason(hardware, named, there, str(scored.get("basis") or ""))
     if len(there) > 1 and list(answers[last].get("compared") or ()) == [firsts[last]]:
         reason += "; no other has a figure"
-    return Choice(model, mode, precision, hardware, runtime, reason, answers[last])
+    return SelectedTarget(model, mode, precision, hardware, runtime, reason, answers[last])
 
 
 def _sizes(asked: Request) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
-from accelbench.run.conduct.launch_context import Settings
+from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import Plan, Planned
 
 #: Operations a second that one core, or one accelerator, has been seen to reach on whole
@@ -81,13 +81,13 @@ def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
     return {name: environment.get(name) for name in kept}
 
 
-def seconds_of_all(arms: Iterable[tuple[Plan, Settings]]) -> tuple[float, float]:
+def seconds_of_all(arms: Iterable[tuple[Plan, RunSettings]]) -> tuple[float, float]:
     """The same of a run's arms together."""
     found = [seconds(plan, settings) for plan, settings in arms]
     return sum(low for low, _ in found), sum(high for _, high in found)
 
 
-def seconds(plan: Plan, settings: Settings) -> tuple[float, float]:
+def seconds(plan: Plan, settings: RunSettings) -> tuple[float, float]:
     """Between how many seconds a plan takes, very roughly: from its operations, not measured."""
     low = high = profiled = 0.0
     for group in plan.groups():
@@ -119,7 +119,7 @@ def _fits(planned: Planned) -> bool:
     return need is None or room is None or need <= room
 
 
-def _case_seconds(case: Case, device: Device, settings: Settings) -> tuple[float, float]:
+def _case_seconds(case: Case, device: Device, settings: RunSettings) -> tuple[float, float]:
     operations = _operations(case)
     slow_rate, fast_rate = (
         (_PER_CORE[0], _PER_CORE[1] * max(device.count, 1))

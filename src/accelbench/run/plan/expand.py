@@ -26,7 +26,7 @@ from accelbench.run.plan.request import (
     Request,
 )
 from accelbench.run.plan.sizes import shapes_of
-from accelbench.run.plan.targets import Place, places
+from accelbench.run.plan.targets import TargetDevice, places
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def expand(
 
 
 def _as_all_can(
-    request: Request, where: Sequence[Place], runtimes: Mapping[str, Runtime]
+    request: Request, where: Sequence[TargetDevice], runtimes: Mapping[str, Runtime]
 ) -> tuple[Request, list[str]]:
     """What nobody has settled is settled alike for all runtimes: else no two cells compare.
 
@@ -89,7 +89,7 @@ def _as_all_can(
 
 
 def _own_options(
-    place: Place, request: Request, runtimes: Mapping[str, Runtime]
+    place: TargetDevice, request: Request, runtimes: Mapping[str, Runtime]
 ) -> dict[str, Option]:
     """What was set on purpose for the place's runtime alone."""
     name, hardware = place.target.runtime, place.target.hardware
@@ -99,7 +99,7 @@ def _own_options(
 
 def _asked_of(
     model: ModelSpec,
-    place: Place,
+    place: TargetDevice,
     precision: str,
     mode: Mode,
     request: Request,
@@ -126,7 +126,7 @@ def _asked_of(
         ]
 
 
-def _room(place: Place, free: Free) -> int | None:
+def _room(place: TargetDevice, free: Free) -> int | None:
     """Bytes that a place has for a model, None where nobody knows."""
     if place.roofline is not None:
         return place.roofline.memory_bytes
@@ -155,7 +155,7 @@ def _shorten(
     return kept, [text]
 
 
-def _judge(case: Case, place: Place, runtimes: Mapping[str, Runtime]) -> Planned:
+def _judge(case: Case, place: TargetDevice, runtimes: Mapping[str, Runtime]) -> Planned:
     if place.roofline is not None:
         info = runtimes[case.target.runtime].info
         no = _untrainable(case) or _unfit(case) or refusal_of(case, info, place.roofline)

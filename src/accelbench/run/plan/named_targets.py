@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Lacking:
+class MissingTarget:
     """Something that was named, and of which no result is ok."""
 
     kind: str  # hardware, runtime or precision
@@ -70,7 +70,7 @@ def named(
     }
 
 
-def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[Lacking]:
+def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[MissingTarget]:
     """Of what was named, that of which no result is ok; what is only calculated lacks nothing."""
     every = list(rows)
     wanted = [
@@ -84,7 +84,7 @@ def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[Lacking]:
         if _lacks(own):
             elsewhere = not own and kind == "runtime" and name in registered(HARDWARE)
             why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
-            found.append(Lacking(kind, name, why))
+            found.append(MissingTarget(kind, name, why))
     return found
 
 

@@ -14,7 +14,7 @@ from accelbench.run.plan.stand_ins import remark, stand_in
 
 
 @dataclass(frozen=True)
-class Place:
+class TargetDevice:
     """A target with its device, or with the reason why it has none.
 
     One with a roofline has no device either, and is simulated.
@@ -30,10 +30,10 @@ def places(
     request: Request,
     found: Mapping[str, Sequence[Device | Absent]],
     runtimes: Mapping[str, Runtime],
-) -> tuple[list[Place], list[str]]:
+) -> tuple[list[TargetDevice], list[str]]:
     """Every target of a request, and notes about platforms left out."""
     notes: list[str] = []
-    chosen: list[Place] = []
+    chosen: list[TargetDevice] = []
     named = bool(request.hardware)
     wanted = request.hardware or tuple(
         name for name, entries in found.items() if any(isinstance(e, Device) for e in entries)
@@ -46,7 +46,7 @@ def places(
             if named or request.runtimes:
                 refusal = Refusal(Status.UNSUPPORTED, "no_runtime", text, _served(runtimes))
                 runtime = request.runtimes[0] if request.runtimes else "none"
-                chosen.append(Place(Target(runtime, name, rest or None), None, refusal))
+                chosen.append(TargetDevice(Target(runtime, name, rest or None), None, refusal))
             else:
                 notes.append(f"{name} is present, but {text}; left out.")
             continue
@@ -60,13 +60,13 @@ def places(
             if isinstance(meant, Roofline):
                 notes.append(remark(name, rest, meant))
                 chosen += [
-                    Place(Target(runtime, name, meant.name), None, roofline=meant)
+                    TargetDevice(Target(runtime, name, meant.name), None, roofline=meant)
                     for runtime in serving
                 ]
                 continue
             device, refusal_or_none = meant, None if meant else refusal_or_none
         chosen += [
-            Place(Target(runtime, name, _named(device, rest)), device, refusal_or_none)
+            TargetDevice(Target(runtime, name, _named(device, rest)), device, refusal_or_none)
             for runtime in serving
         ]
     if request.runtimes and not named:

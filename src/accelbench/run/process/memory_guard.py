@@ -12,16 +12,16 @@ from accelbench.run.plan.request import Planned
 from accelbench.run.worker.weight_offload import spill_to
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import Context
+    from accelbench.run.conduct.launch_context import LaunchContext
 
 #: A reason that others look for.
 ESTIMATED = "out_of_memory_estimated"
 
 
-class Room:
+class MemoryGuard:
     """The memory that one group of cases has, and what became of those before."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: LaunchContext) -> None:
         self._context = context
         self._free: int | None = None  # bytes free when no worker of ours held any
         self._fitted: int | None = None  # largest batch that was measured

@@ -10,11 +10,11 @@ from accelbench.core.protocols import Device
 from accelbench.core.serial import case_to_json, device_to_json
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import Settings
+    from accelbench.run.conduct.launch_context import RunSettings
 
 
 def open_request(
-    settings: Settings,
+    settings: RunSettings,
     case: Case,
     device: Device,
     artefact: str | None = None,

@@ -64,7 +64,7 @@ def out_of_memory_kills() -> int | None:
     return None
 
 
-class Hold:
+class InterruptHold:
     """A hold on one process, immune to its number being used again.
 
     On Linux through a pidfd; elsewhere through the number, which its parent

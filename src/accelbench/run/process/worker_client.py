@@ -11,7 +11,7 @@ from typing import Any
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Status
-from accelbench.run.conduct.launch_context import Context
+from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.observer import Progress
 from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Planned
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 NO_WORKER = "worker_did_not_start"
 
 
-class TroubleError(Exception):
+class WorkerTroubleError(Exception):
     """A worker could not do what it was asked; carries what became of the case."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -35,10 +35,10 @@ class TroubleError(Exception):
         self.outcome = outcome
 
 
-class Conversation:
+class WorkerClient:
     """The conductor with one worker after another."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: LaunchContext) -> None:
         self._context = context
         self._settings = context.settings
         self._worker: Worker | None = None
@@ -57,10 +57,10 @@ class Conversation:
         try:
             self._worker = self._context.workshop.worker(runtime, self._settings.threads)
         except SurroundingsError as error:
-            raise TroubleError(_no_worker(error.message, error.advice)) from error
+            raise WorkerTroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:
             said = f"no worker could be started: {error or 'it did not answer in time'}"
-            raise TroubleError(_no_worker(said, "Run again with --debug.")) from error
+            raise WorkerTroubleError(_no_worker(said, "Run again with --debug.")) from error
 
     def open(
         self, planned: Planned, artefact: str | None = None, spill: Path | None = None
@@ -72,7 +72,7 @@ class Conversation:
         """
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if runtime is None:
-            raise TroubleError(_no_runtime(planned.case.target.runtime))
+            raise WorkerTroubleError(_no_runtime(planned.case.target.runtime))
         if self._worker is None:
             self.start(runtime)
         self._context.observer.progress(Progress("loading"))
@@ -99,7 +99,7 @@ class Conversation:
                 if event == "done":
                     return message
                 if event == "error":
-                    raise TroubleError(_from_error(message))
+                    raise WorkerTroubleError(_from_error(message))
                 if event == "phase":
                     phase = message["name"]
                     self._context.observer.progress(Progress(phase))
@@ -109,12 +109,12 @@ class Conversation:
                 worker.channel.send({"do": "go"})
         except TimeoutError as error:
             if self._context.budget.exhausted:
-                raise TroubleError(out_of_budget(self._settings.budget)) from error
-            raise TroubleError(_timed_out(phase, patience)) from error
+                raise WorkerTroubleError(out_of_budget(self._settings.budget)) from error
+            raise WorkerTroubleError(_timed_out(phase, patience)) from error
         except ClosedError as error:
             self._worker = None
             outcome = self._died(worker, phase, kills_before)
-            raise TroubleError(outcome) from error
+            raise WorkerTroubleError(outcome) from error
 
     def _died(self, worker: Worker, phase: str, kills_before: int | None) -> Outcome:
         """What a worker died of that hung up by itself."""
@@ -142,7 +142,7 @@ class Conversation:
         try:
             self.cpu_seconds = self.ask({"do": "leave"}, "leaving")["cpu_seconds"]
             self.opened = {}
-        except TroubleError:
+        except WorkerTroubleError:
             self.drop()
 
     def drop(self) -> None:

@@ -15,7 +15,7 @@ from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Runtime
 from accelbench.run.process.interpreter import Interpreter
-from accelbench.run.process.process_control import Hold
+from accelbench.run.process.process_control import InterruptHold
 from accelbench.run.process.wire import (
     ADDRESS_VARIABLE,
     TOKEN_VARIABLE,
@@ -80,7 +80,7 @@ class Worker:
     def __init__(
         self,
         channel: Channel,
-        hold: Hold,
+        hold: InterruptHold,
         log: Path,
         parent: Template | None,
         process: processes.Process | None = None,
@@ -134,7 +134,7 @@ class Worker:
 class Template:
     """A warm template of one runtime in one environment."""
 
-    def __init__(self, workshop: Workshop, runtime: Runtime, threads: int | None) -> None:
+    def __init__(self, workshop: WorkerPool, runtime: Runtime, threads: int | None) -> None:
         self._workshop = workshop
         self._name, self._process, log = workshop.launch(runtime, threads, "fork")
         # Nothing is measured while an engine is imported, and the conductor would only wait.
@@ -164,7 +164,7 @@ class Template:
         """A fresh worker; tens of milliseconds. Raises ClosedError or TimeoutError."""
         name, log = self._workshop.new_name("worker")
         self._channel.send({"do": "fork", "name": name, "log": str(log)})
-        hold = Hold(self._channel.receive(60.0)["pid"])
+        hold = InterruptHold(self._channel.receive(60.0)["pid"])
         try:
             channel = self._workshop.switchboard.accept(name, 60.0, _alive(hold.pid))
         except (ClosedError, TimeoutError) as error:
@@ -193,7 +193,7 @@ class Template:
         self._process.wait()
 
 
-class Workshop:
+class WorkerPool:
     """Everything the conductor has running; empty again after `close`."""
 
     def __init__(self, interpreter: Interpreter | None = None) -> None:
@@ -221,7 +221,7 @@ class Workshop:
         name, process, log = self.launch(runtime, threads, "spawn")
         channel = self.connect(name, process, log)
         self.answer(channel, process, log, START_SECONDS)
-        return Worker(channel, Hold(process.pid), log, parent=None, process=process)
+        return Worker(channel, InterruptHold(process.pid), log, parent=None, process=process)
 
     def _forks(self, runtime: Runtime) -> bool:
         return forks(runtime) and not (self._interpreter and self._interpreter.alone)

@@ -27,9 +27,9 @@ from accelbench.core.precision import narrowed
 from accelbench.run.verify.reference_outputs import (
     Array,
     Batches,
-    Kept,
     Outputs,
     Pairs,
+    ReferenceOutputs,
     fits,
     is_number,
     pairs,
@@ -143,7 +143,7 @@ def agree(
     return Agreement(worst, most, errors, telling=telling)
 
 
-def _with_parts(output: Any, right: Kept) -> Any:
+def _with_parts(output: Any, right: ReferenceOutputs) -> Any:
     """An output; complex numbers that an engine without them gives as pairs, joined."""
     found = np.asarray(output)
     pairs_of = found.dtype.kind == "f" and found.shape[-1:] == (2,)
@@ -152,7 +152,7 @@ def _with_parts(output: Any, right: Kept) -> Any:
     return found[..., 0] + 1j * found[..., 1]
 
 
-def _wrong(name: str, outputs: Mapping[str, Any], right: Kept, batches: Batches) -> str:
+def _wrong(name: str, outputs: Mapping[str, Any], right: ReferenceOutputs, batches: Batches) -> str:
     if name not in outputs:
         return f"the output {name} is missing"
     found = np.asarray(outputs[name]).shape
@@ -174,7 +174,7 @@ def _worst(held: Pairs) -> float:
     return float(np.sqrt((sums[counts > 0] / counts[counts > 0]).max()))
 
 
-def _moved(one: Kept, others: Sequence[Kept | None]) -> float:
+def _moved(one: ReferenceOutputs, others: Sequence[ReferenceOutputs | None]) -> float:
     """What other inputs change; an output whose very shape depends on them is moved as a whole."""
     found = []
     for other in others:

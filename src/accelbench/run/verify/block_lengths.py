@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any, cast
 
-from accelbench.core.abilities import Elsewhere, Unbroken
+from accelbench.core.abilities import ContinuousBlocks, OutOfProcess
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
@@ -65,7 +65,7 @@ def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> 
 
 
 @dataclass
-class Alone:
+class SingleStep:
     """What is asked for alone: one step, of which none can be left out; of many blocks, one.
 
     A step's outputs are among those that are looked at (steps.py), so that it is a whole one.
@@ -96,7 +96,7 @@ def single_steps(
     clock: Clock,
     timing: Timing,
     known: list[float] | None = None,
-) -> Alone:
+) -> SingleStep:
     """Single steps of a session.
 
     Args:
@@ -107,12 +107,12 @@ def single_steps(
         known: what some took alone.
     """
     on_a_cpu = device.hardware == "cpu" or device.unit == "cpu"
-    here = on_a_cpu and not isinstance(checked.behind, Elsewhere)
+    here = on_a_cpu and not isinstance(checked.behind, OutOfProcess)
     beside = _HERE_NS if here else _NOT_KEPT_BUSY_NS if timing is Timing.WHOLE else _AWAY_NS
-    return Alone(checked.session, beside + _TICKS * clock.tick_ns(), known or [])
+    return SingleStep(checked.session, beside + _TICKS * clock.tick_ns(), known or [])
 
 
-def refuse_thinned(single: Alone, inputs: Any, asked: Question, said_ns: float) -> None:
+def refuse_thinned(single: SingleStep, inputs: Any, asked: Question, said_ns: float) -> None:
     """Steps as they were asked for when they were measured, against those that are alone.
 
     Args:
@@ -156,7 +156,7 @@ def _asked_again(session: Session, inputs: Any, asked: Question) -> float:
         return fmean(steps_ns(session, inputs, asked.steps))
     if asked.blocks == 1:
         return _block_ns(session.sample(inputs, asked.steps, Timing.WHOLE))
-    far = cast(Unbroken, session)
+    far = cast(ContinuousBlocks, session)
     return fmean(map(_block_ns, far.unbroken_blocks(inputs, asked.steps, asked.blocks)))
 
 

@@ -28,7 +28,7 @@ from accelbench.run.verify.reference import (
 from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK, Verdict
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import Context
+    from accelbench.run.conduct.launch_context import LaunchContext
 
 #: Losses that are compared: of the first step to that of the tenth.
 STEPS = 10
@@ -58,7 +58,7 @@ _OWN_NOISE = 4.0
 
 
 @dataclass(frozen=True)
-class Found:
+class ConvergenceResult:
     """What the curves say of a case."""
 
     verdict: Verdict
@@ -88,7 +88,7 @@ class Curves:
     def __init__(self) -> None:
         self._curves: dict[str, Curve] = {}
 
-    def gather(self, context: Context, group: Sequence[Planned]) -> None:
+    def gather(self, context: LaunchContext, group: Sequence[Planned]) -> None:
         """Have a curve, or a reason, for every case of a group that trains."""
         for planned in group:
             case = planned.case
@@ -101,8 +101,8 @@ class Curves:
             self._curves[asked.case_id] = _trained(context, asked)
 
     def known(
-        self, context: Context, case: Case, measured: Mapping[str, Any] | None
-    ) -> Found | None:
+        self, context: LaunchContext, case: Case, measured: Mapping[str, Any] | None
+    ) -> ConvergenceResult | None:
         """What can be said without another pass; None: the worker has to train the curve.
 
         Args:
@@ -112,12 +112,12 @@ class Curves:
         """
         if measured is None:
             why = "" if is_own(case) else _worthless(self._of(case))
-            return Found(ITSELF, 1.0) if is_own(case) else (_no(why) if why else None)
+            return ConvergenceResult(ITSELF, 1.0) if is_own(case) else (_no(why) if why else None)
         losses = measured.get("loss_per_step")
         if not losses:
             return _no("the runtime tells no losses")
         if is_own(case):
-            return _no(_ZERO) if losses[0] == 0 else Found(ITSELF, 1.0)
+            return _no(_ZERO) if losses[0] == 0 else ConvergenceResult(ITSELF, 1.0)
         why = _worthless(self._of(case))
         if why:
             return _no(why)
@@ -131,7 +131,7 @@ class Curves:
             )
         return None
 
-    def judge(self, context: Context, case: Case, curve: Curve) -> Found:
+    def judge(self, context: LaunchContext, case: Case, curve: Curve) -> ConvergenceResult:
         """Hold a case's curve against its reference.
 
         Where it is further off than its precision explains, the reference is trained once
@@ -147,9 +147,9 @@ class Curves:
             nudged = self._nudged(context, case)
             if not nudged.why:
                 allowed = max(allowed, _OWN_NOISE * _error(nudged, reference))
-        return Found(_verified(curve, reference, allowed), found)
+        return ConvergenceResult(_verified(curve, reference, allowed), found)
 
-    def _nudged(self, context: Context, case: Case) -> Curve:
+    def _nudged(self, context: LaunchContext, case: Case) -> Curve:
         asked = reference_of(case)
         key = f"{asked.case_id} nudged"
         if key not in self._curves:
@@ -162,8 +162,8 @@ class Curves:
         return self._curves.get(asked) or Curve(why="its reference was not asked for")
 
 
-def _no(why: str) -> Found:
-    return Found(Verdict(NOT_DONE, why), why=why)
+def _no(why: str) -> ConvergenceResult:
+    return ConvergenceResult(Verdict(NOT_DONE, why), why=why)
 
 
 def _error(curve: Curve, reference: Curve) -> float:
@@ -217,7 +217,7 @@ def losses_request(case: Case, nudge: float = 0.0) -> dict[str, Any]:
     return {"do": "losses", "case": case_to_json(case), "steps": STEPS, "nudge": nudge}
 
 
-def _trained(context: Context, case: Case, nudge: float = 0.0) -> Curve:
+def _trained(context: LaunchContext, case: Case, nudge: float = 0.0) -> Curve:
     """Train a reference; whatever happens to it becomes a reason."""
     try:
         (answer,) = ask(context, case, STEPS, [losses_request(case, nudge)])

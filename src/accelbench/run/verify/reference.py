@@ -23,7 +23,7 @@ from accelbench.run.process.wire import Channel, ClosedError
 from accelbench.run.worker.weight_offload import spill_to
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import Context
+    from accelbench.run.conduct.launch_context import LaunchContext
 
 #: A reference that would take longer is not worth its time, nor more than this part of a budget;
 #: where verifying is what was asked for, it may take as long as a case.
@@ -67,7 +67,7 @@ def is_own(case: Case) -> bool:
     return replace(case, options=kept, target=unit).case_id == reference_of(case).case_id
 
 
-def most_seconds(context: Context) -> float:
+def most_seconds(context: LaunchContext) -> float:
     """What a reference may take."""
     left, longest = context.budget.left(), LONGEST_SECONDS
     if context.settings.verify in ("require", "only"):
@@ -75,7 +75,7 @@ def most_seconds(context: Context) -> float:
     return longest if left is None else min(longest, LARGEST_SHARE * left)
 
 
-def seconds(context: Context, case: Case, steps: int) -> float:
+def seconds(context: LaunchContext, case: Case, steps: int) -> float:
     """What that many steps of a reference would take, roughly."""
     counted = context.cost(Planned(case, _CPU))
     shapes = case.shapes
@@ -87,7 +87,7 @@ def seconds(context: Context, case: Case, steps: int) -> float:
     return steps * flops / (_PER_CORE * cores)
 
 
-def prepare(context: Context, case: Case, steps: int, wide: bool = False) -> Path | None:
+def prepare(context: LaunchContext, case: Case, steps: int, wide: bool = False) -> Path | None:
     """Where the reference's weights are kept if the memory does not hold them.
 
     A `wide` one computes in fp64, too: it takes twice the memory, and never the disk.
@@ -123,7 +123,7 @@ def prepare(context: Context, case: Case, steps: int, wide: bool = False) -> Pat
 
 
 def ask(
-    context: Context,
+    context: LaunchContext,
     case: Case,
     steps: int,
     requests: Sequence[Mapping[str, Any]],

@@ -26,7 +26,7 @@ MOST_VALUES = 2**20
 
 
 @dataclass(frozen=True)
-class Kept:
+class ReferenceOutputs:
     """An output's shape, and its values or many of them."""
 
     shape: tuple[int, ...]
@@ -44,13 +44,15 @@ def is_number(values: Array) -> bool:
     return values.dtype.kind in "fc"
 
 
-Outputs = Mapping[str, Kept]
+Outputs = Mapping[str, ReferenceOutputs]
 
 #: A reference's files: its outputs, and those for other inputs, of one draw or several.
 RIGHT, OTHERS = "right.npz", "other-{}.npz"
 
 
-def pick(outputs: Mapping[str, Any], draw: int, most: int = MOST_VALUES) -> dict[str, Kept]:
+def pick(
+    outputs: Mapping[str, Any], draw: int, most: int = MOST_VALUES
+) -> dict[str, ReferenceOutputs]:
     """The values to keep; the same `draw` picks the same ones."""
     found = {}
     for name, output in outputs.items():
@@ -59,7 +61,7 @@ def pick(outputs: Mapping[str, Any], draw: int, most: int = MOST_VALUES) -> dict
         if flat.size > most:
             places = np.sort(np.random.default_rng(draw).integers(0, flat.size, most))
             flat = flat[places]
-        found[name] = Kept(whole.shape, flat, places)
+        found[name] = ReferenceOutputs(whole.shape, flat, places)
     return found
 
 
@@ -71,12 +73,12 @@ def save(outputs: Outputs, path: Path) -> None:
     np.savez(path, allow_pickle=False, **arrays, **shapes, **places)
 
 
-def load(path: Path) -> dict[str, Kept]:
+def load(path: Path) -> dict[str, ReferenceOutputs]:
     """What `save` kept."""
     with np.load(path, allow_pickle=False) as kept:
         names = [key.removeprefix("values ") for key in kept if key.startswith("values ")]
         return {
-            name: Kept(
+            name: ReferenceOutputs(
                 tuple(kept[f"shape {name}"].tolist()),
                 kept[f"values {name}"],
                 kept.get(f"places {name}"),
@@ -106,14 +108,14 @@ class Pairs:
     items: Array | None  # None: the output is of no item
 
 
-def fits(found: tuple[int, ...], kept: Kept, batches: Batches) -> bool:
+def fits(found: tuple[int, ...], kept: ReferenceOutputs, batches: Batches) -> bool:
     """Whether an output has the shape that the reference's becomes in its batch."""
     if len(found) != len(kept.shape):
         return False
     return all(batches.matches(*pair) for pair in zip(kept.shape, found, strict=True))
 
 
-def pairs(output: Array, kept: Kept, batches: Batches, draw: int) -> Pairs:
+def pairs(output: Array, kept: ReferenceOutputs, batches: Batches, draw: int) -> Pairs:
     """The values of an output that fits beside the reference's."""
     found = np.asarray(output)
     if kept.places is None and found.size <= MOST_VALUES:
@@ -134,7 +136,7 @@ def pairs(output: Array, kept: Kept, batches: Batches, draw: int) -> Pairs:
     )
 
 
-def _congruent(shape: tuple[int, ...], kept: Kept, draw: int) -> list[Array]:
+def _congruent(shape: tuple[int, ...], kept: ReferenceOutputs, draw: int) -> list[Array]:
     """For many of the reference's places, one by chance of those that are its like."""
     random = np.random.default_rng([draw, 1])
     places = kept.places
@@ -152,7 +154,11 @@ def _congruent(shape: tuple[int, ...], kept: Kept, draw: int) -> list[Array]:
 
 
 def _items(
-    where: list[Array], shape: tuple[int, ...], kept: Kept, found: Array, batches: Batches
+    where: list[Array],
+    shape: tuple[int, ...],
+    kept: ReferenceOutputs,
+    found: Array,
+    batches: Batches,
 ) -> Array | None:
     """The item of each value: by the first axis that the batch divides."""
     for index, size, period in zip(where, found.shape, kept.shape, strict=True):

@@ -23,7 +23,7 @@ from accelbench.run.conduct.observer import Progress
 from accelbench.run.verify.reference import NoReferenceError, ask, reference_of
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import Context
+    from accelbench.run.conduct.launch_context import LaunchContext
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ ITEMS = 3
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class CellReference:
     """Where a reference's outputs are, or why there are none."""
 
     items: int
@@ -46,18 +46,18 @@ class Yardstick:
     weights_digest: str = ""  # of what the reference was made of
 
 
-class Yardsticks:
+class References:
     """The references of a run."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Yardstick] = {}  # by what the reference was asked
+        self._kept: dict[str, CellReference] = {}  # by what the reference was asked
         self._asked: dict[str, Case] = {}  # of a cell, whatever its batch: that question
         self._rounded: dict[tuple[str, str], float | None] = {}
         self._fp64: dict[str, float] = {}
         self._drawn: dict[str, frozenset[str]] = {}
         self.draw = int.from_bytes(os.urandom(4), "little")
 
-    def gather(self, context: Context, case: Case, batches: Sequence[int]) -> None:
+    def gather(self, context: LaunchContext, case: Case, batches: Sequence[int]) -> None:
         """Have what a case is held against, which goes on to be measured at these batches."""
         items = ITEMS if max(batches, default=1) > 1 else 1
         asked = _of_items(reference_of(case), items)
@@ -74,16 +74,16 @@ class Yardsticks:
             (answer,) = ask(context, asked, _STEPS + bool(precision), [request])
         except NoReferenceError as error:
             if kept is None:
-                self._kept[asked.case_id] = Yardstick(asked.shapes.batch, why=str(error))
+                self._kept[asked.case_id] = CellReference(asked.shapes.batch, why=str(error))
             self._rounded[key] = None
         else:
             weights = str(answer.get("weights_digest") or "")
-            self._kept[asked.case_id] = Yardstick(
+            self._kept[asked.case_id] = CellReference(
                 asked.shapes.batch, folder, weights_digest=weights
             )
             self._rounded[key] = answer["rounded"]
 
-    def of(self, case: Case) -> Yardstick | None:
+    def of(self, case: Case) -> CellReference | None:
         """What a case is held against; None where it was never gathered."""
         asked = self._asked.get(batchless(case))
         return None if asked is None else self._kept.get(asked.case_id)
@@ -93,7 +93,7 @@ class Yardsticks:
         asked = self._asked[batchless(case)]
         return self._rounded.get((asked.case_id, narrowed(case.precision) or ""))
 
-    def fp64(self, context: Context, case: Case) -> float:
+    def fp64(self, context: LaunchContext, case: Case) -> float:
         """How far the reference is from itself in fp64; 0 where nobody can say."""
         asked = self._asked[batchless(case)]
         if asked.case_id not in self._fp64:
@@ -101,7 +101,7 @@ class Yardsticks:
             self._fp64[asked.case_id] = answer.get("error") or 0.0
         return self._fp64[asked.case_id]
 
-    def drawn(self, context: Context, case: Case) -> frozenset[str]:
+    def drawn(self, context: LaunchContext, case: Case) -> frozenset[str]:
         """Outputs of which the reference's own differ from run to run, by more than rounding."""
         asked = self._asked[batchless(case)]
         if asked.case_id not in self._drawn:
@@ -110,7 +110,7 @@ class Yardsticks:
         return self._drawn[asked.case_id]
 
     def _again(
-        self, context: Context, asked: Case, what: str, wide: bool = False
+        self, context: LaunchContext, asked: Case, what: str, wide: bool = False
     ) -> Mapping[str, Any]:
         """Ask a reference that has left its outputs something more; nothing where it cannot say."""
         folder = self._kept[asked.case_id].folder

@@ -4,7 +4,7 @@ What ignores its inputs or its weights is no model: its time is nobody's. The
 check runs after everything of a case is measured, once a worker, at the
 smallest batch.
 
-Weights are asked of engines that hold them where they can be changed (`Doubtable`: PyTorch,
+Weights are asked of engines that hold them where they can be changed (`WeightPerturbable`: PyTorch,
 JAX). Of an engine that opens a file, verification tells: its outputs have to be PyTorch's
 with these weights, and those of other weights are not. For every tiny model of the catalogue
 they are 0.93 or more off, where fp32 may be 0.0002 and int8, the widest, 0.5. What is not
@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from accelbench.catalog.inputs import tensors
-from accelbench.core.abilities import Doubtable, Replaying
+from accelbench.core.abilities import DrawRepeatable, WeightPerturbable
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Mode
 from accelbench.run.verify.agreement import far_apart
 from accelbench.run.verify.reference_outputs import is_number
-from accelbench.run.verify.timed_steps import Seen, Sketches, seen
+from accelbench.run.verify.timed_steps import Sketches, StepOutputs, seen
 from accelbench.runtimes.shared.sketches import outputs_digest
 
 #: What turns a job's seed into others, whichever it is: inputs that were not timed, so that
@@ -120,7 +120,7 @@ def self_check(
     inputs = session.prepare(case)
     first = seen(session, case, inputs)
     doubted = None
-    if isinstance(session, Doubtable):
+    if isinstance(session, WeightPerturbable):
         with session.other_weights():
             doubted = seen(session, case, inputs)
     second = first
@@ -155,7 +155,7 @@ def _of_same_draws(session: Session, case: Case, seed: int) -> tuple[bool | None
     Of means nothing is said: a model whose inputs change less than what it draws, such as one that
     masks most of them by chance, is as real as any.
     """
-    if not isinstance(session, Replaying):
+    if not isinstance(session, DrawRepeatable):
         return None, None
     with session.same_draws():
         inputs = session.prepare(case)
@@ -163,7 +163,7 @@ def _of_same_draws(session: Session, case: Case, seed: int) -> tuple[bool | None
         if _differ(first, again):
             return None, None
         doubted = None
-        if isinstance(session, Doubtable):
+        if isinstance(session, WeightPerturbable):
             with session.other_weights():
                 doubted = seen(session, case, inputs)
         other = None
@@ -188,7 +188,7 @@ def _same_bits(left: Sketches, right: Sketches) -> bool:
     )
 
 
-def _matters(first: Seen, again: Seen, changed: Seen) -> bool | None:
+def _matters(first: StepOutputs, again: StepOutputs, changed: StepOutputs) -> bool | None:
     """Whether a change changed the outputs; None where they are no numbers that could tell."""
     if not _differ(first, changed):
         return None if any(_is_nan(values) for values in first.outputs.values()) else False
@@ -216,7 +216,7 @@ def _distance(one: Any, other: Any) -> float:
     return float(apart.mean()) if apart.size else 0.0
 
 
-def _differ(first: Seen, second: Seen) -> bool:
+def _differ(first: StepOutputs, second: StepOutputs) -> bool:
     """Whether any value differs; a NaN is equal to a NaN, but for where bits are compared."""
     if first.digest:
         return first.digest != second.digest

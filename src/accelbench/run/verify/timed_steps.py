@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from accelbench.catalog.short import shortened
-from accelbench.core.abilities import Elsewhere, Glancing, Stepped
+from accelbench.core.abilities import LastStepOutputs, OutOfProcess, RemoteOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
@@ -35,7 +35,7 @@ from accelbench.core.vocabulary import Timing
 from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.verify.agreement import agree, tolerance_of
-from accelbench.run.verify.reference_outputs import Kept, is_number
+from accelbench.run.verify.reference_outputs import ReferenceOutputs, is_number
 from accelbench.runtimes.shared.sketches import KEPT_LOGITS, MOST_VALUES, Glance, Sketch, sketch
 
 Sketches = Mapping[str, Sketch]
@@ -51,7 +51,7 @@ _STEPS, _ONE_STEP, LONG_NS = (1, 5), (1, 1), 30e6
 _OF_A_STEP, _FETCHED_PER_S, _BESIDE_NS, _AFAR_NS, _TRIES = 0.5, 0.2e9, 1e6, 12e6, 16
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """What a runtime cannot foresee."""
 
     def randint(self, a: int, b: int) -> int:
@@ -81,7 +81,7 @@ def tells(right: Sketches) -> bool:
 
 
 @dataclass(frozen=True)
-class Seen:
+class StepOutputs:
     """Outputs of one run."""
 
     outputs: Mapping[str, Any]  # whole; some values of each where they lie far away
@@ -89,14 +89,14 @@ class Seen:
     digest: str  # of all of them; empty where they are here
 
 
-def seen(session: Session, case: Case, inputs: Any) -> Seen:
+def seen(session: Session, case: Case, inputs: Any) -> StepOutputs:
     """Outputs of a run, looked at where they lie if that is far away."""
-    if isinstance(session, Glancing):
+    if isinstance(session, RemoteOutputs):
         found: Glance = session.glance(inputs, MOST_VALUES)
         values = {name: one.values for name, one in found.outputs.items()}
-        return Seen(values, found.outputs, found.digest)
+        return StepOutputs(values, found.outputs, found.digest)
     outputs = session.outputs(inputs)
-    return Seen(outputs, right_of(case, outputs), "")
+    return StepOutputs(outputs, right_of(case, outputs), "")
 
 
 def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | None) -> None:
@@ -137,20 +137,20 @@ class UnseenSteps:
     """Steps of inputs that nobody has seen, timed as those that are measured; once a worker."""
 
     def __init__(
-        self, session: Session, clock: Clock, wall: Clock | None, said_ns: float, by: Chance
+        self, session: Session, clock: Clock, wall: Clock | None, said_ns: float, by: RandomSource
     ) -> None:
         """Nothing is asked yet.
 
         Args:
-            session: has to be `Stepped`.
+            session: has to be `LastStepOutputs`.
             clock: the one that its blocks are timed by.
             wall: one that it does not own.
             said_ns: what a step is said to take.
             by: decides how many steps.
         """
-        assert isinstance(session, Stepped)
+        assert isinstance(session, LastStepOutputs)
         self._kept = session
-        self._beside_ns = _AFAR_NS if isinstance(session, Elsewhere) else _BESIDE_NS
+        self._beside_ns = _AFAR_NS if isinstance(session, OutOfProcess) else _BESIDE_NS
         self._checked = CheckedSession(session, clock, wall)
         self._clock = clock
         self._most = _STEPS if said_ns <= LONG_NS else _ONE_STEP
@@ -210,8 +210,8 @@ def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -
     unseen.refuse_recomputed(right)
 
 
-def _kept(sketches: Sketches) -> dict[str, Kept]:
-    return {name: Kept(one.values.shape, one.values) for name, one in sketches.items()}
+def _kept(sketches: Sketches) -> dict[str, ReferenceOutputs]:
+    return {name: ReferenceOutputs(one.values.shape, one.values) for name, one in sketches.items()}
 
 
 def _wrong(why: str) -> CaseError:
@@ -222,4 +222,4 @@ def _wrong(why: str) -> CaseError:
     )
 
 
-CHANCE: Chance = SystemRandom()
+CHANCE: RandomSource = SystemRandom()

@@ -36,14 +36,14 @@ from accelbench.measure.blocks import samples_of
 from accelbench.measure.checked import CheckedSession
 from accelbench.measure.loop import Question
 from accelbench.run.verify.block_lengths import (
-    Alone,
+    SingleStep,
     refuse_fewer,
     refuse_thinned,
     single_steps,
     steps_ns,
 )
 from accelbench.run.verify.self_check import other_seed
-from accelbench.run.verify.timed_steps import CHANCE, Chance
+from accelbench.run.verify.timed_steps import CHANCE, RandomSource
 
 #: Longer steps are not repeated for a check; one that returns early, or remembers, looks short:
 #: as short as starting its work, which on a CPU takes no longer than looking something up.
@@ -88,7 +88,7 @@ _ACCELERATOR = 5e16
 
 
 @dataclass(frozen=True)
-class Look:
+class TimingLook:
     """What was seen of a runtime at one batch size."""
 
     batch: int
@@ -98,15 +98,15 @@ class Look:
 
 
 @dataclass
-class Watch:
+class TimingWatch:
     """Looks at one worker's runtime: at its first case, and where cases have become larger."""
 
     device: Device
     seed: int
     clock: Clock
     wall: Clock | None = None  # one that the runtime does not own; None where time is a script's
-    chance: Chance = CHANCE
-    _last: Look | None = field(default=None, init=False)
+    chance: RandomSource = CHANCE
+    _last: TimingLook | None = field(default=None, init=False)
 
     def wants(self, case: Case, said_ns: float) -> bool:
         """Whether a case, of which steps were said to take so long, is worth a look."""
@@ -150,7 +150,7 @@ class Watch:
         if asked is not None:
             refuse_thinned(single, inputs, asked, said_ns)
             if asked.blocks > 1:
-                refuse_thinned(Alone(session, 0.0, steps=asked.steps), inputs, asked, said_ns)
+                refuse_thinned(SingleStep(session, 0.0, steps=asked.steps), inputs, asked, said_ns)
         refuse_fewer(session, case, self.clock, said_ns)
         seen = refuse_unsynchronised(session, case, self.clock, said_ns)
         before = self._last or (_smaller(session, case, self.clock) if alone else None)
@@ -192,8 +192,8 @@ def refuse_cached(
     checked: CheckedSession,
     case: Case,
     seed: int,
-    chance: Chance,
-    single: Alone,
+    chance: RandomSource,
+    single: SingleStep,
 ) -> Any:
     """The quickest first step with new inputs against quick ones with inputs seen before.
 
@@ -238,7 +238,12 @@ class _Looks:
     """First steps with inputs that nobody has seen, and steps with such as were seen."""
 
     def __init__(
-        self, checked: CheckedSession, case: Case, seed: int, chance: Chance, single: Alone
+        self,
+        checked: CheckedSession,
+        case: Case,
+        seed: int,
+        chance: RandomSource,
+        single: SingleStep,
     ) -> None:
         """Nothing is asked yet."""
         self.firsts: list[float] = []
@@ -285,7 +290,7 @@ class _Looks:
         return self._checked.session.prepare(self._case, seed=next(self._seeds))
 
 
-def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: float) -> Look:
+def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: float) -> TimingLook:
     """Somebody who wants outputs waits for steps that were said to be over."""
     inputs = session.prepare(case)
     # This one also waits for what the checks before have left queued.
@@ -312,7 +317,7 @@ def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: f
         else:
             clear += 1
         if clear == (_CLEAR if min(idle) < _SHORT_NS else 1):
-            return Look(case.shapes.batch, step, tuple(idle), nbytes)
+            return TimingLook(case.shapes.batch, step, tuple(idle), nbytes)
     raise CaseError(
         "unsynchronised",
         f"after {steps} steps that were said to be over, their outputs were still waited for:"
@@ -336,7 +341,9 @@ def _enough(said_ns: float, wait_ns: float) -> int:
     return round(min(max(wanted, least), most))
 
 
-def refuse_skipped(session: Session, case: Case, clock: Clock, small: Look, large: Look) -> None:
+def refuse_skipped(
+    session: Session, case: Case, clock: Clock, small: TimingLook, large: TimingLook
+) -> None:
     """Outputs that are verified have to be computed; what a step leaves out, they do not.
 
     That a step's time does not grow proves nothing: a device that is not full does eight
@@ -360,7 +367,7 @@ def refuse_skipped(session: Session, case: Case, clock: Clock, small: Look, larg
     )
 
 
-def _smaller(session: Session, case: Case, clock: Clock) -> Look | None:
+def _smaller(session: Session, case: Case, clock: Clock) -> TimingLook | None:
     """A look at an eighth of the batch, where no other was measured; None where there is none.
 
     What is made for one batch alone cannot be asked, nor what would be compiled for another.
@@ -375,7 +382,7 @@ def _smaller(session: Session, case: Case, clock: Clock) -> Look | None:
         return None
     step = median(steps_ns(session, inputs, 3))
     waits = _waits(lambda: _timed(clock, lambda: _seen_bytes(session, inputs)))
-    return Look(batch, step, tuple(waits), nbytes)
+    return TimingLook(batch, step, tuple(waits), nbytes)
 
 
 def _input_bytes(case: Case) -> int:

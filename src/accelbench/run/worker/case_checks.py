@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.core.abilities import Stepped
+from accelbench.core.abilities import LastStepOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Device, Session
@@ -31,14 +31,14 @@ from accelbench.run.verify.timed_steps import (
     seen,
     tells,
 )
-from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS, Watch
+from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS, TimingWatch
 from accelbench.runtimes.shared.sketches import MOST_VALUES
 
 OK, NOT_DONE = "ok", "not_done"
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedCase:
     """What was found of a case that stands."""
 
     self_check: Mapping[str, Any] | None  # None: an earlier case of the worker had it
@@ -46,7 +46,7 @@ class Checked:
     steps_verified: str
 
 
-class Checks:
+class CaseChecks:
     """One opened model's; each raises CaseError where a case cannot stand."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Checks:
         self._session = session
         self._seed = seed
         self._clock = clock
-        self._watch = Watch(device, seed, clock, wall) if wall is not None else None
+        self._watch = TimingWatch(device, seed, clock, wall) if wall is not None else None
         self._done = False
         self._repeatable = True
         self._left: Sketches = {}
@@ -78,10 +78,10 @@ class Checks:
             asked: how the most steps were asked for at once.
         """
         self._asked = asked
-        if isinstance(self._session, Stepped):
+        if isinstance(self._session, LastStepOutputs):
             self._left = self._session.stepped(MOST_VALUES)
 
-    def of(self, case: Case, said_ns: float, alone: bool) -> Checked:
+    def of(self, case: Case, said_ns: float, alone: bool) -> CheckedCase:
         """Check a case.
 
         Args:
@@ -98,8 +98,8 @@ class Checks:
         if self._watch is not None:
             self._watch.look(self._session, case, said_ns, alone, self._asked)
         if checked is None:
-            return Checked(None, (), steps)
-        return Checked(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)
+            return CheckedCase(None, (), steps)
+        return CheckedCase(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)
 
     def _refuse_thinned(self, case: Case, said_ns: float, unseen: UnseenSteps | None) -> None:
         """Where time is not held against work, what a step takes alone is asked all the same.
@@ -126,7 +126,7 @@ class Checks:
 
     def _unseen_steps(self, case: Case) -> list[str]:
         """What a reader should know of a runtime that keeps nothing of its steps."""
-        keeps = isinstance(self._session, Stepped) or case.mode is Mode.TRAINING
+        keeps = isinstance(self._session, LastStepOutputs) or case.mode is Mode.TRAINING
         if keeps or self._watch is None:
             return []
         text = (
@@ -137,7 +137,7 @@ class Checks:
 
     def _keeps(self, case: Case) -> bool:
         """Whether what timed steps left can be held against outputs."""
-        keeps = self._watch is not None and isinstance(self._session, Stepped)
+        keeps = self._watch is not None and isinstance(self._session, LastStepOutputs)
         return keeps and case.mode is Mode.INFERENCE and self._repeatable
 
     def _again(self, case: Case, said_ns: float) -> str:

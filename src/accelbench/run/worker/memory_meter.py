@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accelbench.core.abilities import Elsewhere
+from accelbench.core.abilities import OutOfProcess
 from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import DeviceMemory, Session
 from accelbench.core.vocabulary import MIB
@@ -23,7 +23,7 @@ class WorkerMeter:
     def watch(self, session: Session) -> None:
         """The session whose device memory is counted from now on."""
         self._session = session
-        if isinstance(session, Elsewhere):
+        if isinstance(session, OutOfProcess):
             self._host = session.host_memory
 
     def reset(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.inputs import repeating
-from accelbench.core.abilities import Candid
+from accelbench.core.abilities import RoundingReference
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.precision import FEW_VALUES
@@ -45,7 +45,7 @@ def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, A
             other = pick(session.outputs(session.prepare(case, _other(seed, number))), draw)
             save(other, folder / OTHERS.format(number))
     error = None
-    if precision is not None and isinstance(session, Candid):
+    if precision is not None and isinstance(session, RoundingReference):
         found = session.rounded(session.prepare(case, right_seed(seed)), precision)
         error = finite(agree(found, *_kept(folder), precision, draw=draw).error)
     return {"rounded": error}
@@ -54,7 +54,7 @@ def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, A
 def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
     """How far a reference is from itself in fp64: at most, where it left several draws."""
     case, folder, draw = _asked(request)
-    if not isinstance(session, Candid):
+    if not isinstance(session, RoundingReference):
         raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
     right, others = _kept(folder)
     seeds = [right_seed(seed), *(_other(seed, number) for number in range(len(others)))]

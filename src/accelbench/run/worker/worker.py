@@ -20,12 +20,18 @@ from typing import Any
 
 from accelbench.catalog.data import ready_decoders
 from accelbench.catalog.inputs import items_per_step
-from accelbench.core.abilities import Elsewhere, Fed, Leaving, Undroppable, Visited
+from accelbench.core.abilities import (
+    DropoutSwitchable,
+    OutOfProcess,
+    PageVisits,
+    RealInputs,
+    Reusable,
+)
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
-from accelbench.core.protocols import Job, Runtime, Session, Wanted
+from accelbench.core.protocols import ArtifactFormat, Job, Runtime, Session
 from accelbench.core.serial import case_from_json, device_from_json
 from accelbench.core.vocabulary import Provenance, Status, Timing
 from accelbench.measure.blocks import refuse_bad_time
@@ -35,7 +41,7 @@ from accelbench.measure.loop import Measurement, measure
 from accelbench.measure.losses import LossLog
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
-from accelbench.run.worker.case_checks import Checks
+from accelbench.run.worker.case_checks import CaseChecks
 from accelbench.run.worker.memory_meter import WorkerMeter, cpu_seconds
 from accelbench.run.worker.output_comparison import compared, drawn, from_fp64, left
 from accelbench.run.worker.profile_pass import profile
@@ -114,7 +120,7 @@ def open_session(runtime: Runtime, request: Mapping[str, Any]) -> Session:
 
 def with_inputs(session: Session, found: Measurement) -> Measurement:
     """Add what is known of real inputs; what a reader should know of them is a warning."""
-    if not isinstance(session, Fed):
+    if not isinstance(session, RealInputs):
         return found
     notes = found.evidence.details.get("data", {}).get("notes", ())
     return replace(
@@ -126,7 +132,7 @@ def with_inputs(session: Session, found: Measurement) -> Measurement:
 
 def with_visits(session: Session, case: Case, found: Measurement) -> Measurement:
     """Add how long a user waits who comes for the first time, and again."""
-    if not isinstance(session, Visited):
+    if not isinstance(session, PageVisits):
         return found
     columns = session.visits(case, found.metrics["first_inference_ms"])
     return replace(found, metrics={**found.metrics, **columns})
@@ -159,7 +165,7 @@ def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
 
     recipe = Recipe(
         case_from_json(request["case"]),
-        Wanted(request["format"], request["static"]),
+        ArtifactFormat(request["format"], request["static"]),
         request["seed"],
         request["weights"],
         request["trust_remote_code"],
@@ -175,7 +181,7 @@ def _said_ns(found: Measurement) -> float:
     return float(metrics.get("latency_p50_ms") or metrics["latency_mean_ms"]) * 1e6
 
 
-class Bench:
+class CaseBench:
     """One worker's model, and what the conductor may ask of it."""
 
     def __init__(self, runtime: Runtime, reporter: Reporter, wall: Clock | None = None) -> None:
@@ -188,7 +194,7 @@ class Bench:
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
-        self._checks: Checks | None = None
+        self._checks: CaseChecks | None = None
         self._asks: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "open": self._open,
             "measure": self._measure,
@@ -208,7 +214,7 @@ class Bench:
 
     def _cpu_seconds(self) -> float:
         """Of all that is done for this worker, wherever."""
-        elsewhere = self._session.cpu_seconds() if isinstance(self._session, Elsewhere) else 0.0
+        elsewhere = self._session.cpu_seconds() if isinstance(self._session, OutOfProcess) else 0.0
         return cpu_seconds() + elsewhere
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +222,7 @@ class Bench:
             ready_decoders()
             self._meter = WorkerMeter()  # the decoders are not of the model's memory
         session = self._session = open_session(self._runtime, request)
-        if request["job"].get("data") and not isinstance(session, Fed):
+        if request["job"].get("data") and not isinstance(session, RealInputs):
             raise UnsupportedError(
                 "no_real_inputs",
                 f"the runtime {self._runtime.info.name} is not fed with real inputs",
@@ -224,7 +230,7 @@ class Bench:
             )
         self._seed = request["job"]["seed"]
         device, clock = device_from_json(request["job"]["device"]), self._runtime.clock()
-        self._checks = Checks(session, device, self._seed, clock, self._wall)
+        self._checks = CaseChecks(session, device, self._seed, clock, self._wall)
         self._meter.watch(session)
         for what, ns in session.timings.items():
             refuse_bad_time(what, ns)
@@ -236,7 +242,7 @@ class Bench:
 
     def _leave(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session = self._opened()
-        if not isinstance(session, Leaving):
+        if not isinstance(session, Reusable):
             raise ValueError("what is open cannot be left")
         session.leave()
         return {}
@@ -275,7 +281,7 @@ class Bench:
 
     def _losses(self, request: Mapping[str, Any]) -> dict[str, Any]:
         session = self._opened()
-        if not isinstance(session, Undroppable):
+        if not isinstance(session, DropoutSwitchable):
             raise UnsupportedError(
                 "dropout",
                 f"the runtime {self._runtime.info.name} cannot train without dropout",
@@ -313,7 +319,7 @@ class Bench:
 
 def serve(channel: Channel, runtime: Runtime) -> None:
     """Do what the conductor asks until it hangs up."""
-    bench = Bench(runtime, Reporter(channel))
+    bench = CaseBench(runtime, Reporter(channel))
     try:
         while True:
             request = channel.receive()

@@ -12,12 +12,12 @@ from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
+    ArtifactFormat,
     Device,
     Job,
     RuntimeInfo,
     Session,
     Support,
-    Wanted,
 )
 from accelbench.runtimes.browser.assets import COMMAND, engine_folder
 from accelbench.runtimes.browser.process import SWITCHES
@@ -105,12 +105,12 @@ class BrowserRuntime:
             f"Fetch it with: {COMMAND}",
         )
 
-    def wants(self, case: Case) -> Wanted:
+    def wants(self, case: Case) -> ArtifactFormat:
         format = _FORMATS[case.precision]  # noqa: A001 - the manifest's word
         if case.target.hardware == "wasm":
-            return Wanted(format)
+            return ArtifactFormat(format)
         # Sizes that may vary are computed on the CPU, which is not what was asked for.
-        return Wanted("onnx-folded" if format == "onnx" else format, static=True)
+        return ArtifactFormat("onnx-folded" if format == "onnx" else format, static=True)
 
     def clock(self) -> Clock:
         return PageClock(self._tick_ns)

@@ -8,12 +8,12 @@ from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
+    ArtifactFormat,
     Device,
     Job,
     RuntimeInfo,
     Session,
     Support,
-    Wanted,
 )
 from accelbench.runtimes.onnxruntime.providers import HARDWARE, PROVIDERS, names_on, serving
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
@@ -76,8 +76,8 @@ class OnnxruntimeRuntime:
             or SUPPORTED
         )
 
-    def wants(self, case: Case) -> Wanted:
-        return Wanted(_FORMATS[case.precision])
+    def wants(self, case: Case) -> ArtifactFormat:
+        return ArtifactFormat(_FORMATS[case.precision])
 
     def clock(self) -> Clock:
         return MonotonicClock()

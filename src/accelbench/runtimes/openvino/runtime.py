@@ -8,12 +8,12 @@ from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
+    ArtifactFormat,
     Device,
     Job,
     RuntimeInfo,
     Session,
     Support,
-    Wanted,
 )
 from accelbench.runtimes.openvino.units import (
     HINTS,
@@ -70,8 +70,8 @@ class OpenvinoRuntime:
             or SUPPORTED
         )
 
-    def wants(self, case: Case) -> Wanted:
-        return Wanted(PRECISIONS[case.precision].format)
+    def wants(self, case: Case) -> ArtifactFormat:
+        return ArtifactFormat(PRECISIONS[case.precision].format)
 
     def clock(self) -> Clock:
         return MonotonicClock()

@@ -58,7 +58,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundInputs:
     """Inputs in the model's order; the engine reads them where they lie."""
 
     arrays: tuple[Any, ...]
@@ -81,10 +81,10 @@ class _Compiled:
     shapes: Shapes
     model: Any
     request: Any
-    fed: Bound | None = None
+    fed: BoundInputs | None = None
     stands_in: bool = False  # for one that was given back: it tells the same, but counts
 
-    def feed(self, bound: Bound) -> None:
+    def feed(self, bound: BoundInputs) -> None:
         """Have the request read these inputs from now on."""
         for position, tensor in enumerate(bound.tensors):
             self.request.set_input_tensor(position, tensor)
@@ -104,7 +104,7 @@ class OpenvinoSession(ArraySession):
         self._compilations = self._compile_ns = 0
         self._shapes: Shapes | None = None
         self._memory: UnitMemory | None = None
-        self._looked_with: Bound | None = None
+        self._looked_with: BoundInputs | None = None
         self._profile: Profile | None = None
         super().__init__(job, clock)
         self._sampler = LocalSampler(
@@ -183,19 +183,19 @@ class OpenvinoSession(ArraySession):
 
     # -- running
 
-    def _bind(self, arrays: Mapping[str, Any]) -> Bound:
-        return Bound(
+    def _bind(self, arrays: Mapping[str, Any]) -> BoundInputs:
+        return BoundInputs(
             tuple(
                 np.ascontiguousarray(arrays[name], dtype=dtype)
                 for name, dtype in zip(self._takes, self._types, strict=True)
             )
         )
 
-    def _as_bound(self, inputs: Any) -> Bound:
+    def _as_bound(self, inputs: Any) -> BoundInputs:
         """What is prepared for a whole denoising is bound pass by pass."""
-        return inputs if isinstance(inputs, Bound) else self._bind(inputs)
+        return inputs if isinstance(inputs, BoundInputs) else self._bind(inputs)
 
-    def _run(self, bound: Bound) -> Any:
+    def _run(self, bound: BoundInputs) -> Any:
         compiled = self._compiled
         if compiled is None or compiled.fed is not bound:
             compiled = self._ready(bound)
@@ -205,7 +205,7 @@ class OpenvinoSession(ArraySession):
             raise in_words(error, "run_failed") from error
         return compiled.request
 
-    def _ready(self, bound: Bound) -> _Compiled:
+    def _ready(self, bound: BoundInputs) -> _Compiled:
         compiled = self._compiled
         if compiled is None or compiled.stands_in or compiled.shapes != bound.shapes:
             self.compile(bound)
@@ -244,7 +244,7 @@ class OpenvinoSession(ArraySession):
                 "No figure is given for a precision that was not computed in.",
             )
 
-    def _profiled(self, bound: Bound) -> Profile:
+    def _profiled(self, bound: BoundInputs) -> Profile:
         """What a second model, compiled to count, says of a few runs."""
         unit = self._unit_within()
         alone = not self._room_for_another()

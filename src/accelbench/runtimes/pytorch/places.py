@@ -15,7 +15,7 @@ from accelbench.core.protocols import DeviceMemory
 from accelbench.runtimes.shared.local import DeviceTimer
 
 
-class Place(Protocol):
+class TorchPlace(Protocol):
     """One kind of device as PyTorch sees it."""
 
     @property
@@ -201,7 +201,7 @@ class MpsPlace:
         }
 
 
-def place_for(torch: Any, hardware: str, ordinal: int) -> Place:
+def place_for(torch: Any, hardware: str, ordinal: int) -> TorchPlace:
     """The place of a platform's nth device."""
     if hardware == "cpu":
         return CpuPlace(torch, ordinal)

@@ -22,7 +22,7 @@ from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.doubling import doubled
-from accelbench.runtimes.pytorch.places import Place, place_for
+from accelbench.runtimes.pytorch.places import TorchPlace, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
 from accelbench.runtimes.pytorch.procedures.forward import Forward
@@ -127,7 +127,7 @@ class PytorchSession:
         self._dtype = _weights_dtype(case)
         self._narrow = _autocast_dtype(case)
         self._spec: ModelSpec = case.model.trained if _trains(case) else case.model
-        self._place: Place = place_for(torch, job.device.hardware, job.device.ordinal)
+        self._place: TorchPlace = place_for(torch, job.device.hardware, job.device.ordinal)
         self.device_timed = self._place.timer is not None
         self.timings: dict[str, int] = {}
         self._quantised: dict[str, Any] = {}

@@ -7,12 +7,12 @@ from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.protocols import (
     SUPPORTED,
     Absent,
+    ArtifactFormat,
     Device,
     Job,
     RuntimeInfo,
     Session,
     Support,
-    Wanted,
 )
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
 
@@ -20,8 +20,8 @@ _OPTIONS = frozenset({"threads"})
 
 #: NPUs want every size fixed, the batch too.
 _WANTED = {
-    "int8": Wanted("onnx-qnn-int8", static=True),
-    "fp16": Wanted("onnx-fp16", static=True),
+    "int8": ArtifactFormat("onnx-qnn-int8", static=True),
+    "fp16": ArtifactFormat("onnx-fp16", static=True),
 }
 
 _WHY_NOT = {
@@ -73,7 +73,7 @@ class QnnRuntime:
             or SUPPORTED
         )
 
-    def wants(self, case: Case) -> Wanted:
+    def wants(self, case: Case) -> ArtifactFormat:
         return _WANTED[case.precision]
 
     def clock(self) -> Clock:

@@ -7,16 +7,16 @@ from typing import Any
 
 from accelbench.core.exactness import error_of, why_inexact
 from accelbench.select.answer.explanation import cost_notes, data_date, explained, unmeasured
-from accelbench.select.constraints.measure_command import Beside, Remedy, remedy
+from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
 from accelbench.select.constraints.options import settings_of
-from accelbench.select.evidence.cells import Cell
-from accelbench.select.rank.choosing import Chosen
+from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.rank.choosing import Choice
 from accelbench.select.rank.pricing import Costs, sign
-from accelbench.select.rank.scoring import Contender
+from accelbench.select.rank.scoring import ScoredCandidate
 
 
 def told(
-    chosen: Chosen, costs: Costs | None = None, beside: Beside | None = None
+    chosen: Choice, costs: Costs | None = None, beside: MeasurementTarget | None = None
 ) -> dict[str, Any]:
     """The answer as JSON has it.
 
@@ -30,7 +30,7 @@ def told(
     for one in chosen.contenders:
         if one.name not in scores:
             scores[one.name] = _impossible_told(one)
-    missing, beside = unmeasured(chosen), beside or Beside(chosen.shapes)
+    missing, beside = unmeasured(chosen), beside or MeasurementTarget(chosen.shapes)
     remedies = [_remedy(chosen, one, beside) for one in missing]
     notes = cost_notes(chosen, costs)
     return {
@@ -59,7 +59,7 @@ def told(
     }
 
 
-def _remedy(chosen: Chosen, one: Contender, beside: Beside) -> Remedy:
+def _remedy(chosen: Choice, one: ScoredCandidate, beside: MeasurementTarget) -> Remedy:
     """What measures one; where it is not on this machine, on which."""
     found = remedy(chosen.asked, one.candidate, beside)
     if one.present is False and not found.device:
@@ -67,7 +67,7 @@ def _remedy(chosen: Chosen, one: Contender, beside: Beside) -> Remedy:
     return found
 
 
-def _score_told(one: Contender, rank: int) -> dict[str, Any]:
+def _score_told(one: ScoredCandidate, rank: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         "score": one.score,
         "rank": rank,
@@ -103,7 +103,7 @@ def _score_told(one: Contender, rank: int) -> dict[str, Any]:
     return found
 
 
-def _left_out_told(name: str, cell: Cell) -> dict[str, Any]:
+def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, Any]:
     row = cell.row
     return {
         "hardware": name,
@@ -119,7 +119,7 @@ def _left_out_told(name: str, cell: Cell) -> dict[str, Any]:
     }
 
 
-def _impossible_told(one: Contender) -> dict[str, Any]:
+def _impossible_told(one: ScoredCandidate) -> dict[str, Any]:
     return {
         "score": 0.0,
         "basis": "incompatible",

@@ -12,25 +12,25 @@ from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.constraints.measure_command import Remedy, remedy
 from accelbench.select.evidence.other_measurements import sentences, without_figure
 from accelbench.select.evidence.units import rounded
-from accelbench.select.query.query import Asked
+from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
 from accelbench.select.rank.candidates import Candidate
 from accelbench.select.unusable import sentences_of as set_aside
 from accelbench.select.ways import way_said
 
 if TYPE_CHECKING:
-    from accelbench.select.rank.choosing import Chosen
+    from accelbench.select.rank.choosing import Choice
     from accelbench.select.rank.pricing import Costs
-    from accelbench.select.rank.scoring import Contender
+    from accelbench.select.rank.scoring import ScoredCandidate
 
 
-def command(asked: Asked, candidate: Candidate) -> str | None:
+def command(asked: Query, candidate: Candidate) -> str | None:
     """The command that measures what is missing; None where none does."""
     return remedy(asked, candidate).command
 
 
 def explained(
-    chosen: Chosen, remedies: Sequence[Remedy] = (), sign: str = "$", costs: Sequence[str] = ()
+    chosen: Choice, remedies: Sequence[Remedy] = (), sign: str = "$", costs: Sequence[str] = ()
 ) -> str:
     """Sentences, a line each.
 
@@ -43,14 +43,14 @@ def explained(
     return "\n".join(_sentences(chosen, remedies, sign, costs))
 
 
-def data_date(chosen: Chosen) -> str | None:
+def data_date(chosen: Choice) -> str | None:
     """When what the first candidate's figure rests on was measured."""
     first = chosen.ranked[0].figure if chosen.ranked else None
     moment = first.cell.row.get("moment") if first else None
     return str(moment) if moment else None
 
 
-def cost_notes(chosen: Chosen, costs: Costs | None) -> list[str]:
+def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
     """Which prices were used, what has none, and whether costs count; nothing without prices."""
     if costs is None:
         return []
@@ -65,13 +65,13 @@ def cost_notes(chosen: Chosen, costs: Costs | None) -> list[str]:
     return notes
 
 
-def unmeasured(chosen: Chosen) -> list[Contender]:
+def unmeasured(chosen: Choice) -> list[ScoredCandidate]:
     """Those that can be chosen, and were not measured."""
     return [one for one in chosen.ranked if one.figure is None or not one.figure.measured]
 
 
 def _sentences(
-    chosen: Chosen, remedies: Sequence[Remedy], sign: str, costs: Sequence[str]
+    chosen: Choice, remedies: Sequence[Remedy], sign: str, costs: Sequence[str]
 ) -> Iterator[str]:
     asked = chosen.asked
     model = asked.model or f"any model of the family {asked.family}"
@@ -115,7 +115,7 @@ def _sentences(
         yield f"{' '.join(names)} {said}".strip()
 
 
-def told_figures(chosen: Chosen) -> dict[str, str]:
+def told_figures(chosen: Choice) -> dict[str, str]:
     """Of each that has a time, which figure of its steps that is."""
     return {
         one.name: name_of(one.figure.statistic) for one in chosen.ranked if one.figure is not None
@@ -138,7 +138,7 @@ def browsers_left_out(names: Sequence[str]) -> str:
     )
 
 
-def _first(chosen: Chosen, what: str, sign: str) -> str:
+def _first(chosen: Choice, what: str, sign: str) -> str:
     first = chosen.ranked[0]
     if chosen.unclear:
         others = " and ".join(chosen.unclear[1:])
@@ -149,12 +149,12 @@ def _first(chosen: Chosen, what: str, sign: str) -> str:
     return f"{first.name} for {what}. {_figure_said(first, sign)}"
 
 
-def _alternatives(chosen: Chosen, sign: str) -> Iterator[str]:
+def _alternatives(chosen: Choice, sign: str) -> Iterator[str]:
     for one in chosen.ranked[1:4]:
         yield f"Else {one.name}. {_figure_said(one, sign)}"
 
 
-def _figure_said(one: Contender, sign: str) -> str:
+def _figure_said(one: ScoredCandidate, sign: str) -> str:
     found = one.figure
     if found is None:
         # That it is rated so is said already.
@@ -178,7 +178,7 @@ def _figure_said(one: Contender, sign: str) -> str:
     return f"{said}{cost}, score {one.score:.3g}."
 
 
-def _together(chosen: Chosen) -> Iterator[str]:
+def _together(chosen: Choice) -> Iterator[str]:
     """What is not meant by itself: many requests at once, several devices."""
     said = chosen.circumstances
     if int(said.get("world_size") or 1) > 1:
@@ -187,7 +187,7 @@ def _together(chosen: Chosen) -> Iterator[str]:
         yield f"The figures are of requests that come as {said['scenario']}."
 
 
-def _unsaid(chosen: Chosen) -> Iterator[str]:
+def _unsaid(chosen: Choice) -> Iterator[str]:
     """Which sizes an import has not said, so that they are taken to be those of the others."""
     for one in chosen.ranked:
         row = one.figure.cell.row if one.figure is not None and one.figure.measured else {}
@@ -196,7 +196,7 @@ def _unsaid(chosen: Chosen) -> Iterator[str]:
             yield f"Of {one.name} it is not said: {', '.join(unsaid)}."
 
 
-def _ground(chosen: Chosen) -> Iterator[str]:
+def _ground(chosen: Choice) -> Iterator[str]:
     weights = ", ".join(f"{name} {value:.2g}" for name, value in chosen.scored.weights.items())
     task = TASKS.get(chosen.asked.task or "")
     why = f" ({task.why})" if task and task.why else ""

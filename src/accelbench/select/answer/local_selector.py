@@ -23,14 +23,14 @@ WHERE hardware IS NOT NULL AND device_name IS NOT NULL AND status = 'ok' GROUP B
 """
 
 
-class Selects(Protocol):
+class Selecting(Protocol):
     """`HardwareSelector`, or one of somebody's own."""
 
     @property
     def select_hardware(self) -> Callable[..., Mapping[str, Any]]: ...
 
 
-class Here:
+class LocalSelector:
     """What is here to be chosen, and a selector that is asked about nothing else.
 
     Args:
@@ -39,7 +39,7 @@ class Here:
         database: What the selector knows, where it knows anything.
     """
 
-    def __init__(self, selector: Selects, found: Found, database: Database | None) -> None:
+    def __init__(self, selector: Selecting, found: Found, database: Database | None) -> None:
         self._selector = selector
         self._stored: dict[str, dict[str, bool]] = {}
         rows = [] if database is None else database.query(_DEVICES)[1]

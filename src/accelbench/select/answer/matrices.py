@@ -20,7 +20,7 @@ CONFIG, DATABASE, DEFAULT = "the configuration", "the database", "the default"
 
 
 @dataclass(frozen=True)
-class Entry:
+class MatrixEntry:
     """What a source says of a platform for a family."""
 
     compatible: bool
@@ -30,11 +30,11 @@ class Entry:
 
 
 #: By family, platform, and mode; "" is both modes.
-Entries = Mapping[tuple[str, str, str], Entry]
+Entries = Mapping[tuple[str, str, str], MatrixEntry]
 
 
 @dataclass(frozen=True)
-class Layer:
+class MatrixLayer:
     """One source with what it says."""
 
     name: str
@@ -45,7 +45,7 @@ class Layer:
 class Matrices:
     """Sources in the order in which they are believed; the default is asked last and knows all."""
 
-    layers: Sequence[Layer]
+    layers: Sequence[MatrixLayer]
 
     @property
     def source(self) -> str:
@@ -53,9 +53,9 @@ class Matrices:
         said = (one.name for one in self.layers if one.entries and one.name != CONFIG)
         return next(said, DEFAULT)
 
-    def entry(self, family: str, hardware: str, mode: str) -> Entry:
+    def entry(self, family: str, hardware: str, mode: str) -> MatrixEntry:
         """What the first source that speaks of it says; a rating may be a later one's."""
-        rated: Entry | None = None
+        rated: MatrixEntry | None = None
         for layer in self.layers:
             for name in (family, ANY_FAMILY):
                 found = layer.entries.get((name, hardware, mode)) or layer.entries.get(
@@ -66,7 +66,7 @@ class Matrices:
                 if found.rating or not found.compatible:
                     return found
                 rated = rated or found
-        return rated or Entry(compatible=True, source=DEFAULT)
+        return rated or MatrixEntry(compatible=True, source=DEFAULT)
 
     def platforms(self) -> list[str]:
         return list(dict.fromkeys(key[1] for layer in self.layers for key in layer.entries))
@@ -94,31 +94,31 @@ class Matrices:
         }
 
 
-def of_results(tried: Iterable[Tried]) -> Layer:
+def of_results(tried: Iterable[Tried]) -> MatrixLayer:
     """What results say: it runs where a model of the family went through there.
 
     It does not where the platform itself refused all that was tried. A platform that was missing,
     or a full disk, says nothing.
     """
-    found: dict[tuple[str, str, str], Entry] = {}
+    found: dict[tuple[str, str, str], MatrixEntry] = {}
     for one in tried:
         key = (one.family, one.hardware, one.mode)
         said = f"{one.through} of {one.models} models went through"
         if one.through:
             speed = 1.0 if one.hardware == "cpu" else one.speed
             level = None if speed is None else str(rating(speed, one.best))
-            found[key] = Entry(True, level, said, DATABASE)
+            found[key] = MatrixEntry(True, level, said, DATABASE)
         elif one.refused:
-            found[key] = Entry(False, None, f"{said}: {one.reason}", DATABASE)
-    return Layer(DATABASE, found)
+            found[key] = MatrixEntry(False, None, f"{said}: {one.reason}", DATABASE)
+    return MatrixLayer(DATABASE, found)
 
 
-def of_config(compatibility: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Layer:
+def of_config(compatibility: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> MatrixLayer:
     """Entries of the configuration: how hardware of one's own comes in."""
-    return Layer(
+    return MatrixLayer(
         CONFIG,
         {
-            (family, hardware, ""): Entry(
+            (family, hardware, ""): MatrixEntry(
                 entry["compatible"], entry["performance_rating"], source=CONFIG
             )
             for family, entries in compatibility.items()

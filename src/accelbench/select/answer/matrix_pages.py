@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.vocabulary import HARDWARE, Family
-from accelbench.select.answer.matrices import Entry, Layer
+from accelbench.select.answer.matrices import MatrixEntry, MatrixLayer
 
 _RULE_LINE = re.compile(r"^[\s|:-]*-[\s|:-]*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -61,7 +61,9 @@ class _Column:
     cells: tuple[tuple[str, str], ...]
 
 
-def of_markdown(text: str, name: str, known: Iterable[str] = (), *, named: bool = True) -> Layer:
+def of_markdown(
+    text: str, name: str, known: Iterable[str] = (), *, named: bool = True
+) -> MatrixLayer:
     """What the tables of a page say: families down, platforms across, a level in each cell.
 
     Args:
@@ -71,7 +73,7 @@ def of_markdown(text: str, name: str, known: Iterable[str] = (), *, named: bool 
         named: it was named for its matrix. Of another page nothing but platforms is believed.
     """
     spelt = {_plain(one): one for one in (*known, *HARDWARE)}
-    found: dict[tuple[str, str, str], Entry] = {}
+    found: dict[tuple[str, str, str], MatrixEntry] = {}
     for table in _tables(text):
         for column in _columns(table):
             platforms = _platforms(column.heading, spelt)
@@ -82,7 +84,7 @@ def of_markdown(text: str, name: str, known: Iterable[str] = (), *, named: bool 
                     entry = _entry(cell, name)
                     if entry:
                         found.setdefault((family, hardware, ""), entry)
-    return Layer(name, found)
+    return MatrixLayer(name, found)
 
 
 def _tables(text: str) -> Iterator[list[list[str]]]:
@@ -174,15 +176,15 @@ def _bare(cell: str) -> str:
     return " ".join(text.split())
 
 
-def _entry(cell: str, source: str) -> Entry | None:
+def _entry(cell: str, source: str) -> MatrixEntry | None:
     """A level, or that it does not run; None of a cell that says neither."""
     bare = _bare(cell)
     if any(mark in cell for mark in _NO) or bare in _DOES_NOT:
-        return Entry(compatible=False, reason=cell, source=source)
+        return MatrixEntry(compatible=False, reason=cell, source=source)
     level = _LEVEL.search(bare)
     if level:
-        return Entry(compatible=True, rating=level[1], reason=cell, source=source)
+        return MatrixEntry(compatible=True, rating=level[1], reason=cell, source=source)
     if any(mark in cell for mark in (*_YES, *_SOSO)) or bare in _RUNS:
         low = any(mark in cell for mark in _SOSO)
-        return Entry(True, "low" if low else None, cell, source)
+        return MatrixEntry(True, "low" if low else None, cell, source)
     return None

@@ -16,7 +16,7 @@ from accelbench.select.constraints.limits import Limits
 from accelbench.select.constraints.measurement_candidates import sizes_meant
 from accelbench.select.constraints.options import Option
 from accelbench.select.estimate.memory_estimate import counted_memory
-from accelbench.select.query.query import Asked
+from accelbench.select.query.query import Query
 from accelbench.select.rank.candidates import Candidate
 
 #: Precisions that are tried where none is named: the documents', pure.
@@ -80,7 +80,7 @@ def searches(limits: Limits) -> bool:
 
 
 def to_search(
-    asked: Asked,
+    asked: Query,
     limits: Limits,
     options: Sequence[Option],
     candidates: Sequence[Candidate],
@@ -113,7 +113,7 @@ def _measured_here(options: Sequence[Option]) -> Iterator[Option]:
             yield one
 
 
-def _first(asked: Asked, limits: Limits, precision: str, among: Sequence[int]) -> int:
+def _first(asked: Query, limits: Limits, precision: str, among: Sequence[int]) -> int:
     """Where memory is counted to end; a step whose time is limited begins with one item."""
     if among:
         return _next_of({}, sorted(among)) or among[0]

@@ -29,16 +29,16 @@ from accelbench.select.constraints.measurement_candidates import (
 )
 from accelbench.select.constraints.options import Option, options
 from accelbench.select.estimate.memory_estimate import counted_memory
-from accelbench.select.evidence.model_evidence import Own
+from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.other_measurements import (
     FEW,
-    Otherwise,
+    OtherMeasurement,
     reaching,
     sentences,
     without_figure,
 )
 from accelbench.select.evidence.units import rounded
-from accelbench.select.query.query import Asked
+from accelbench.select.query.query import Query
 from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.choosing import Prices
 from accelbench.select.rank.pareto import (
@@ -57,16 +57,16 @@ __all__ = ["Limits", "limits_named", "under"]
 
 
 @dataclass(frozen=True)
-class Search:
+class LimitSearch:
     """Everything that was looked at, and what of it keeps to the limits."""
 
-    asked: Asked
+    asked: Query
     limits: Limits
     options: Sequence[Option]
     candidates: Sequence[Candidate]
     batches: Sequence[int]
     rate: Rate
-    otherwise: Sequence[Otherwise] = ()
+    otherwise: Sequence[OtherMeasurement] = ()
     elsewhere: bool = False  # it was measured, though not on what is asked about
     aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
 
@@ -94,9 +94,9 @@ class Search:
 
 
 def under(
-    asked: Asked,
+    asked: Query,
     limits: Limits,
-    own: Own,
+    own: ModelEvidence,
     candidates: Sequence[Candidate],
     batches: Iterable[int] = (),
     prices: Prices | None = None,
@@ -126,7 +126,7 @@ def under(
         return _one_of_each(found, rate)
 
     aside = [said for one in candidates for said in own.otherwise(one)]
-    found = Search(
+    found = LimitSearch(
         asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
         set_aside(candidates, own.unusable),
     )  # fmt: skip
@@ -177,11 +177,11 @@ def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
     return [one for _, one in best.values()]
 
 
-def _by_memory(found: Search) -> list[str]:
+def _by_memory(found: LimitSearch) -> list[str]:
     return ["memory_mb"] if compares_memory(found.fits) else []
 
 
-def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _explained(found: LimitSearch, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Sentences."""
     what = f" under {found.limits}" if found.limits.told else ""
     yield from sentences(found.otherwise, FEW)
@@ -209,7 +209,7 @@ def _explained(found: Search, to_verify: Sequence[dict[str, Any]]) -> Iterator[s
     yield from _unmeasurable([one for one in open_ones if one["command"] is None])
 
 
-def _none(found: Search) -> str:
+def _none(found: LimitSearch) -> str:
     """That nothing answers: none of what there is, or there is nothing that counts."""
     if found.otherwise:
         return (
@@ -228,7 +228,7 @@ def _unmeasurable(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"No command measures {', '.join(dict.fromkeys(where))}: {why}."
 
 
-def _question(found: Search) -> str:
+def _question(found: LimitSearch) -> str:
     asked = found.asked
     sizes = ", ".join(f"{name} {value}" for name, value in asked.shapes.items())
     said = [f"at {sizes}"] if sizes else []
@@ -238,7 +238,7 @@ def _question(found: Search) -> str:
     return " ".join([asked.model, *said])
 
 
-def _too_large(found: Search) -> Iterator[str]:
+def _too_large(found: LimitSearch) -> Iterator[str]:
     asked, precision = found.asked, found.asked.precision or "fp32"
     least = min(found.batches, default=1)
     memory = counted_memory(asked, least, precision, sizes_meant(asked))
@@ -247,7 +247,7 @@ def _too_large(found: Search) -> Iterator[str]:
         yield f"Batch {least} in {precision} is estimated to take {rounded(memory)} MB."
 
 
-def _best(found: Search, what: str) -> str:
+def _best(found: LimitSearch, what: str) -> str:
     one = found.fits[0]
     step, rate = (
         f"{name_of(one.statistic)} {rounded(one.latency.middle)} ms a step",
@@ -264,7 +264,7 @@ def _best(found: Search, what: str) -> str:
     )
 
 
-def _missed(found: Search) -> str:
+def _missed(found: LimitSearch) -> str:
     """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
     missed = [(why, one) for one in found.misfits for why in one.why]
     limits = [why.limit for why, _ in missed]
@@ -284,7 +284,7 @@ def _missed(found: Search) -> str:
     )
 
 
-def _held_together(found: Search) -> Iterator[str]:
+def _held_together(found: LimitSearch) -> Iterator[str]:
     """How options were held together, where that is not plain."""
     if are_mixed(found.options):
         units = sorted({one.unit for one in found.options})

@@ -15,7 +15,7 @@ from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.select.constraints.measure_command import OPTIONS
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.cells import sizes_of
-from accelbench.select.query.query import GENERATING, Asked
+from accelbench.select.query.query import GENERATING, Query
 from accelbench.select.query.select_context import own_shapes
 from accelbench.select.rank.candidates import Candidate
 
@@ -51,7 +51,7 @@ def installed(where: Sequence[str] = (), unwritable: str = "") -> Installed:
     return Installed(frozenset(registered(HARDWARE)), engines, where, unwritable)
 
 
-def case(asked: Asked, one: Option, here: Installed) -> Words:
+def case(asked: Query, one: Option, here: Installed) -> Words:
     """An option as words of a case, so that measuring it answers what the option leaves open."""
     row = one.row
     sizes = _sizes(asked, {**asked.shapes, **sizes_of(row)})
@@ -68,14 +68,14 @@ def case(asked: Asked, one: Option, here: Installed) -> Words:
 
 
 def unmeasured(
-    asked: Asked, candidate: Candidate, precision: str, batch: int, here: Installed
+    asked: Query, candidate: Candidate, precision: str, batch: int, here: Installed
 ) -> Words:
     """What nobody measured, by whichever engine is the platform's own."""
     found = _case(asked, candidate.name, precision, batch)
     return _with_command(asked, {**found, "device": candidate.device or None}, "", here)
 
 
-def _case(asked: Asked, hardware: str, precision: str, batch: int) -> Words:
+def _case(asked: Query, hardware: str, precision: str, batch: int) -> Words:
     return {
         "model": asked.names[0],
         "hardware": hardware,
@@ -91,7 +91,7 @@ def _case(asked: Asked, hardware: str, precision: str, batch: int) -> Words:
     }
 
 
-def _sizes(asked: Asked, sizes: Mapping[str, Any]) -> dict[str, int]:
+def _sizes(asked: Query, sizes: Mapping[str, Any]) -> dict[str, int]:
     """As a run is asked for them: one forward pass of what can write is asked for as no tokens."""
     training = asked.mode == Mode.TRAINING
     found = {
@@ -103,7 +103,7 @@ def _sizes(asked: Asked, sizes: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _source(asked: Asked, weights: Any) -> str:
+def _source(asked: Query, weights: Any) -> str:
     """hub, by whichever of the model's ids it was; a folder; random where nobody says."""
     if weights and asked.spec is not None and weights in asked.spec.hub_ids:
         return "hub"
@@ -126,14 +126,14 @@ def _unaskable(row: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     return ""
 
 
-def _with_command(asked: Asked, words: Words, refused: str, here: Installed) -> Words:
+def _with_command(asked: Query, words: Words, refused: str, here: Installed) -> Words:
     """The same with the command, else with why there is none."""
     why = refused or _refused(asked, words, here)
     command = None if why else _command(asked, words, here.where)
     return {**words, "command": command, **({"unmeasurable": why} if why else {})}
 
 
-def _refused(asked: Asked, words: Words, here: Installed) -> str:
+def _refused(asked: Query, words: Words, here: Installed) -> str:
     """Why it cannot be measured by any command of this installation; "" where it can."""
     platform = words["hardware"].partition(":")[0]
     if asked.spec is None:
@@ -149,7 +149,7 @@ def _refused(asked: Asked, words: Words, here: Installed) -> str:
     return here.unwritable
 
 
-def _command(asked: Asked, words: Words, where: Sequence[str]) -> str:
+def _command(asked: Query, words: Words, where: Sequence[str]) -> str:
     platform, _, device = words["hardware"].partition(":")
     # A list on the command line is split at spaces: such a name is said by no one word.
     plain = device and not set(device) & set(" ,\t")

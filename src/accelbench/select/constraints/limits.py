@@ -17,7 +17,7 @@ from accelbench.core.exactness import MOST_ERROR, error_of, is_exact, why_inexac
 from accelbench.core.figures import name_of
 from accelbench.core.visible import in_quotes
 from accelbench.select.estimate.figures import MEASURED
-from accelbench.select.estimate.spans import Span
+from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.units import counted, rounded
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Reason:
+class LimitReason:
     """Why an option is not known to keep a limit.
 
     Attributes:
@@ -119,7 +119,7 @@ def spelled(value: float) -> str:
     return f"{value:.10g}"
 
 
-def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[Reason, ...]:
+def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[LimitReason, ...]:
     """Every limit that an option is not known to keep.
 
     Args:
@@ -134,48 +134,48 @@ def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[
         return found
     error = error_of(one.row)
     by = math.inf if error is None else error / MOST_ERROR
-    return (*found, Reason(PRECISION, why_inexact(one.row), by, open=error is None))
+    return (*found, LimitReason(PRECISION, why_inexact(one.row), by, open=error is None))
 
 
-def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[Reason]:
+def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[LimitReason]:
     memory = "memory" if one.memory_basis == MEASURED else "estimated memory"
     yield from _most("memory_mb", memory, "MB", limits.memory_mb, one.memory)
     latency = f"{name_of(one.statistic)} latency"
     yield from _most("max_latency_ms", latency, "ms", limits.max_latency_ms, one.latency)
-    yield from _most("max_error", "error", "", limits.max_error, Span.exact(one.error))
-    yield from _most("max_power", "power", "W", limits.max_power, Span.exact(one.power_watts))
+    yield from _most("max_error", "error", "", limits.max_error, Bounds.exact(one.error))
+    yield from _most("max_power", "power", "W", limits.max_power, Bounds.exact(one.power_watts))
     if counted(one.unit) == counts:
         yield from _most("max_cost", "cost", "per million", limits.max_cost, one.cost)
         yield from _least(one, limits.min_throughput)
         return
     for name in ("min_throughput", "max_cost"):
         if name in limits.told:
-            yield Reason(name, f"it counts {one.unit}, and {name} is taken to be of {counts}")
+            yield LimitReason(name, f"it counts {one.unit}, and {name} is taken to be of {counts}")
 
 
 def _most(
-    name: str, word: str, unit: str, limit: float | None, known: Span | None
-) -> Iterator[Reason]:
+    name: str, word: str, unit: str, limit: float | None, known: Bounds | None
+) -> Iterator[LimitReason]:
     """Where a figure is not known to be within a limit."""
     if limit is None:
         return
     if known is None:
         text = _NO_PRICE if word == "cost" else f"its {word.split()[-1]} {UNMEASURED}"
-        yield Reason(name, text, open=True)
+        yield LimitReason(name, text, open=True)
     elif known.high > limit:
         said = f"is above {spelled(limit)}"
         text = _missed(word, unit, said, known.high, known.low, is_open=known.low <= limit)
-        yield Reason(name, text, known.middle / limit, known.low <= limit)
+        yield LimitReason(name, text, known.middle / limit, known.low <= limit)
 
 
-def _least(one: Option, limit: float | None) -> Iterator[Reason]:
+def _least(one: Option, limit: float | None) -> Iterator[LimitReason]:
     rate = one.rate
     if limit is not None and not one.has_rate:
-        yield Reason("min_throughput", f"its throughput {UNMEASURED}", open=True)
+        yield LimitReason("min_throughput", f"its throughput {UNMEASURED}", open=True)
     elif limit is not None and rate.low < limit:
         said = f"is below {spelled(limit)}"
         text = _missed("", f"{one.unit}/s", said, rate.low, rate.high, is_open=rate.high >= limit)
-        yield Reason("min_throughput", text, limit / rate.middle, rate.high >= limit)
+        yield LimitReason("min_throughput", text, limit / rate.middle, rate.high >= limit)
 
 
 def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_open: bool) -> str:

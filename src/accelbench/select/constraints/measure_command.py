@@ -23,7 +23,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
-from accelbench.select.query.query import GENERATING, SIZES, Asked
+from accelbench.select.query.query import GENERATING, SIZES, Query
 from accelbench.select.query.select_context import own_shapes
 from accelbench.select.rank.candidates import Candidate
 
@@ -41,7 +41,7 @@ _ORDINAL = re.compile(r"\d{1,2}|cpu|gpu|npu", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Beside:
+class MeasurementTarget:
     """What a new result is to stand beside.
 
     Attributes:
@@ -76,17 +76,17 @@ class _NoCommandError(Exception):
     """Why none does."""
 
 
-def remedy(asked: Asked, candidate: Candidate, beside: Beside | None = None) -> Remedy:
+def remedy(asked: Query, candidate: Candidate, beside: MeasurementTarget | None = None) -> Remedy:
     """What measures a question on a candidate."""
     device = "" if _ORDINAL.fullmatch(candidate.device) else candidate.device
     try:
-        words = list(_words(asked, candidate, beside or Beside(asked.shapes)))
+        words = list(_words(asked, candidate, beside or MeasurementTarget(asked.shapes)))
     except _NoCommandError as error:
         return Remedy(None, str(error), device)
     return Remedy(shlex.join(words), "", device)
 
 
-def _words(asked: Asked, candidate: Candidate, beside: Beside) -> Iterator[str]:
+def _words(asked: Query, candidate: Candidate, beside: MeasurementTarget) -> Iterator[str]:
     spec = _model(asked)
     yield from ("accelbench", "run", asked.names[0], "--hardware", _hardware(candidate))
     yield from ("--batch-sizes", str(asked.batch))
@@ -102,7 +102,7 @@ def _words(asked: Asked, candidate: Candidate, beside: Beside) -> Iterator[str]:
     yield from beside.where
 
 
-def _model(asked: Asked) -> ModelSpec:
+def _model(asked: Query) -> ModelSpec:
     if asked.spec is not None:
         return asked.spec
     if not asked.model:
@@ -133,7 +133,7 @@ def _platforms() -> frozenset[str]:
     return frozenset(known())
 
 
-def _mode(asked: Asked, spec: ModelSpec) -> Iterator[str]:
+def _mode(asked: Query, spec: ModelSpec) -> Iterator[str]:
     if asked.mode == Mode.INFERENCE:
         return
     if spec.training is None:
@@ -141,7 +141,7 @@ def _mode(asked: Asked, spec: ModelSpec) -> Iterator[str]:
     yield from ("--mode", asked.mode)
 
 
-def _sizes(asked: Asked, spec: ModelSpec, beside: Beside) -> Iterator[str]:
+def _sizes(asked: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator[str]:
     sizes = {**asked.shapes, **beside.sizes}
     wanted = {name: value for name, value in sizes.items() if value is not None}
     makes = spec.generation if asked.mode == Mode.INFERENCE else None

@@ -9,7 +9,7 @@ from accelbench.select.constraints.case_words import Installed, Words, case, unm
 from accelbench.select.constraints.limits import Limits
 from accelbench.select.constraints.options import Option
 from accelbench.select.estimate.memory_estimate import counted_memory
-from accelbench.select.query.query import GENERATING, Asked
+from accelbench.select.query.query import GENERATING, Query
 from accelbench.select.query.select_context import own_shapes
 from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.pareto import Rate, merit
@@ -21,7 +21,7 @@ _MOST = 3
 
 
 def worth_measuring(
-    asked: Asked,
+    asked: Query,
     limits: Limits,
     options: Sequence[Option],
     candidates: Sequence[Candidate],
@@ -49,7 +49,7 @@ def worth_measuring(
     return found
 
 
-def first_batch(asked: Asked, limits: Limits, precision: str, batches: Sequence[int]) -> int | None:
+def first_batch(asked: Query, limits: Limits, precision: str, batches: Sequence[int]) -> int | None:
     """Where to begin with what was never measured; None where memory is counted not to allow any.
 
     Of a step whose time is limited, a small batch says most: where that is too slow, all are.
@@ -68,7 +68,7 @@ def first_batch(asked: Asked, limits: Limits, precision: str, batches: Sequence[
     return fitting[0] if limits.max_latency_ms is not None else fitting[-1]
 
 
-def sizes_meant(asked: Asked) -> dict[str, int]:
+def sizes_meant(asked: Query) -> dict[str, int]:
     """The sizes that are asked for, and of the rest the model's own."""
     own = own_shapes(asked.spec)
     if asked.shapes.get("sequence_length") or not asked.shapes.get("new_tokens", 1):

@@ -11,20 +11,20 @@ from typing import Any
 
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
-from accelbench.select.constraints.limits import Reason
-from accelbench.select.estimate.figures import MEASURED, Figure, Question, figure
+from accelbench.select.constraints.limits import LimitReason
+from accelbench.select.estimate.figures import MEASURED, Figure, FigureQuestion, figure
 from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
-from accelbench.select.estimate.spans import Span
-from accelbench.select.evidence.cells import Cell, Known, sizes_of
-from accelbench.select.evidence.model_evidence import Own
+from accelbench.select.estimate.spans import Bounds
+from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge, sizes_of
+from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.units import ITEMS
-from accelbench.select.query.query import Asked
+from accelbench.select.query.query import Query
 from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.choosing import Prices
 
 ESTIMATED = "estimated"
 #: Other batches of the same way are all that an option is estimated from.
-_NOTHING = Known()
+_NOTHING = ModelKnowledge()
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Option:
     hardware: str
     batch_size: int
     basis: str
-    latency: Span
-    rate: Span
+    latency: Bounds
+    rate: Bounds
     unit: str = ITEMS
     statistic: Statistic = Statistic.MEAN
     has_rate: bool = True  # else it is only what steps of this time would come to
-    memory: Span | None = None
+    memory: Bounds | None = None
     memory_basis: str | None = None
-    cost: Span | None = None
+    cost: Bounds | None = None
     error: float | None = None
     row: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
-    why: tuple[Reason, ...] = ()
+    why: tuple[LimitReason, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -137,8 +137,8 @@ def settings_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options(
-    asked: Asked,
-    own: Own,
+    asked: Query,
+    own: ModelEvidence,
     candidates: Sequence[Candidate],
     batches: Sequence[int],
     prices: Prices | None,
@@ -149,35 +149,35 @@ def options(
     """
     for candidate in candidates:
         there = own.of(candidate)
-        ways: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+        ways: dict[tuple[str, ...], list[EvidenceCell]] = defaultdict(list)
         for cell in there.cells:
             ways[cell.way].append(cell)
-        aside: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+        aside: dict[tuple[str, ...], list[EvidenceCell]] = defaultdict(list)
         for cell in (one for one in there.unusable if one.row.get("batch_size") is not None):
             aside[cell.way].append(cell)
         for way, cells in sorted(ways.items()):
             for batch in sorted({*batches, *(cell.batch for cell in cells)}):
-                question = Question(asked.names[0], asked.family, batch, asked.mode)
+                question = FigureQuestion(asked.names[0], asked.family, batch, asked.mode)
                 found = figure(question, cells, (), _NOTHING, there.failures)
                 if found is not None:
                     yield _option(asked, candidate.name, batch, found, cells, prices, aside[way])
 
 
 def _option(
-    asked: Asked,
+    asked: Query,
     name: str,
     batch: int,
     found: Figure,
-    way: Sequence[Cell],
+    way: Sequence[EvidenceCell],
     prices: Prices | None,
-    unusable: Sequence[Cell],
+    unusable: Sequence[EvidenceCell],
 ) -> Option:
     row = found.cell.row
     memory, basis = _memory(asked, batch, found, [*way, *unusable])
-    latency, rate = Span.exact(found.latency), Span.exact(found.throughput)
+    latency, rate = Bounds.exact(found.latency), Bounds.exact(found.throughput)
     if not found.measured:
-        latency = Span(found.latency, found.low, found.high)
-        rate = Span(
+        latency = Bounds(found.latency, found.low, found.high)
+        rate = Bounds(
             found.throughput,
             found.throughput * found.latency / found.high,
             found.throughput * found.latency / found.low,
@@ -200,12 +200,12 @@ def _option(
 
 
 def _memory(
-    asked: Asked, batch: int, found: Figure, way: Sequence[Cell]
-) -> tuple[Span | None, str | None]:
+    asked: Query, batch: int, found: Figure, way: Sequence[EvidenceCell]
+) -> tuple[Bounds | None, str | None]:
     cell = found.cell
     measured = cell.row.get("memory_peak_mb") if found.measured else None
     if measured is not None:
-        return Span.exact(measured), MEASURED
+        return Bounds.exact(measured), MEASURED
     sizes, settings = {**asked.shapes, **sizes_of(cell.row)}, settings_of(cell.row)
 
     def count(batch: int) -> float | None:
@@ -214,11 +214,11 @@ def _memory(
     if any(one.batch == batch and one.row.get("memory_peak_mb") for one in way):
         # Of what was measured with times of no use, and is estimated for that.
         return by_batches(batch, way, count), MEASURED
-    known = by_batches(batch, way, count) or Span.exact(count(batch))
+    known = by_batches(batch, way, count) or Bounds.exact(count(batch))
     return known, None if known is None else ESTIMATED
 
 
-def _cost(row: Mapping[str, Any], rate: Span, prices: Prices | None) -> Span | None:
+def _cost(row: Mapping[str, Any], rate: Bounds, prices: Prices | None) -> Bounds | None:
     """The faster, the cheaper."""
     if prices is None:
         return None
@@ -226,10 +226,10 @@ def _cost(row: Mapping[str, Any], rate: Span, prices: Prices | None) -> Span | N
     if any(one is None for one in ends):
         return None
     middle, low, high = (float(one) for one in ends if one is not None)
-    return Span(middle, min(low, middle), max(high, middle))
+    return Bounds(middle, min(low, middle), max(high, middle))
 
 
-def _error(cells: Sequence[Cell]) -> float | None:
+def _error(cells: Sequence[EvidenceCell]) -> float | None:
     """The most that is known of these; of an estimate, what the same way has at other batches."""
     known = [error_of(cell.row) for cell in cells]
     return None if None in known else max(one for one in known if one is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from accelbench.select.estimate.spans import Span
+from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.cells import NEAR_BATCH
 
 #: Beyond the largest batch an item is taken to cost the same, give or take so much a doubling, and
@@ -12,7 +12,7 @@ from accelbench.select.evidence.cells import NEAR_BATCH
 BEYOND, NO_WORSE = 0.2, 2.0
 
 
-def at_batch(step: float, batch: int, asked: int) -> Span:
+def at_batch(step: float, batch: int, asked: int) -> Bounds:
     """What a step of one batch comes to at another.
 
     An item costs the same at about the same batch. Of a far larger one nobody knows how much of a
@@ -21,11 +21,11 @@ def at_batch(step: float, batch: int, asked: int) -> Span:
     """
     alike = step * asked / batch
     if is_near(asked, batch):
-        return Span(alike, alike, alike)
+        return Bounds(alike, alike, alike)
     if asked < batch:
-        return Span(step * math.sqrt(asked / batch), alike, step)
+        return Bounds(step * math.sqrt(asked / batch), alike, step)
     reach = math.exp(BEYOND * math.log2(asked / batch))
-    return Span(alike, max(alike / reach, step), alike * min(reach, NO_WORSE))
+    return Bounds(alike, max(alike / reach, step), alike * min(reach, NO_WORSE))
 
 
 def is_near(batch: int, other: int) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.figures import Figure
-from accelbench.select.evidence.cells import Cell
+from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.units import rounded
 
 #: Hardware, device, precision, mode.
@@ -36,7 +36,9 @@ _BEYOND_SHARE = 4.0
 _FILLED = 0.04
 
 
-def bounded(found: Figure, flops: float | None, own: Iterable[Cell], rates: Rates) -> Figure:
+def bounded(
+    found: Figure, flops: float | None, own: Iterable[EvidenceCell], rates: Rates
+) -> Figure:
     """An estimate, no quicker than it can be.
 
     Args:
@@ -65,13 +67,13 @@ def bounded(found: Figure, flops: float | None, own: Iterable[Cell], rates: Rate
     )
 
 
-def key_of(cell: Cell) -> Key:
+def key_of(cell: EvidenceCell) -> Key:
     """Where a figure belongs among the rates."""
     return cell.hardware, cell.device, cell.precision, cell.mode
 
 
 def _limit(
-    found: Figure, flops: float, own: Iterable[Cell], rates: Rates
+    found: Figure, flops: float, own: Iterable[EvidenceCell], rates: Rates
 ) -> tuple[float, str] | None:
     """The most operations a millisecond, and by what."""
     limits = []
@@ -89,12 +91,12 @@ def _limit(
     return min(limits, default=None)
 
 
-def _share(cell: Cell, flops: float, rates: Rates) -> float:
+def _share(cell: EvidenceCell, flops: float, rates: Rates) -> float:
     best = rates.get(key_of(cell))
     return flops * cell.batch / cell.latency / best if best else 0.0
 
 
-def _documented(cell: Cell) -> float | None:
+def _documented(cell: EvidenceCell) -> float | None:
     """Operations a millisecond that its maker gives for the precision; None of most devices."""
     narrow = cell.precision.removeprefix("amp-")
     for one in rooflines_of(cell.hardware):

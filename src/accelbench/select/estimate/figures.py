@@ -18,8 +18,8 @@ from typing import Any
 from accelbench.core.exactness import error_of
 from accelbench.core.figures import Statistic
 from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
-from accelbench.select.estimate.spans import Span
-from accelbench.select.evidence.cells import SINGLE, Cell, Known, best
+from accelbench.select.estimate.spans import Bounds
+from accelbench.select.evidence.cells import SINGLE, EvidenceCell, ModelKnowledge, best
 from accelbench.select.evidence.failures import Failure, in_the_way
 from accelbench.select.evidence.units import items_a_step, unit_of
 
@@ -40,7 +40,7 @@ STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 
 
 @dataclass(frozen=True)
-class Question:
+class FigureQuestion:
     """What is to run, as far as figures are concerned."""
 
     model: str
@@ -72,7 +72,7 @@ class Figure:
     throughput: float
     low: float
     high: float
-    cell: Cell
+    cell: EvidenceCell
     note: str = ""
     scaled: Mapping[Key, float] = field(default_factory=dict, repr=False)
     batch: int = 1
@@ -118,10 +118,10 @@ class Figure:
 
 
 def figure(
-    question: Question,
-    own: Sequence[Cell],
-    peers: Sequence[Cell],
-    known: Known,
+    question: FigureQuestion,
+    own: Sequence[EvidenceCell],
+    peers: Sequence[EvidenceCell],
+    known: ModelKnowledge,
     failures: Sequence[Failure] = (),
 ) -> Figure | None:
     """The figure of a candidate by the first rung that has one.
@@ -154,14 +154,14 @@ def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
     return any(one.row.get("precision") in known for one in against)
 
 
-def _measured(cell: Cell) -> Figure:
+def _measured(cell: EvidenceCell) -> Figure:
     low, high = cell.bounds
     return Figure(MEASURED, cell.latency, cell.throughput, low, high, cell, batch=cell.batch)
 
 
-def from_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
+def from_batches(question: FigureQuestion, own: Sequence[EvidenceCell]) -> Figure | None:
     """From the same model at other batches, way by way; the fastest way counts."""
-    ways: dict[tuple[str, ...], dict[int, Cell]] = {}
+    ways: dict[tuple[str, ...], dict[int, EvidenceCell]] = {}
     for cell in own:
         by_batch = ways.setdefault(cell.way, {})
         by_batch[cell.batch] = best([cell, by_batch.get(cell.batch, cell)])
@@ -169,7 +169,7 @@ def from_batches(question: Question, own: Sequence[Cell]) -> Figure | None:
     return min(found, key=_time, default=None)
 
 
-def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
+def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) -> Figure:
     """Between batches and below them the bounds are what cannot be otherwise; above, a guess."""
     batch, basis = question.batch, EXTRAPOLATED
     below = max((b for b in by_batch if b < batch), default=None)
@@ -202,7 +202,9 @@ def _of_batches(question: Question, by_batch: Mapping[int, Cell]) -> Figure:
     return _estimate(question, basis, middle, low, high, cell, note, items_a_step([cell]))
 
 
-def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
+def roofline(
+    question: FigureQuestion, peers: Sequence[EvidenceCell], known: ModelKnowledge
+) -> Figure | None:
     """From the operations of a step, and how many of them a second the place mostly does.
 
     It is that of models with about as much work; of the same kind, where there are enough of them.
@@ -228,7 +230,9 @@ def roofline(question: Question, peers: Sequence[Cell], known: Known) -> Figure 
     return _from_others(question, ROOFLINE, median(middles), fast, slow, fitted, note, scaled)
 
 
-def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure | None:
+def neighbour(
+    question: FigureQuestion, peers: Sequence[EvidenceCell], known: ModelKnowledge
+) -> Figure | None:
     """From the measured models of the family that have about as many weights."""
     if not known.parameters:
         return None
@@ -258,31 +262,31 @@ def neighbour(question: Question, peers: Sequence[Cell], known: Known) -> Figure
     return _from_others(question, NEIGHBOUR, middle, low, high, nearest, note, scaled)
 
 
-def _nearest(counted: Sequence[tuple[float, Cell]], most: int) -> list[Cell]:
+def _nearest(counted: Sequence[tuple[float, EvidenceCell]], most: int) -> list[EvidenceCell]:
     if len(counted) > most:  # so that of many few are ordered
         farthest = nsmallest(most, (apart for apart, _ in counted))[-1]
         counted = [one for one in counted if one[0] <= farthest]
     return [cell for _, cell in sorted(counted, key=_place)[:most]]
 
 
-def _place(one: tuple[float, Cell]) -> tuple[float, int]:
+def _place(one: tuple[float, EvidenceCell]) -> tuple[float, int]:
     return one[0], one[1].order
 
 
-def has_sizes(cell: Cell, sizes: Mapping[str, int]) -> bool:
+def has_sizes(cell: EvidenceCell, sizes: Mapping[str, int]) -> bool:
     """Whether a figure is of these sizes, as far as it says them."""
     return all(cell.row.get(name) in (None, value) for name, value in sizes.items())
 
 
 def _from_others(
-    question: Question,
+    question: FigureQuestion,
     basis: str,
     middle: float,
     low: float,
     high: float,
-    cells: Sequence[Cell],
+    cells: Sequence[EvidenceCell],
     note: str,
-    spans: Mapping[Key, Span],
+    spans: Mapping[Key, Bounds],
 ) -> Figure:
     """An estimate, said to be of the way that most of the figures are of."""
     ways = Counter(cell.way for cell in cells)
@@ -318,12 +322,12 @@ def _no_nearer(middle: float, low: float, high: float) -> tuple[float, float]:
 
 
 def _estimate(
-    question: Question,
+    question: FigureQuestion,
     basis: str,
     middle: float,
     low: float,
     high: float,
-    cell: Cell,
+    cell: EvidenceCell,
     note: str,
     items: float,
 ) -> Figure:

@@ -9,16 +9,16 @@ from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import MIB, Mode
-from accelbench.select.estimate.spans import Span
-from accelbench.select.evidence.cells import Cell
-from accelbench.select.query.query import GENERATING, SIZES, Asked
+from accelbench.select.estimate.spans import Bounds
+from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.query.query import GENERATING, SIZES, Query
 
 #: Of a batch size, what the catalogue counts that it takes.
 Counted = Callable[[int], float | None]
 
 
 def counted_memory(
-    asked: Asked,
+    asked: Query,
     batch: int,
     precision: str,
     sizes: Mapping[str, int],
@@ -46,7 +46,7 @@ def counted_memory(
     return None if found is None else found / MIB
 
 
-def by_batches(batch: int, way: Sequence[Cell], count: Counted) -> Span | None:
+def by_batches(batch: int, way: Sequence[EvidenceCell], count: Counted) -> Bounds | None:
     """By what the same way took at other batches; None where nobody measured that.
 
     A larger batch takes no less, and mostly no more an item: both bound it. Between the ends it
@@ -60,7 +60,7 @@ def by_batches(batch: int, way: Sequence[Cell], count: Counted) -> Span | None:
     if not known:
         return None
     if batch in known:
-        return Span.exact(known[batch])
+        return Bounds.exact(known[batch])
     below = max((b for b in known if b < batch), default=None)
     above = min((b for b in known if b > batch), default=None)
     low = known[below] if below is not None else 0.0
@@ -69,7 +69,7 @@ def by_batches(batch: int, way: Sequence[Cell], count: Counted) -> Span | None:
     near = min(known, key=lambda one: (abs(one - batch), one))
     growth = _growth(near, batch, known, count)
     middle = high if growth is None else known[near] + growth * (batch - near)
-    return Span(min(max(middle, low), high), low, high)
+    return Bounds(min(max(middle, low), high), low, high)
 
 
 def _growth(near: int, batch: int, known: Mapping[int, float], count: Counted) -> float | None:

@@ -36,7 +36,7 @@ class Rule:
     mode: str = ""
     leans_on: str = ""  # batch or size: that family's importance scales the points
 
-    def holds(self, about: About) -> bool:
+    def holds(self, about: RuleSubject) -> bool:
         return (
             (not self.families or about.family in self.families)
             and (not self.sizes or about.size in self.sizes)
@@ -46,7 +46,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class About:
+class RuleSubject:
     """What a rule looks at: size and batch are small, medium or large."""
 
     family: str
@@ -124,7 +124,7 @@ BROWSERS = frozenset(DEPLOYMENTS["browser"])
 
 
 @dataclass(frozen=True)
-class Ruled:
+class RuleAnswer:
     """What the rules say of a platform."""
 
     points: float
@@ -141,7 +141,7 @@ def rating_of(points: float) -> str:
     return "high" if points >= HIGH else "medium" if points >= MEDIUM else "low"
 
 
-def ruled(hardware: str, about: About, rating: str | None = None) -> Ruled:
+def ruled(hardware: str, about: RuleSubject, rating: str | None = None) -> RuleAnswer:
     """The points of a platform and the sentences they come from.
 
     Args:
@@ -151,16 +151,18 @@ def ruled(hardware: str, about: About, rating: str | None = None) -> Ruled:
             platform and the family, and the rules about size, batch and mode go on from there.
     """
     if about.mode == _TRAINING and hardware in INFERENCE_ONLY:
-        return Ruled(0.0, compatible=False, why=(f"{hardware} trains no models",))
+        return RuleAnswer(0.0, compatible=False, why=(f"{hardware} trains no models",))
     mine = [rule for rule in RULES if rule.hardware == hardware and rule.holds(about)]
     if rating is not None:
         mine = [rule for rule in mine if rule.sizes or rule.batches or rule.mode]
     elif not any(rule.hardware == hardware for rule in RULES):
-        return Ruled(_UNKNOWN, compatible=True, why=("no rule speaks of it",))
+        return RuleAnswer(_UNKNOWN, compatible=True, why=("no rule speaks of it",))
     base = {"high": HIGH, "medium": MEDIUM}.get(rating or "", 0.0)
     said = [f"rated {rating}"] if rating is not None else []
     points = base + sum(rule.points * about.leaning(rule) for rule in mine)
-    return Ruled(points, compatible=True, why=(*said, *(rule.why for rule in mine if rule.points)))
+    return RuleAnswer(
+        points, compatible=True, why=(*said, *(rule.why for rule in mine if rule.points))
+    )
 
 
 def family_rating(hardware: str, family: str) -> str:

@@ -7,7 +7,7 @@ from typing import overload
 
 
 @dataclass(frozen=True)
-class Span:
+class Bounds:
     """Between `low` and `high`, and most likely `middle`."""
 
     middle: float
@@ -16,11 +16,11 @@ class Span:
 
     @overload
     @staticmethod
-    def exact(value: float) -> Span: ...
+    def exact(value: float) -> Bounds: ...
     @overload
     @staticmethod
-    def exact(value: float | None) -> Span | None: ...
+    def exact(value: float | None) -> Bounds | None: ...
     @staticmethod
-    def exact(value: float | None) -> Span | None:
+    def exact(value: float | None) -> Bounds | None:
         """A figure that was measured; None of none."""
-        return None if value is None else Span(value, value, value)
+        return None if value is None else Bounds(value, value, value)

@@ -34,7 +34,7 @@ def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class EvidenceAttempt:
     """Something that was tried at one place.
 
     Attributes:
@@ -61,7 +61,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Cell(Attempt):
+class EvidenceCell(EvidenceAttempt):
     """A figure: a model at a batch and shapes, at one place by one way.
 
     Attributes:
@@ -202,7 +202,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Known:
+class ModelKnowledge:
     """What is known of a model whatever it was measured on.
 
     Attributes:
@@ -217,7 +217,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Place:
+class EvidencePlace:
     """Where, and in which way of asking, other models' figures are of use.
 
     Attributes:
@@ -233,7 +233,7 @@ class Place:
     precisions: Sequence[str] = ()
     scenario: str | None = None
 
-    def counts(self, cell: Cell) -> bool:
+    def counts(self, cell: EvidenceCell) -> bool:
         """Whether a figure of the family is of use."""
         row = cell.row
         return (
@@ -247,9 +247,9 @@ class Place:
             and self.scenario in (None, row.get("scenario"))
         )
 
-    def best_of_each(self, cells: Iterable[Cell]) -> list[Cell]:
+    def best_of_each(self, cells: Iterable[EvidenceCell]) -> list[EvidenceCell]:
         """Of each question that was asked there the best answer, by batch."""
-        found: dict[tuple[Any, ...], Cell] = {}
+        found: dict[tuple[Any, ...], EvidenceCell] = {}
         for cell in cells:
             if self.counts(cell):
                 known = found.get(cell.question)
@@ -258,13 +258,13 @@ class Place:
         return sorted(found.values(), key=lambda cell: (cell.batch, cell.order))
 
 
-def is_on(found: Attempt, device: str) -> bool:
+def is_on(found: EvidenceAttempt, device: str) -> bool:
     """Whether it was tried on a device, by its name, its number or the kind of unit that it is."""
     number = str(found.row.get("device") or "").rpartition(":")[2]
     unit = str(found.row.get("unit") or "")
     return device in ("", found.device, number) or device.lower() in (unit, unit.partition(".")[0])
 
 
-def best(cells: Sequence[Cell]) -> Cell:
+def best(cells: Sequence[EvidenceCell]) -> EvidenceCell:
     """The one that does most in a second; of equals, the same every time."""
     return min(cells, key=lambda one: (-one.throughput, one.latency, one.order))

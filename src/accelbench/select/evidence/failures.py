@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.vocabulary import Status
-from accelbench.select.evidence.cells import CIRCUMSTANCES, Attempt, Cell
+from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
 
 #: How it was tried; a failure that never came to a device says nothing of some of it.
 _WAY = (
@@ -23,7 +23,7 @@ _WRONG_OUTPUTS = "wrong_outputs"
 
 
 @dataclass(frozen=True)
-class Failure(Attempt):
+class Failure(EvidenceAttempt):
     """The newest attempt at something, which did not work: its status, reason, moment, run_id."""
 
     @property
@@ -57,28 +57,28 @@ class Failure(Attempt):
         """Whether it was refused whatever the batch."""
         return self.row.get("status") == Status.UNSUPPORTED
 
-    def is_of_way(self, cell: Cell) -> bool:
+    def is_of_way(self, cell: EvidenceCell) -> bool:
         """Whether a figure is of the way that was tried."""
         return all(self.row.get(name) in (None, cell.row.get(name)) for name in _WAY)
 
-    def is_of_question(self, cell: Cell) -> bool:
+    def is_of_question(self, cell: EvidenceCell) -> bool:
         """Whether it was asked the same as a figure, the batch aside."""
         names = ("model", "mode", *SHAPES, *CIRCUMSTANCES)
         return all(self.row.get(name) == cell.row.get(name) for name in names)
 
-    def overtakes(self, cell: Cell) -> bool:
+    def overtakes(self, cell: EvidenceCell) -> bool:
         """Whether a figure is history: a later run of the same, or of a smaller batch, failed."""
         if not (self.is_of_way(cell) and self.is_of_question(cell) and self._is_later_than(cell)):
             return False
         return self.batch == cell.batch or self._fits_no(cell.batch - 1)
 
-    def is_overtaken_by(self, cell: Cell) -> bool:
+    def is_overtaken_by(self, cell: EvidenceCell) -> bool:
         """Whether the same worked in a later run, or in another launch of its own."""
         same = self.is_of_way(cell) and self.is_of_question(cell)
         worked = cell.batch == self.batch or self._fits_no(cell.batch - 1)
         return same and worked and not self._is_later_than(cell)
 
-    def stands_in_the_way(self, batch: int, cells: Sequence[Cell]) -> bool:
+    def stands_in_the_way(self, batch: int, cells: Sequence[EvidenceCell]) -> bool:
         """Whether a batch is not to be had by this way.
 
         Args:
@@ -99,19 +99,19 @@ class Failure(Attempt):
         """Whether it ran out of memory at this batch, or at a smaller one."""
         return self.of_memory and self.batch is not None and self.batch <= batch
 
-    def _is_later_than(self, cell: Cell) -> bool:
+    def _is_later_than(self, cell: EvidenceCell) -> bool:
         if self.row.get("run_id") == cell.row.get("run_id"):
             # Once out of memory may be chance; what is wrong in one launch is right in none.
             return self._wrong
         return str(self.row.get("moment") or "") > str(cell.row.get("moment") or "")
 
 
-def lasting(cells: Sequence[Cell], failures: Sequence[Failure]) -> list[Cell]:
+def lasting(cells: Sequence[EvidenceCell], failures: Sequence[Failure]) -> list[EvidenceCell]:
     """The figures that no later failure has made history."""
     return [cell for cell in cells if not any(one.overtakes(cell) for one in failures)]
 
 
-def standing(failures: Iterable[Failure], cells: Sequence[Cell]) -> list[Failure]:
+def standing(failures: Iterable[Failure], cells: Sequence[EvidenceCell]) -> list[Failure]:
     """The failures that nothing has made history since."""
     return [
         one
@@ -121,8 +121,8 @@ def standing(failures: Iterable[Failure], cells: Sequence[Cell]) -> list[Failure
 
 
 def in_the_way(
-    batch: int, cells: Sequence[Cell], failures: Sequence[Failure]
-) -> tuple[list[Cell], list[Failure]]:
+    batch: int, cells: Sequence[EvidenceCell], failures: Sequence[Failure]
+) -> tuple[list[EvidenceCell], list[Failure]]:
     """The figures of ways by which a batch may be had, and what speaks against the others."""
     against = [
         one

@@ -11,15 +11,15 @@ from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.detect import Detected
 from accelbench.select.answer.matrices import Matrices, of_config, of_results
-from accelbench.select.constraints.measure_command import Beside
-from accelbench.select.evidence.reader import Store
-from accelbench.select.evidence.sources import Nothing, StrPath, pages
+from accelbench.select.constraints.measure_command import MeasurementTarget
+from accelbench.select.evidence.reader import EvidenceStore
+from accelbench.select.evidence.sources import EmptyStore, StrPath, pages
 from accelbench.select.evidence.stores import destination, opened
 from accelbench.select.query.model_names import stored_names
-from accelbench.select.query.model_size import Size, estimated_size, known_size
-from accelbench.select.query.query import Asked, Put
+from accelbench.select.query.model_size import ModelSize, estimated_size, known_size
+from accelbench.select.query.query import Query, RawQuery
 from accelbench.select.rank.candidates import Candidate, candidates, deployed, every
-from accelbench.select.rank.choosing import Chosen
+from accelbench.select.rank.choosing import Choice
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -41,7 +41,9 @@ class Knowledge:
         self, database_path: StrPath | None, matrix_file: StrPath | None, config: Mapping[str, Any]
     ) -> None:
         self.database: Database | None = opened(database_path)
-        self.store: Store | Nothing = Nothing() if self.database is None else Store(self.database)
+        self.store: EvidenceStore | EmptyStore = (
+            EmptyStore() if self.database is None else EvidenceStore(self.database)
+        )
         self._detected: Mapping[str, Sequence[Device | Absent]] = Detected()
         self._pages = pages(matrix_file, own_hardware(config))
         #: Words of `run` that put its results where they are looked for; or why none do.
@@ -59,10 +61,10 @@ class Knowledge:
             if family is None or said["family"] == family
         }
 
-    def asked(self, put: Put, config: Mapping[str, Any], estimate: Estimate) -> Asked:
+    def asked(self, put: RawQuery, config: Mapping[str, Any], estimate: Estimate) -> Query:
         """A question with every word looked up."""
 
-        def size(name: str, spec: ModelSpec | None, parameters: int | None) -> Size:
+        def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
             categories = config["model_size_categories"]
             known = known_size(spec, parameters, categories)
             return known or estimated_size(estimate(name), categories)
@@ -105,9 +107,9 @@ class Knowledge:
             for one in self._detected.get(platform, ())
         )
 
-    def beside(self, chosen: Chosen) -> Beside:
+    def beside(self, chosen: Choice) -> MeasurementTarget:
         """What a new result has to be like to be held against the figures of an answer."""
-        return Beside(chosen.shapes, chosen.circumstances, self.where, self.unwritable)
+        return MeasurementTarget(chosen.shapes, chosen.circumstances, self.where, self.unwritable)
 
     def matrices(self, config: Mapping[str, Any]) -> Matrices:
         """Who is believed of what runs where, in order."""

@@ -10,16 +10,16 @@ from typing import Any
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.figures import TAILS, Statistic, name_of
 from accelbench.select.estimate.figures import is_barred
-from accelbench.select.evidence.cells import CIRCUMSTANCES, Attempt, Cell
+from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
 from accelbench.select.evidence.failures import Failure, in_the_way, lasting, standing
-from accelbench.select.evidence.other_measurements import Otherwise, otherwise
-from accelbench.select.query.query import Asked
+from accelbench.select.evidence.other_measurements import OtherMeasurement, otherwise
+from accelbench.select.query.query import Query
 from accelbench.select.query.select_context import meant, own_shapes
 from accelbench.select.rank.candidates import Candidate
 
 
 @dataclass(frozen=True)
-class Own:
+class ModelEvidence:
     """Of one question, the batch aside.
 
     Attributes:
@@ -35,18 +35,18 @@ class Own:
         unusable: measured as it is asked, and with times that nothing is chosen by.
     """
 
-    cells: Sequence[Cell] = ()
+    cells: Sequence[EvidenceCell] = ()
     failures: Sequence[Failure] = ()
-    others: Sequence[Cell] = ()
+    others: Sequence[EvidenceCell] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
-    inexact: Sequence[Cell] = ()
+    inexact: Sequence[EvidenceCell] = ()
     precisions: Sequence[str] = ()
-    unusable: Sequence[Cell] = ()
+    unusable: Sequence[EvidenceCell] = ()
 
-    def of(self, candidate: Candidate) -> Own:
+    def of(self, candidate: Candidate) -> ModelEvidence:
         """The same of one candidate."""
-        return Own(
+        return ModelEvidence(
             [cell for cell in self.cells if candidate.has(cell)],
             [one for one in self.failures if candidate.has(one)],
             [cell for cell in self.others if candidate.has(cell)],
@@ -62,7 +62,7 @@ class Own:
         """How it was asked, its sizes aside; nothing where there are no figures."""
         return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
 
-    def otherwise(self, candidate: Candidate) -> list[Otherwise]:
+    def otherwise(self, candidate: Candidate) -> list[OtherMeasurement]:
         """What a candidate without any figure of this question has been measured at."""
         there = self.of(candidate)
         if there.cells:
@@ -80,14 +80,14 @@ class Own:
 
 
 def own_of(
-    asked: Asked,
-    cells: Sequence[Cell],
+    asked: Query,
+    cells: Sequence[EvidenceCell],
     failures: Sequence[Failure],
     *,
     any_batch: bool = False,
     inexact: bool = False,
-    unusable: Sequence[Cell] = (),
-) -> Own:
+    unusable: Sequence[EvidenceCell] = (),
+) -> ModelEvidence:
     """Of all that is stored of a model, what answers what is asked, perhaps at another batch.
 
     Args:
@@ -113,7 +113,7 @@ def own_of(
     sizes = found.sizes if found.cells else dict(asked.shapes)
     wanted = sizes if found.cells else {**own_shapes(asked.spec), **asked.shapes}
     counted, aside = of_one_figure(found.cells)
-    return Own(
+    return ModelEvidence(
         counted,
         [one for one in still if _is_of(one, wanted, found.context)],
         [*found.others, *aside, *(cell for cell in known if not cell.timed), *apart],
@@ -125,7 +125,7 @@ def own_of(
     )
 
 
-def of_one_figure(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+def of_one_figure(cells: Sequence[EvidenceCell]) -> tuple[list[EvidenceCell], list[EvidenceCell]]:
     """The figures of the one kind that says most, and the rest: means, medians, one percentile.
 
     None says how it would compare with another. Of percentiles alone the most usual one counts.
@@ -141,12 +141,12 @@ def of_one_figure(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
     return kept, [cell for cell in cells if name_of(cell.statistic) != most]
 
 
-def _fits(one: Attempt, asked: Asked) -> bool:
+def _fits(one: EvidenceAttempt, asked: Query) -> bool:
     row = one.row
     return row.get("mode") == asked.mode and asked.takes(row.get("precision"))
 
 
-def _is_of(one: Attempt, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
+def _is_of(one: EvidenceAttempt, sizes: Mapping[str, int], context: Mapping[str, Any]) -> bool:
     """Whether something was asked what is asked, as far as either is known."""
     row = one.row
     alike = (row.get(name) in (None, value) for name, value in sizes.items())

@@ -16,7 +16,7 @@ from accelbench.core.figures import MEANS, name_of
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.measure.launches import typical
-from accelbench.select.evidence.cells import Cell
+from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.units import rounded, unit_of
 from accelbench.select.query.select_context import differs
 
@@ -25,7 +25,7 @@ FEW = 4
 
 
 @dataclass(frozen=True)
-class Otherwise:
+class OtherMeasurement:
     """Figures of one platform that do not answer, for the same reason.
 
     Attributes:
@@ -36,10 +36,10 @@ class Otherwise:
 
     hardware: str
     why: str
-    cells: Sequence[Cell]
+    cells: Sequence[EvidenceCell]
 
     @cached_property
-    def best(self) -> Cell:
+    def best(self) -> EvidenceCell:
         """The one that does most on a device: a larger cluster is no better hardware."""
         return min(self.cells, key=lambda one: (-_pace(one), one.order))
 
@@ -77,17 +77,19 @@ class Otherwise:
         return f"{self.hardware}, {what}{so_many(len(self.cells), 'result')}{found} ({of})"
 
 
-def otherwise(name: str, cells: Iterable[Cell], context: Mapping[str, Any]) -> Iterator[Otherwise]:
+def otherwise(
+    name: str, cells: Iterable[EvidenceCell], context: Mapping[str, Any]
+) -> Iterator[OtherMeasurement]:
     """A platform's figures that do not answer, those together that are of the same."""
-    found: dict[tuple[str, str], list[Cell]] = {}
+    found: dict[tuple[str, str], list[EvidenceCell]] = {}
     for cell in cells:
         # Tokens and images stand apart.
         found.setdefault((_why(cell, context), _counts(cell)), []).append(cell)
     for (why, _), several in sorted(found.items()):
-        yield Otherwise(name, why, several)
+        yield OtherMeasurement(name, why, several)
 
 
-def sentences(found: Sequence[Otherwise], most: int | None = None) -> Iterator[str]:
+def sentences(found: Sequence[OtherMeasurement], most: int | None = None) -> Iterator[str]:
     """What was measured otherwise, in lines."""
     return sentences_of([one.told() for one in found], most)
 
@@ -100,7 +102,7 @@ def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) ->
         yield f"{len(found) - most} more such: --explain."
 
 
-def reaching(found: Sequence[Otherwise], least: float) -> Iterator[str]:
+def reaching(found: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
     """Which rates of a device reach a limit, though no time of a step shows that it is kept."""
     rates = [(one.told()["throughput_per_device"], one) for one in found]
     known = sorted(
@@ -119,7 +121,7 @@ def reaching(found: Sequence[Otherwise], least: float) -> Iterator[str]:
         yield f"None of these rates reaches {least:g} a second: the most is {most}."
 
 
-def _rate_said(rate: float, one: Otherwise) -> str:
+def _rate_said(rate: float, one: OtherMeasurement) -> str:
     row, several = one.best.row, (one.best.devices or 1) > 1
     scenario = row.get("scenario")
     said = f" (scenario {scenario})" if scenario not in (None, SINGLE_STREAM) else ""
@@ -137,7 +139,7 @@ def without_figure(names: Sequence[str], known: Container[str]) -> Iterator[str]
         yield f"Not measured: {', '.join(never)}."
 
 
-def _why(cell: Cell, context: Mapping[str, Any]) -> str:
+def _why(cell: EvidenceCell, context: Mapping[str, Any]) -> str:
     scenario = cell.row.get("scenario")
     said = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
     if context.get("precisions") and cell.precision not in context["precisions"]:
@@ -152,16 +154,16 @@ def _why(cell: Cell, context: Mapping[str, Any]) -> str:
     return ", ".join(said)
 
 
-def _counts(cell: Cell) -> str:
+def _counts(cell: EvidenceCell) -> str:
     return unit_of(cell.row) if cell.rates else ""
 
 
-def _batch(cell: Cell) -> str:
+def _batch(cell: EvidenceCell) -> str:
     batch = cell.row.get("batch_size")
     return "batch n/a" if batch is None else f"batch {batch}"
 
 
-def _figures(cell: Cell) -> Iterator[str]:
+def _figures(cell: EvidenceCell) -> Iterator[str]:
     rate = _rate(cell)
     if rate is not None:
         several = cell.devices or 1
@@ -171,11 +173,11 @@ def _figures(cell: Cell) -> Iterator[str]:
         yield f"{name_of(cell.statistic)} {rounded(cell.latency)} ms a step"
 
 
-def _rate(cell: Cell) -> float | None:
+def _rate(cell: EvidenceCell) -> float | None:
     return typical(cell.rates) if cell.rates else None
 
 
-def _pace(cell: Cell) -> float:
+def _pace(cell: EvidenceCell) -> float:
     """By a rate, else by steps: what is alike is of one kind."""
     rate = _rate(cell)
     return (1.0 / cell.latency if rate is None else rate) / (cell.devices or 1)

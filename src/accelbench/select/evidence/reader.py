@@ -16,7 +16,7 @@ from accelbench.query.histories import histories_of
 from accelbench.select.estimate.ceilings import Rates
 from accelbench.select.estimate.figures import FEWEST_FITTED
 from accelbench.select.evidence import sql as queries
-from accelbench.select.evidence.cells import Cell, Known, Place, Tried
+from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, Tried
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query.model_names import plain_name
 
@@ -34,7 +34,7 @@ _SINGLY = 8
 _MOST_LIKE = 200
 
 
-class Store:
+class EvidenceStore:
     """A database or a lake's mirror, asked for what choosing needs.
 
     The first few models that are asked about are read one by one, which is all that most people
@@ -68,16 +68,16 @@ class Store:
             self._answering.enter_context(self.database.asking())
         return self.database.query(sql, values)
 
-    def cells(self, models: Sequence[str]) -> list[Cell]:
+    def cells(self, models: Sequence[str]) -> list[EvidenceCell]:
         """The cells of a model by its names, the same order every time."""
         self._asked.add(tuple(models))
         return [one for one in self._of_models(models) if one.usable]
 
-    def unusable(self, models: Sequence[str]) -> list[Cell]:
+    def unusable(self, models: Sequence[str]) -> list[EvidenceCell]:
         """What of a model was measured, and has no time that anything may be chosen by."""
         return [one for one in self._of_models(models) if not one.usable]
 
-    def _of_models(self, models: Sequence[str]) -> list[Cell]:
+    def _of_models(self, models: Sequence[str]) -> list[EvidenceCell]:
         if self._at_once():
             return sorted(self._cells_of(models), key=lambda one: one.order)
         return self._read(f"model IN ({_marks(models)})", models)
@@ -90,7 +90,7 @@ class Store:
         known: dict[str, list[Failure]] = self._once("failures", self._every_failure)
         return [one for name in models for one in known.get(name, ())]
 
-    def peers(self, place: Place, known: Known) -> list[Cell]:
+    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
         """The best answers at a place of the models that are most like one, by batch."""
         names = self._like(place, known)
         if not names:
@@ -113,7 +113,7 @@ class Store:
         found: Rates = self._once("rates", read)
         return found
 
-    def histories(self, cells: Sequence[Cell]) -> Histories:
+    def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
         """The older runs of what was measured, on the machines where it was; an import has none."""
         rows = [cell.row for cell in cells]
         own = [row for row in rows if row.get("provenance") == Provenance.MEASURED]
@@ -130,7 +130,7 @@ class Store:
         found: Histories = self._once(("histories", *asked), read)
         return found
 
-    def _like(self, place: Place, known: Known) -> list[str]:
+    def _like(self, place: EvidencePlace, known: ModelKnowledge) -> list[str]:
         """The models of a family with a result at a place that have about as much work to do.
 
         Where too few say that, it is about as many weights.
@@ -184,10 +184,10 @@ class Store:
 
         return bool(self._once("count", counted) <= _MOST_HELD)
 
-    def _cells_of(self, models: Sequence[str]) -> list[Cell]:
+    def _cells_of(self, models: Sequence[str]) -> list[EvidenceCell]:
         """Of everything that was read; what nobody has asked about yet is made now."""
         names, rows = self._once("rows", self._every_row)
-        made: dict[str, list[Cell]] = self._once("made", dict)
+        made: dict[str, list[EvidenceCell]] = self._once("made", dict)
         for model in models:
             if model not in made:
                 made[model] = [
@@ -268,11 +268,11 @@ class Store:
         found: set[str] = self._once("columns", read)
         return found
 
-    def _read(self, where: str, values: Sequence[Any]) -> list[Cell]:
-        found: list[Cell] = self._once((where, *values), lambda: self._cells(where, values))
+    def _read(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
+        found: list[EvidenceCell] = self._once((where, *values), lambda: self._cells(where, values))
         return found
 
-    def _cells(self, where: str, values: Sequence[Any]) -> list[Cell]:
+    def _cells(self, where: str, values: Sequence[Any]) -> list[EvidenceCell]:
         rows = self._rows(queries.cells_sql(self._there(), where), values)
         found = [queries.cell(number, row) for number, row in enumerate(rows)]
         _log.debug("%d cells where %s: %s", len(found), where, list(values))

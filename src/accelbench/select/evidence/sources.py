@@ -11,10 +11,10 @@ from typing import Any
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.errors import UsageError
 from accelbench.hardware.detect import known
-from accelbench.select.answer.matrices import Layer
+from accelbench.select.answer.matrices import MatrixLayer
 from accelbench.select.answer.matrix_pages import of_markdown
 from accelbench.select.estimate.ceilings import Rates
-from accelbench.select.evidence.cells import Cell, Known, Place, Tried
+from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, Tried
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query import validation
 from accelbench.select.query.config import defaults, over_defaults, read
@@ -23,7 +23,7 @@ CLAUDE_FILE = "CLAUDE.md"
 StrPath = str | PathLike[str]
 
 
-class Nothing:
+class EmptyStore:
     """What is known where nothing was measured."""
 
     @contextmanager
@@ -33,22 +33,22 @@ class Nothing:
     def expect_many(self) -> None:
         """Nothing is read."""
 
-    def cells(self, models: Sequence[str]) -> list[Cell]:
+    def cells(self, models: Sequence[str]) -> list[EvidenceCell]:
         return []
 
-    def unusable(self, models: Sequence[str]) -> list[Cell]:
+    def unusable(self, models: Sequence[str]) -> list[EvidenceCell]:
         return []
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
 
-    def peers(self, place: Place, known: Known) -> list[Cell]:
+    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
         return []
 
     def rates(self) -> Rates:
         return {}
 
-    def histories(self, cells: Sequence[Cell]) -> Histories:
+    def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
         return Histories()
 
     def tried(self) -> list[Tried]:
@@ -79,7 +79,9 @@ def configured(given: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
     return defaults() if named is None else read(named)
 
 
-def pages(named: StrPath | None, own: Iterable[str] = ()) -> tuple[list[Layer], list[Layer]]:
+def pages(
+    named: StrPath | None, own: Iterable[str] = ()
+) -> tuple[list[MatrixLayer], list[MatrixLayer]]:
     """The pages with a matrix: those believed before the database, and those after it.
 
     Args:
@@ -108,7 +110,7 @@ def pages(named: StrPath | None, own: Iterable[str] = ()) -> tuple[list[Layer], 
     return [layer], []
 
 
-def _beside(own: Iterable[str]) -> list[Layer]:
+def _beside(own: Iterable[str]) -> list[MatrixLayer]:
     """The page that the documents look for where nobody names one."""
     try:
         text = Path(CLAUDE_FILE).read_text(encoding="utf-8-sig")

@@ -32,7 +32,7 @@ from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.estimate.ceilings import FEWEST_MODELS
-from accelbench.select.evidence.cells import CIRCUMSTANCES, Cell, Tried
+from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, Tried
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.evidence.units import counted_sql
 from accelbench.select.ways import engine_sql
@@ -240,12 +240,12 @@ def tried_sql(there: Container[str]) -> str:
     )
 
 
-def cell(number: int, row: dict[str, Any]) -> Cell:
+def cell(number: int, row: dict[str, Any]) -> EvidenceCell:
     """A row of `cells_sql` with its number there."""
     rates = tuple(filter(None, row.pop("rates")))
     latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
     row["moment"] = spell_time(row["moment"]) if row["moment"] else None
-    return Cell(row, latencies, rates, number, statistic, row.pop("counts"))
+    return EvidenceCell(row, latencies, rates, number, statistic, row.pop("counts"))
 
 
 def _of_one_statistic(

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from accelbench.analysis.costs import items_of
-from accelbench.select.evidence.cells import Cell
+from accelbench.select.evidence.cells import EvidenceCell
 
 #: What is said of a rate whose source names no unit.
 ITEMS = "items"
@@ -39,7 +39,7 @@ def counted_sql(column: str) -> str:
     )
 
 
-def items_a_step(cells: Sequence[Cell]) -> float:
+def items_a_step(cells: Sequence[EvidenceCell]) -> float:
     """How many a step does for each item of its batch: 1 of images, and of tokens many."""
     return median(cell.throughput * cell.latency / (1e3 * cell.batch) for cell in cells)
 

@@ -34,7 +34,7 @@ _ESTIMATES = "It gives a number of weights, small, medium or large, or None."
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """Small, medium or large, and why."""
 
     name: str
@@ -54,27 +54,29 @@ def from_name(name: str) -> int | str | None:
 
 def known_size(
     spec: ModelSpec | None, measured: int | None, categories: Mapping[str, float]
-) -> Size | None:
+) -> ModelSize | None:
     """By the number of weights in the catalogue or in results; None where neither has it."""
     if spec is not None:
-        return Size(size_of(spec.parameters, categories), "the catalogue", spec.parameters)
+        return ModelSize(size_of(spec.parameters, categories), "the catalogue", spec.parameters)
     if measured:
-        return Size(size_of(measured, categories), "stored results", measured)
+        return ModelSize(size_of(measured, categories), "stored results", measured)
     return None
 
 
-def estimated_size(estimate: int | float | str | None, categories: Mapping[str, float]) -> Size:
+def estimated_size(
+    estimate: int | float | str | None, categories: Mapping[str, float]
+) -> ModelSize:
     """By what a name was taken to mean.
 
     Raises:
         UsageError: whoever estimates has given neither a size nor a number of weights.
     """
     if estimate is None:
-        return Size(_UNSAID, "nothing: the name says no size")
+        return ModelSize(_UNSAID, "nothing: the name says no size")
     if isinstance(estimate, str):
         size = estimate.strip().lower()
         if size not in SIZES:
             raise UsageError(f"_estimate_model_size gave {in_quotes(estimate)}.", _ESTIMATES)
-        return Size(size, "the model's name")
+        return ModelSize(size, "the model's name")
     weights = amount("An estimate of _estimate_model_size", estimate, _ESTIMATES)
-    return Size(size_of(weights, categories), "the model's name", int(weights))
+    return ModelSize(size_of(weights, categories), "the model's name", int(weights))

@@ -14,9 +14,9 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision, spellings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
-from accelbench.select.evidence.cells import Cell, Known
+from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge
 from accelbench.select.query import validation
-from accelbench.select.query.model_size import Size
+from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.task import task_key, task_named
 
 #: By the store's names, as shapes have them.
@@ -33,7 +33,7 @@ GENERATING = ("prompt_tokens", "new_tokens")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """What is to be chosen for.
 
     Attributes:
@@ -48,7 +48,7 @@ class Asked:
     family: str
     batch: int
     mode: str
-    size: Size
+    size: ModelSize
     spec: ModelSpec | None = None
     stored: tuple[str, ...] = ()
     precision: str | None = None
@@ -85,7 +85,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Put:
+class RawQuery:
     """A question in the words of who asks."""
 
     family: str | None
@@ -116,9 +116,9 @@ class Put:
         self,
         names: tuple[str, ...],
         stored: Mapping[str, Any],
-        size: Callable[..., Size],
+        size: Callable[..., ModelSize],
         stored_precisions: Container[str] = (),
-    ) -> Asked:
+    ) -> Query:
         """The same with every word looked up.
 
         Args:
@@ -148,7 +148,7 @@ class Put:
         weights = self.parameters
         if weights is not None:
             weights = round(validation.amount("parameters", weights, "Use a number of weights."))
-        return Asked(
+        return Query(
             model=self.model,
             family=family_named(family) if family else "",
             batch=batch,
@@ -259,7 +259,9 @@ def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
     return found
 
 
-def known_of(asked: Asked, own: Sequence[Cell], flops: float | None = None, kin: str = "") -> Known:
+def known_of(
+    asked: Query, own: Sequence[EvidenceCell], flops: float | None = None, kin: str = ""
+) -> ModelKnowledge:
     """What is known of the model: by who asks, by the catalogue, by results anywhere."""
     parameters = asked.size.parameters
     counted = flops or _counted(asked)
@@ -268,10 +270,10 @@ def known_of(asked: Asked, own: Sequence[Cell], flops: float | None = None, kin:
         if not counted and cell.row.get("flops"):
             counted = float(cell.row["flops"]) / cell.batch
         kin = kin or str(cell.row.get("kin") or "")
-    return Known(None if parameters is None else int(parameters), counted, kin)
+    return ModelKnowledge(None if parameters is None else int(parameters), counted, kin)
 
 
-def _counted(asked: Asked) -> float | None:
+def _counted(asked: Query) -> float | None:
     """Operations of an item, as the catalogue counts them; None where it does not."""
     if asked.spec is None:
         return None

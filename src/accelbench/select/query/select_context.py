@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import SINGLE_STREAM
-from accelbench.select.evidence.cells import CIRCUMSTANCES, Cell, sizes_of
+from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, sizes_of
 
 _NAMES = (*SHAPES, *CIRCUMSTANCES)
 #: What an import does not say.
@@ -23,7 +23,7 @@ Context = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Meant:
+class SelectedContext:
     """The figures of one context, and those that are not of it.
 
     Attributes:
@@ -32,9 +32,9 @@ class Meant:
         others: figures of the model that were asked something else.
     """
 
-    cells: Sequence[Cell]
+    cells: Sequence[EvidenceCell]
     context: Mapping[str, Any]
-    others: Sequence[Cell]
+    others: Sequence[EvidenceCell]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -43,20 +43,23 @@ class Meant:
 
 
 def meant(
-    cells: Sequence[Cell], batch: int | None, shapes: Mapping[str, int], spec: ModelSpec | None
-) -> Meant:
+    cells: Sequence[EvidenceCell],
+    batch: int | None,
+    shapes: Mapping[str, int],
+    spec: ModelSpec | None,
+) -> SelectedContext:
     """The cells of one context: what was measured at several places there can be held together.
 
     What is asked for has to be so. Of the rest counts, in this order: that the sizes are the
     model's own, that requests come one by one to one process, how many places answered at the
     batch, how many at all, and how many figures there are.
     """
-    by_context: dict[Context, list[Cell]] = defaultdict(list)
+    by_context: dict[Context, list[EvidenceCell]] = defaultdict(list)
     for cell in cells:
         if all(cell.row.get(name) == value for name, value in shapes.items()):
             by_context[_said(cell)].append(cell)
     if not by_context:
-        return Meant((), {}, tuple(cells))
+        return SelectedContext((), {}, tuple(cells))
     own = own_shapes(spec)
     most_said_first = sorted(by_context, key=lambda one: (one.count(_ANYTHING), _order(one)))
     groups = {context: _grown(context, most_said_first) for context in by_context}
@@ -79,7 +82,7 @@ def meant(
     whole, members = groups[min(groups, key=merit)]
     kept = {id(cell) for one in members for cell in by_context[one]}
     known = {n: None if v is _ANYTHING else v for n, v in zip(_NAMES, whole, strict=True)}
-    return Meant(
+    return SelectedContext(
         [cell for cell in cells if id(cell) in kept],
         known,
         [cell for cell in cells if id(cell) not in kept],
@@ -102,7 +105,7 @@ def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
     return {name: value for name, value in sizes.items() if value is not None}
 
 
-def differs(cell: Cell, context: Mapping[str, Any]) -> str:
+def differs(cell: EvidenceCell, context: Mapping[str, Any]) -> str:
     """In words, what a figure of another context was asked otherwise."""
     said = dict(zip(_NAMES, cell.context, strict=True))
     found = [
@@ -111,7 +114,7 @@ def differs(cell: Cell, context: Mapping[str, Any]) -> str:
     return ", ".join(found)
 
 
-def _said(cell: Cell) -> Context:
+def _said(cell: EvidenceCell) -> Context:
     if not cell.imported:
         return cell.context
     return tuple(_ANYTHING if part is None else part for part in cell.context)

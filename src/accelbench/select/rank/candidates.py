@@ -13,7 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.select.estimate.rules import BROWSERS, DEPLOYMENTS
-from accelbench.select.evidence.cells import Attempt, is_on
+from accelbench.select.evidence.cells import EvidenceAttempt, is_on
 from accelbench.select.query import validation
 
 #: Shown only where there is something to say of them, as in the matrix.
@@ -34,7 +34,7 @@ class Candidate:
     def name(self) -> str:
         return f"{self.platform}:{self.device}" if self.device else self.platform
 
-    def has(self, found: Attempt) -> bool:
+    def has(self, found: EvidenceAttempt) -> bool:
         """Whether a figure was measured there, or an attempt failed there."""
         there = found.hardware == self.platform and is_on(found, self.device)
         return there and not any(is_on(found, device) for device in self.but)

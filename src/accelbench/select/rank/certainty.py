@@ -17,11 +17,11 @@ from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.measure.apart import unpaired_interval
 from accelbench.measure.launches import LEAST_EFFECT, differ
 from accelbench.select.estimate.figures import FEWEST_FITTED, Figure
-from accelbench.select.rank.scoring import Contender, Encode, scored
+from accelbench.select.rank.scoring import Encode, ScoredCandidate, scored
 
 
 def no_clear_winner_between(
-    ranked: Sequence[Contender], weights: dict[str, float], order: Encode, known: Histories
+    ranked: Sequence[ScoredCandidate], weights: dict[str, float], order: Encode, known: Histories
 ) -> list[str]:
     """The names of those that may be first, the first among them; none where it is clear.
 
@@ -45,18 +45,18 @@ def no_clear_winner_between(
     return [first.name, *close] if close else []
 
 
-def _is_same(one: Contender, first: Contender) -> bool:
+def _is_same(one: ScoredCandidate, first: ScoredCandidate) -> bool:
     """Whether a device stands beside its own platform: it is one figure under two names."""
     assert one.figure is not None
     assert first.figure is not None
     return one.figure.measured and one.figure.cell is first.figure.cell
 
 
-def _without(many: Sequence[Contender], one: Contender) -> list[Contender]:
+def _without(many: Sequence[ScoredCandidate], one: ScoredCandidate) -> list[ScoredCandidate]:
     return [other for other in many if other is not one]
 
 
-def _at_its_best(one: Contender, first: Contender, known: Histories) -> Contender:
+def _at_its_best(one: ScoredCandidate, first: ScoredCandidate, known: Histories) -> ScoredCandidate:
     """One with the shortest time, as against the first's, that is still believable."""
     assert one.figure is not None
     assert first.figure is not None

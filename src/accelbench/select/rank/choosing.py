@@ -13,21 +13,21 @@ from accelbench.select.estimate.ceilings import Rates, bounded
 from accelbench.select.estimate.figures import (
     FEWEST_FITTED,
     Figure,
-    Question,
+    FigureQuestion,
     figure,
     has_sizes,
 )
-from accelbench.select.estimate.rules import About, ruled
-from accelbench.select.evidence.cells import Cell, Known, Place, best
+from accelbench.select.estimate.rules import RuleSubject, ruled
+from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, best
 from accelbench.select.evidence.failures import Failure
-from accelbench.select.evidence.model_evidence import Own, own_of
-from accelbench.select.evidence.other_measurements import Otherwise
+from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
+from accelbench.select.evidence.other_measurements import OtherMeasurement
 from accelbench.select.query.config import size_of
-from accelbench.select.query.query import Asked, known_of
+from accelbench.select.query.query import Query, known_of
 from accelbench.select.query.task import TASKS
 from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.certainty import no_clear_winner_between
-from accelbench.select.rank.scoring import Contender, Encode, Scored, scored
+from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scored
 from accelbench.select.unusable import set_aside
 from accelbench.select.ways import told_apart_by
 
@@ -37,24 +37,24 @@ _ENOUGH_PEERS = 20
 Prices = Callable[[Mapping[str, Any]], float | None]
 
 
-class Evidence(Protocol):
+class ModelFigures(Protocol):
     """Where cells are from: a store, or anything that answers like one."""
 
-    def cells(self, models: Sequence[str]) -> list[Cell]: ...
+    def cells(self, models: Sequence[str]) -> list[EvidenceCell]: ...
 
-    def unusable(self, models: Sequence[str]) -> list[Cell]: ...
+    def unusable(self, models: Sequence[str]) -> list[EvidenceCell]: ...
 
     def failures(self, models: Sequence[str]) -> list[Failure]: ...
 
-    def peers(self, place: Place, known: Known) -> list[Cell]: ...
+    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]: ...
 
     def rates(self) -> Rates: ...
 
-    def histories(self, cells: Sequence[Cell]) -> Histories: ...
+    def histories(self, cells: Sequence[EvidenceCell]) -> Histories: ...
 
 
 @dataclass(frozen=True)
-class Ground:
+class AnswerBasis:
     """What an answer stands on beside the evidence.
 
     Attributes:
@@ -76,24 +76,24 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Choice:
     """An answer before it is put in words."""
 
-    asked: Asked
+    asked: Query
     scored: Scored
-    contenders: Sequence[Contender]
+    contenders: Sequence[ScoredCandidate]
     unclear: Sequence[str]
     data_date: str | None
     matrix_source: str
     shapes: Mapping[str, Any] = field(default_factory=dict)
     circumstances: Mapping[str, Any] = field(default_factory=dict)  # of the figures there are
-    otherwise: Sequence[Otherwise] = ()  # what was measured, and does not answer
-    inexact: Mapping[str, Cell] = field(default_factory=dict)  # by name: quantised, unasked
+    otherwise: Sequence[OtherMeasurement] = ()  # what was measured, and does not answer
+    inexact: Mapping[str, EvidenceCell] = field(default_factory=dict)  # by name: quantised, unasked
     unasked: Sequence[str] = ()  # platforms with figures that count only when named
     aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
 
     @property
-    def ranked(self) -> Sequence[Contender]:
+    def ranked(self) -> Sequence[ScoredCandidate]:
         return self.scored.ranked
 
     @property
@@ -110,12 +110,12 @@ class Chosen:
 
 
 def choose(
-    asked: Asked,
+    asked: Query,
     candidates: Sequence[Candidate],
-    evidence: Evidence,
-    ground: Ground,
-    known: Known | None = None,
-) -> Chosen:
+    evidence: ModelFigures,
+    ground: AnswerBasis,
+    known: ModelKnowledge | None = None,
+) -> Choice:
     """The candidates in order for a question."""
     names = asked.names
     own = own_of(
@@ -123,7 +123,7 @@ def choose(
     )
     about = known or known_of(asked, (*own.cells, *own.inexact))
     importance = ground.config["model_families"].get(asked.family, {})
-    question = Question(
+    question = FigureQuestion(
         asked.names[0],
         asked.family,
         asked.batch,
@@ -146,7 +146,7 @@ def choose(
     histories = evidence.histories(measured)
     unclear = no_clear_winner_between(order.ranked, weights, ground.order, histories)
     moments = [str(cell.row["moment"]) for cell in used if cell.row.get("moment")]
-    return Chosen(
+    return Choice(
         asked,
         order,
         contenders,
@@ -162,7 +162,9 @@ def choose(
     )
 
 
-def _inexact(asked: Asked, candidates: Sequence[Candidate], own: Own) -> dict[str, Cell]:
+def _inexact(
+    asked: Query, candidates: Sequence[Candidate], own: ModelEvidence
+) -> dict[str, EvidenceCell]:
     """Of each candidate the best figure that its precision keeps out, at the batch if there is one.
 
     Only where it would have been the best of the candidate: else nothing is missed.
@@ -177,7 +179,9 @@ def _inexact(asked: Asked, candidates: Sequence[Candidate], own: Own) -> dict[st
     return found
 
 
-def _placed_here(contenders: Sequence[Contender], ground: Ground) -> list[Contender]:
+def _placed_here(
+    contenders: Sequence[ScoredCandidate], ground: AnswerBasis
+) -> list[ScoredCandidate]:
     """Each that was not measured with whether this machine has it, where that is to count."""
     missing = [one for one in contenders if not (one.figure and one.figure.measured)]
     asked = [one.candidate.platform for one in missing if one.compatible]
@@ -190,7 +194,7 @@ def _placed_here(contenders: Sequence[Contender], ground: Ground) -> list[Conten
     ]
 
 
-def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
+def weights_of(asked: Query, config: Mapping[str, Any]) -> dict[str, float]:
     """The criteria and their weights: of the mode, and as the task has it."""
     task = TASKS.get(asked.task or "")
     matters = task.matters if task else {}
@@ -201,11 +205,11 @@ def weights_of(asked: Asked, config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _figures(
-    question: Question,
+    question: FigureQuestion,
     candidates: Sequence[Candidate],
-    own: Own,
-    evidence: Evidence,
-    known: Known,
+    own: ModelEvidence,
+    evidence: ModelFigures,
+    known: ModelKnowledge,
 ) -> list[Figure | None]:
     """The figure of each candidate.
 
@@ -236,17 +240,17 @@ def _figures(
 
 
 def _peers(
-    question: Question,
+    question: FigureQuestion,
     candidate: Candidate,
-    own: Sequence[Cell],
-    evidence: Evidence,
-    known: Known,
-) -> list[Cell]:
+    own: Sequence[EvidenceCell],
+    evidence: ModelFigures,
+    known: ModelKnowledge,
+) -> list[EvidenceCell]:
     """What models like it came to on a candidate, asked the same way.
 
     At about the batch and these sizes, where there is enough of it, else at any.
     """
-    place = Place(
+    place = EvidencePlace(
         question.family,
         question.mode,
         candidate.platform,
@@ -262,12 +266,16 @@ def _peers(
 
 
 def _contender(
-    asked: Asked, candidate: Candidate, found: Figure | None, own: Own, ground: Ground
-) -> Contender:
+    asked: Query,
+    candidate: Candidate,
+    found: Figure | None,
+    own: ModelEvidence,
+    ground: AnswerBasis,
+) -> ScoredCandidate:
     config = ground.config
     entry = ground.matrices.entry(asked.family, candidate.platform, asked.mode)
     importance = config["model_families"].get(asked.family, {})
-    about = About(
+    about = RuleSubject(
         asked.family,
         asked.size.name,
         size_of(asked.batch, config["batch_size_thresholds"]),
@@ -275,7 +283,7 @@ def _contender(
         importance.get("model_size_importance", "medium"),
         importance.get("batch_size_importance", "medium"),
     )
-    return Contender(
+    return ScoredCandidate(
         candidate,
         found,
         entry,

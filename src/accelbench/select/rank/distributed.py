@@ -13,7 +13,7 @@ from accelbench.catalog.memory import memory_estimate_bytes
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import MIB, Mode
-from accelbench.select.query.query import Asked
+from accelbench.select.query.query import Query
 
 #: Platforms whose frameworks have a way for several devices.
 DISTRIBUTES = ("cuda", "rocm", "tpu", "cpu")
@@ -22,7 +22,7 @@ _TRAINING_BYTES, _INFERENCE_BYTES = 16, 4
 _GIB = 2**30
 
 
-def advised(asked: Asked, ranked: Iterable[str]) -> dict[str, Any] | None:
+def advised(asked: Query, ranked: Iterable[str]) -> dict[str, Any] | None:
     """What the answer says of several devices; None where one was asked for.
 
     Args:
@@ -48,7 +48,7 @@ def advised(asked: Asked, ranked: Iterable[str]) -> dict[str, Any] | None:
     }
 
 
-def _needed(asked: Asked) -> float | None:
+def _needed(asked: Query) -> float | None:
     """Bytes that one device would need alone, at its share of the batch."""
     count = asked.distributed["gpu_count"] if asked.distributed else 1
     share = max(1, math.ceil(asked.batch / count))
@@ -69,7 +69,7 @@ def _needed(asked: Asked) -> float | None:
 
 
 def _strategy(
-    asked: Asked, needed: float | None, count: int, gib: float | None
+    asked: Query, needed: float | None, count: int, gib: float | None
 ) -> tuple[str, bool | None, str]:
     """How to part the model, whether that fits, and why."""
     training = asked.mode == Mode.TRAINING

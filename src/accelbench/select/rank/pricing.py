@@ -42,21 +42,21 @@ def costs_of(given: Given | None, database: Database | None) -> Costs | None:
     Raises:
         UsageError: it is none of them, or the file is wrong.
     """
-    if given is None or isinstance(given, (OfFile, OfCaller)):
+    if given is None or isinstance(given, (FilePrices, CallerPrices)):
         return given
     if isinstance(given, Prices):
-        return OfFile(given, database)
+        return FilePrices(given, database)
     if isinstance(given, (str, PathLike)):
-        return OfFile(read_prices(Path(given).expanduser()), database)
+        return FilePrices(read_prices(Path(given).expanduser()), database)
     if callable(given):
-        return OfCaller(given)
+        return CallerPrices(given)
     raise UsageError(
         f"prices takes the path of a price file, or a function, not {in_quotes(given)}.",
         "A function takes a result, and gives dollars per million items or None.",
     )
 
 
-class OfFile:
+class FilePrices:
     """By a file of prices: of the machine that a result is of, its device or its platform."""
 
     def __init__(self, prices: Prices, database: Database | None) -> None:
@@ -92,7 +92,7 @@ class OfFile:
         return self._machines.get(run)
 
 
-class OfCaller:
+class CallerPrices:
     """By a function that whoever asks has brought: its amounts are in dollars."""
 
     currency = USUAL_CURRENCY

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accelbench.select.answer.matrices import Entry
+from accelbench.select.answer.matrices import MatrixEntry
 from accelbench.select.estimate.figures import Figure
-from accelbench.select.estimate.rules import Ruled
+from accelbench.select.estimate.rules import RuleAnswer
 from accelbench.select.evidence.units import counted
 from accelbench.select.query.config import FACTORS
 from accelbench.select.rank.candidates import Candidate
@@ -28,13 +28,13 @@ _MOST_POINTS = 5.0
 
 
 @dataclass(frozen=True)
-class Contender:
+class ScoredCandidate:
     """A candidate with all that is known of it for a question."""
 
     candidate: Candidate
     figure: Figure | None
-    entry: Entry
-    ruled: Ruled
+    entry: MatrixEntry
+    ruled: RuleAnswer
     factors: Mapping[str, float]
     cost: float | None = None  # of a million items, where a price is known
     score: float = 0.0
@@ -80,7 +80,7 @@ class Contender:
 class Scored:
     """Contenders in order, and by what."""
 
-    ranked: Sequence[Contender]
+    ranked: Sequence[ScoredCandidate]
     weights: Mapping[str, float]  # as they were used: of one, in all
     left_out: Mapping[str, str]  # a criterion and why
     by_cost: bool = False
@@ -89,7 +89,9 @@ class Scored:
 Encode = Callable[[str], float]
 
 
-def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order: Encode) -> Scored:
+def scored(
+    contenders: Sequence[ScoredCandidate], weights: Mapping[str, float], order: Encode
+) -> Scored:
     """The contenders that can be chosen, the best first.
 
     Those with a figure come first, by their scores; the others follow by the rules: what is known
@@ -115,7 +117,7 @@ def scored(contenders: Sequence[Contender], weights: Mapping[str, float], order:
         if one.figure is None
     ]
 
-    def place(one: Contender) -> tuple[Any, ...]:
+    def place(one: ScoredCandidate) -> tuple[Any, ...]:
         score, equals = -_rounded(one.score), order(one.candidate.platform)
         return *one.standing, score, equals, one.name
 
@@ -128,7 +130,7 @@ def _rounded(score: float) -> float:
 
 
 def _usable(
-    figured: Sequence[Contender], weights: Mapping[str, float]
+    figured: Sequence[ScoredCandidate], weights: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, str]]:
     """The weights of what is known of all, together one."""
     left_out = {}
@@ -147,7 +149,10 @@ def _usable(
 
 
 def _score(
-    one: Contender, figured: Sequence[Contender], weights: Mapping[str, float], by_cost: bool
+    one: ScoredCandidate,
+    figured: Sequence[ScoredCandidate],
+    weights: Mapping[str, float],
+    by_cost: bool,
 ) -> dict[str, Any]:
     criteria = {}
     for name in weights:
@@ -167,7 +172,7 @@ def _score(
     return {"score": total * criteria["cost"] * rest, "criteria": criteria}
 
 
-def _amount(one: Contender, criterion: str) -> float | None:
+def _amount(one: ScoredCandidate, criterion: str) -> float | None:
     """A criterion's amount, the more the better; None where it is not known."""
     figure = one.figure
     assert figure is not None
@@ -184,13 +189,13 @@ def _amount(one: Contender, criterion: str) -> float | None:
     return COMPATIBILITY[one.rating]
 
 
-def _slower(one: Contender) -> float:
+def _slower(one: ScoredCandidate) -> float:
     """How many times as long a step may take as its figure says, where that is to count."""
     assert one.figure is not None
     return one.figure.high / one.figure.latency if one.cautious else 1.0
 
 
-def _cost(one: Contender) -> float:
+def _cost(one: ScoredCandidate) -> float:
     assert one.cost is not None
     return one.cost * _slower(one)
 
@@ -202,7 +207,7 @@ def _convergence(figure: Figure) -> float | None:
     return 1.0 if figure.cell.precision in _CONVERGES else None
 
 
-def _factor(one: Contender, names: Sequence[str]) -> float:
+def _factor(one: ScoredCandidate, names: Sequence[str]) -> float:
     return math.prod(max(one.factors.get(name, 1.0), 0.0) for name in names)
 
 

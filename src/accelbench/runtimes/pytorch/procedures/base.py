@@ -12,7 +12,7 @@ import torch
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Job
-from accelbench.runtimes.pytorch.places import Place
+from accelbench.runtimes.pytorch.places import TorchPlace
 from accelbench.runtimes.shared.local import Mark
 
 Inputs = Mapping[str, torch.Tensor]
@@ -25,7 +25,7 @@ class Opened:
     job: Job
     module: torch.nn.Module
     run: Callable[..., Any]  # the module, or what torch.compile made of it
-    place: Place
+    place: TorchPlace
     clock: Clock
     autocast: Callable[[], AbstractContextManager[Any]]  # the case's, or none
     rebuild: Callable[[], Mapping[str, torch.Tensor]]  # the initial weights once more, on the host
@@ -92,7 +92,7 @@ def make(case: Case, opened: Opened) -> Procedure:
         "forward": forward.Forward,
         "generate": generate.Generate,
         "denoise": denoise.Denoise,
-        "rag": rag.Answer if case.generates else forward.Forward,
+        "rag": rag.RagAnswer if case.generates else forward.Forward,
         "train": train.Train,
     }
     return makers[case.procedure](case, opened)

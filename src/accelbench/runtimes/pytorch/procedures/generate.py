@@ -115,7 +115,7 @@ def _takes(module: torch.nn.Module, argument: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Answered:
+class GeneratedAnswer:
     """What is left of a request."""
 
     tokens: torch.Tensor
@@ -204,10 +204,10 @@ class Generate:
     def _request(self, inputs: Inputs, new_tokens: int) -> Request:
         return Request(self._opened.module, self._kind, inputs, new_tokens)
 
-    def step(self, inputs: Inputs) -> Answered:
+    def step(self, inputs: Inputs) -> GeneratedAnswer:
         request = self._request(inputs, self._new_tokens)
         logits = some(request.prefill())
-        return Answered(write(request), logits)
+        return GeneratedAnswer(write(request), logits)
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
         self._stamps.start()
@@ -226,7 +226,7 @@ class Generate:
         logits = request.prefill()
         return {"logits": logits, "tokens": write(request)}
 
-    def named(self, left: Answered) -> Mapping[str, torch.Tensor]:
+    def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
         return left.named()
 
     def drain(self) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from accelbench.catalog.short import SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
 from accelbench.runtimes.pytorch.procedures.generate import (
-    Answered,
+    GeneratedAnswer,
     Request,
     TokenStamps,
     some,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from accelbench.catalog.networks.rag import Rag
 
 
-class Answer:
+class RagAnswer:
     """A request of a batch of questions."""
 
     phases: tuple[str, ...] = ("embed", "retrieve", "generate")
@@ -49,11 +49,11 @@ class Answer:
     def _reader(self, read: Inputs, new_tokens: int) -> Request:
         return Request(self._network.generator, self._makes.kind, read, new_tokens)
 
-    def step(self, inputs: Inputs) -> Answered:
+    def step(self, inputs: Inputs) -> GeneratedAnswer:
         found = self._network.retrieve(self._network.embed(**inputs))
         request = self._reader(self._network.prompt(found, **inputs), self._new_tokens)
         logits = some(request.prefill())
-        return Answered(write(request), logits)
+        return GeneratedAnswer(write(request), logits)
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
         self._stamps.start()
@@ -75,7 +75,7 @@ class Answer:
         logits = request.prefill()
         return {"scores": found.scores, "logits": logits, "tokens": write(request)}
 
-    def named(self, left: Answered) -> Mapping[str, torch.Tensor]:
+    def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
         return left.named()
 
     def drain(self) -> Mapping[str, Any]:
