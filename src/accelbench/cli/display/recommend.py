@@ -35,7 +35,7 @@ from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
 from accelbench.select.evidence.other_measurements import FEW, sentences_of, without_figure
-from accelbench.select.unusable import sentences_of as set_aside
+from accelbench.select.evidence.unusable import sentences_of as set_aside
 
 Answer = Mapping[str, Any]
 

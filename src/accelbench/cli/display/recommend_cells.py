@@ -10,7 +10,7 @@ from accelbench.cli.display.words import figure
 from accelbench.core.case import runtimes_own
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.worth import interval_text
-from accelbench.select.ways import threads_said
+from accelbench.select.estimate.ways import threads_said
 
 Answer = Mapping[str, Any]
 

@@ -10,13 +10,13 @@ from accelbench.core.exactness import why_inexact
 from accelbench.core.figures import name_of
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.constraints.measure_command import Remedy, remedy
+from accelbench.select.estimate.ways import way_said
 from accelbench.select.evidence.other_measurements import sentences, without_figure
 from accelbench.select.evidence.units import rounded
+from accelbench.select.evidence.unusable import sentences_of as set_aside
 from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
 from accelbench.select.rank.candidates import Candidate
-from accelbench.select.unusable import sentences_of as set_aside
-from accelbench.select.ways import way_said
 
 if TYPE_CHECKING:
     from accelbench.select.rank.choosing import Choice

@@ -29,6 +29,7 @@ from accelbench.select.constraints.measurement_candidates import (
 )
 from accelbench.select.constraints.options import Option, options
 from accelbench.select.estimate.memory_estimate import counted_memory
+from accelbench.select.estimate.ways import way_said
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.other_measurements import (
     FEW,
@@ -38,6 +39,7 @@ from accelbench.select.evidence.other_measurements import (
     without_figure,
 )
 from accelbench.select.evidence.units import rounded
+from accelbench.select.evidence.unusable import sentences_of, set_aside
 from accelbench.select.query.query import Query
 from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.choosing import Prices
@@ -50,8 +52,6 @@ from accelbench.select.rank.pareto import (
     rate_in,
     unit_in,
 )
-from accelbench.select.unusable import sentences_of, set_aside
-from accelbench.select.ways import way_said
 
 __all__ = ["Limits", "limits_named", "under"]
 

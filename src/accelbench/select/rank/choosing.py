@@ -18,18 +18,18 @@ from accelbench.select.estimate.figures import (
     has_sizes,
 )
 from accelbench.select.estimate.rules import RuleSubject, ruled
+from accelbench.select.estimate.ways import told_apart_by
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, best
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
 from accelbench.select.evidence.other_measurements import OtherMeasurement
+from accelbench.select.evidence.unusable import set_aside
 from accelbench.select.query.config import size_of
 from accelbench.select.query.query import Query, known_of
 from accelbench.select.query.task import TASKS
 from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.certainty import no_clear_winner_between
 from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scored
-from accelbench.select.unusable import set_aside
-from accelbench.select.ways import told_apart_by
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.
 _ENOUGH_PEERS = 20
