@@ -26,6 +26,7 @@ from accelbench.cli.imported import (
     known_already,
     machines_of,
     named,
+    repeated,
     samples_left,
     told,
 )
@@ -230,7 +231,7 @@ def import_(
     except ConflictError as conflict:
         raise placed(kind, found.files, conflict) from conflict
     new = brought(database, found) if filled.results else Brought()
-    there = found.results - filled.results
+    there = found.results - filled.results - filled.repeated
     if as_json:
         print_json(
             {
@@ -240,6 +241,7 @@ def import_(
                 "machines": list(new.machines),
                 "results": filled.results,
                 "there_already": there,
+                "equal_lines": filled.repeated,
                 "without_moment": new.undated,
                 "keep_their_source": found.keep_theirs,
                 "samples_not_read": [str(file) for file in found.samples_left],
@@ -247,6 +249,8 @@ def import_(
         )
         return
     print_line(f"{counted(filled.results, 'result')} from {_files(found.files)}")
+    if filled.repeated:
+        print_line(repeated(filled.repeated))
     if there:
         print_line(known_already(there, dated=bool(measured_at)))
     if found.keep_theirs:
