@@ -43,6 +43,45 @@ def tidy(path: Path, *sources: str) -> Path:
     return path
 
 
+def a_table(path: Path, *changes: dict[str, Any]) -> None:
+    """A table of public measurements, a line that is the usual one but for some changes."""
+    line = {"source": "s", "model": "net", "hardware_name": "A phone", "hardware_kind": "cpu",
+            "framework": "ncnn", "runtime": "ncnn", "precision": "fp32", "batch_size": 1,
+            "mode": "inference", "latency_ms": 2.5, "throughput": 400.0, "memory_mb": 100.0,
+            "gmacs": 1.0, "extra": "{}"}  # fmt: skip
+    pq.write_table(pa.Table.from_pylist([{**line, **one} for one in changes]), path)
+
+
+def test_equal_lines_are_taken_once_and_counted_apart_from_what_is_there(
+    tmp_path: Path, shell: Command
+) -> None:
+    other = {"latency_ms": 5.0, "throughput": 200.0}
+    a_table(tmp_path / "a.parquet", {}, {}, {}, other)
+    found = shell.json("import", "tidy", "a.parquet")
+    assert (found["results"], found["equal_lines"], found["there_already"]) == (2, 2, 0)
+    _, out, _ = shell("import", "tidy", "a.parquet")
+    equal, known = out.splitlines()[1:]
+    assert equal.startswith("2 lines repeat another in everything and are taken once: ")
+    assert known == "2 more were there already"
+
+
+def test_equal_lines_that_say_they_are_launches_are_launches(
+    tmp_path: Path, shell: Command
+) -> None:
+    a_table(tmp_path / "a.parquet", *({"extra": f'{{"launch": {n}}}'} for n in range(3)))
+    assert shell.json("import", "tidy", "a.parquet")["results"] == 3
+
+
+@pytest.mark.parametrize(("column", "value"), [("memory_mb", 900.0), ("gmacs", 50.0)])
+def test_another_figure_under_one_identity_is_refused_with_file_and_line(
+    tmp_path: Path, shell: Command, column: str, value: float
+) -> None:
+    a_table(tmp_path / "a.parquet", {}, {"latency_ms": 2.6}, {column: value})
+    code, _, err = shell("import", "tidy", "a.parquet")
+    assert code == 2
+    assert f"a.parquet, line 3, '{column}': it is " in err
+
+
 def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> None:
     (tmp_path / TIMM).write_text(TIMM_TEXT)
     code, out, _ = shell("import", "timm", TIMM)
@@ -51,7 +90,7 @@ def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> No
         f"2 results from {TIMM}", "Machine, by --machine: source timm", NO_MOMENT,
     ]  # fmt: skip
     again = shell("import", "timm", TIMM)[1].splitlines()
-    assert again == [f"0 results from {TIMM}", "2 more were there already, or stand there twice"]
+    assert again == [f"0 results from {TIMM}", "2 more were there already"]
     status = shell.json("status")
     assert status["results_by_provenance"] == {"imported": 2}
     assert status["runs_by_status"] == {"finished": 1}
@@ -81,7 +120,7 @@ def test_a_moment_that_is_given_is_said_to_be_late(tmp_path: Path, shell: Comman
     assert "no moment" not in shell(*dated, "--db", "dated.duckdb")[1]
     shell("import", "timm", TIMM)
     found = shell(*dated)[1].splitlines()
-    assert found[1].endswith("twice; what is there keeps the moment it has, or none")
+    assert found[1].endswith("already; what is there keeps the moment it has, or none")
     assert shell.json("status")["tables"]["benchmark_results"] == 2
     assert shell.json("status", "--db", "dated.duckdb")["first_result_at"].startswith("2026-08-08")
 
@@ -207,7 +246,7 @@ def test_each_source_of_a_tidy_table_is_a_machine(tmp_path: Path, shell: Command
     assert found["machines"] == ["source ncnn", "source timm"]
     assert (found["results"], found["without_moment"]) == (4, 4)
     again = shell("import", "tidy", "both.parquet")[1].splitlines()
-    assert again[1] == "4 more were there already, or stand there twice"
+    assert again[1] == "4 more were there already"
     query = "SELECT count(DISTINCT run_id) FROM benchmark_results"
     assert shell.json("sql", query)["rows"] == [{"count(DISTINCT run_id)": 2}]
     # Another file, with a source of which everything is here: no run of nothing.

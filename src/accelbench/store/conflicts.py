@@ -55,8 +55,12 @@ def refuse_known(con: DuckDBPyConnection, rows: Mapping[str, Mapping[str, Any]])
         refuse_another(row["result_id"], row, rows[row["result_id"]])
 
 
-def refuse_others(con: DuckDBPyConnection, query: str, there: Collection[str]) -> None:
-    """The same of what a query gives: against what is in the database, and within itself."""
+def refuse_others(con: DuckDBPyConnection, query: str, there: Collection[str]) -> int:
+    """The same of what a query gives: against what is in the database, and within itself.
+
+    Returns:
+        How many of its results it gives once more.
+    """
     names = [name for name in FIGURES if name in there]
     # Ids alone are read in no time; rows are joined only where some are there twice.
     ((rows, different, known),) = con.execute(
@@ -80,6 +84,7 @@ def refuse_others(con: DuckDBPyConnection, query: str, there: Collection[str]) -
                 dict(zip(names, values[::2], strict=True)),
                 dict(zip(names, values[1::2], strict=True)),
             )
+    return int(rows - different)
 
 
 def _unlike(name: str) -> str:

@@ -45,13 +45,16 @@ def bring_in(
     filled, batch = FilledRows(), Batch()
     with connect(path, write=True, retry_seconds=retry_seconds) as con:
         con.execute("BEGIN")
+        ids: set[str] = set()
         for body in bodies:
+            filled += FilledRows(repeated=int(body["result_id"] in ids))
+            ids.add(body["result_id"])
             _add(batch, body["result_id"], {"run_id": run_id, **body})
             if batch.full:
                 filled += _flush(con, batch)
         filled += _flush(con, batch)
         for query in queries:
-            filled += FilledRows(results=_insert(con, run_id, query))
+            filled += _insert(con, run_id, query)
         if filled.results:
             filled += _insert_facts(con, run_id, facts)
         con.execute("COMMIT")
@@ -92,7 +95,7 @@ def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -
     return flush(con, batch)
 
 
-def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
+def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> FilledRows:
     """What a query gives, less what is there; of several with one id, one."""
     import duckdb
 
@@ -103,8 +106,9 @@ def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> int:
         chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
     source = f"(SELECT {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608 — our query
     try:
-        refuse_others(con, query, names)
-        return insert_many(con, "fact_result", source, "result_id")
+        repeated = refuse_others(con, query, names)
+        new = insert_many(con, "fact_result", source, "result_id")
+        return FilledRows(results=new, repeated=repeated)
     except duckdb.Error as error:
         if isinstance(error, file_errors()):
             raise

@@ -28,6 +28,7 @@ class FilledRows:
     facts: int = 0  # of other kinds
     journals: int = 0  # that had something new
     problems: tuple[str, ...] = ()
+    repeated: int = 0  # results that are equal in everything to others of the same source
 
     def __add__(self, other: FilledRows) -> FilledRows:
         return FilledRows(
@@ -35,6 +36,7 @@ class FilledRows:
             self.facts + other.facts,
             self.journals + other.journals,
             self.problems + other.problems,
+            self.repeated + other.repeated,
         )
 
 

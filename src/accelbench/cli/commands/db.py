@@ -18,6 +18,7 @@ from accelbench.cli.display.imports import (
     known_already,
     machines_of,
     named,
+    repeated,
     samples_left,
     told,
     without_figures,
@@ -231,7 +232,7 @@ def import_(
     except ConflictError as conflict:
         raise placed(kind, found.files, conflict) from conflict
     new = brought(database, found) if filled.results else ImportSummary()
-    there = found.results - filled.results
+    there = found.results - filled.results - filled.repeated
     if as_json:
         print_json(
             {
@@ -242,6 +243,7 @@ def import_(
                 "results": filled.results,
                 "there_already": there,
                 "without_figures": found.empty,
+                "equal_lines": filled.repeated,
                 "without_moment": new.undated,
                 "keep_their_source": found.keep_theirs,
                 "samples_not_read": [str(file) for file in found.samples_left],
@@ -249,6 +251,8 @@ def import_(
         )
         return
     print_line(f"{counted(filled.results, 'result')} from {_files(found.files)}")
+    if filled.repeated:
+        print_line(repeated(filled.repeated))
     if there:
         print_line(known_already(there, dated=bool(measured_at)))
     if found.empty:

@@ -93,8 +93,16 @@ def without_figures(number: int) -> str:
     return f"{lines} {have} no figure: {they} did not run, and {are} left out"
 
 
+def repeated(number: int) -> str:
+    """The sentence about what stands in the files more than once, equal in everything."""
+    say, are = ("repeats", "is") if number == 1 else ("repeat", "are")
+    return (
+        f"{counted(number, 'line')} {say} another in everything and {are} taken once: nobody says"
+        " whether they are launches of their own or copies of one"
+    )
+
+
 def known_already(number: int, *, dated: bool) -> str:
     """The sentence about what was found here, where a moment was given perhaps."""
-    were, stand = ("was", "stands") if number == 1 else ("were", "stand")
-    said = f"{number:,} more {were} there already, or {stand} there twice"
+    said = f"{number:,} more {'was' if number == 1 else 'were'} there already"
     return f"{said}; what is there keeps the moment it has, or none" if dated else said

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.exchange.imports import parquet
+from accelbench.exchange.imports import parquet, tidy
+from accelbench.exchange.imports.kinds import TIDY
 from accelbench.exchange.imports.ours import told_as_csv, told_as_json
 from accelbench.exchange.imports.records import MalformedError, object_of
 from accelbench.store.conflicts import ConflictError
@@ -16,11 +17,23 @@ from accelbench.store.duck import quoted
 def placed(kind: str, files: Sequence[Path], conflict: ConflictError) -> Exception:
     """The conflict with file, line and field; as it is where no file says that figure."""
     for file in files:
-        for line, value in _told(kind, file, conflict.result_id, conflict.column):
-            if value == conflict.said:
-                why = f"it is {value}, where the result {conflict.result_id} has {conflict.known}"
-                return MalformedError(file, line, conflict.column, why, conflict.advice)
+        told = list(_told(kind, file, conflict.result_id, conflict.column))
+        said, known = (_first(told, value) for value in (conflict.said, conflict.known))
+        if said is None:
+            continue
+        # Of two lines of one file the later is the one that says something else.
+        line, value, other = said, conflict.said, conflict.known
+        if known is not None and known > said:
+            line, value, other = known, other, value
+        name = tidy.FIGURES.get(conflict.column) if kind == TIDY else None
+        why = f"it is {value}, where the result {conflict.result_id} has {other}"
+        return MalformedError(file, line, name or conflict.column, why, conflict.advice)
     return conflict
+
+
+def _first(told: Sequence[tuple[int, Any]], value: Any) -> int | None:
+    """The first line that says a value."""
+    return next((line for line, said in told if said == value), None)
 
 
 def _told(kind: str, file: Path, result_id: str, column: str) -> Iterator[tuple[int, Any]]:
@@ -33,6 +46,8 @@ def _told(kind: str, file: Path, result_id: str, column: str) -> Iterator[tuple[
         for line, body in told_as_csv(file):
             if body["result_id"] == result_id:
                 yield line.line, body.get(column)
+    elif kind == TIDY:
+        yield from tidy.lines_of(file, result_id, column)
     elif kind == "parquet":
         with parquet.looking_at(file) as con:
             query = f'''SELECT file_row_number + 1, "{column}" FROM {parquet.read(file)}

@@ -28,7 +28,7 @@ class ImportedResults:
     run_id: str
     source: Source
     files: Sequence[Path]
-    results: int  # some may be there already, or stand there twice
+    results: int  # some may be there already, or be equal in everything
     runs: Sequence[Run]
     bodies: Sequence[Mapping[str, Any]] = ()
     queries: Sequence[str] = ()  # for what is too much to be held

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
 from accelbench.core.identity import IDENTITY_VERSION
@@ -82,6 +82,24 @@ def query(file: Path, source: Source, run_id: str = "") -> str:
     columns = _columns(set(types), source)
     columns |= {"run_id": run_of(run_id)} if run_id else {}
     return f"{query_of(file, columns)} WHERE {figures(types)}"
+
+
+#: Of our columns, what a table calls the figure.
+FIGURES = {"memory_peak_mb": "memory_mb", "flops": "gmacs"}
+
+
+def lines_of(file: Path, result_id: str, column: str) -> list[tuple[int, Any]]:
+    """The lines of a table that are a result, each with what one of our columns holds of it."""
+    with looking_at(file) as con:
+        types = types_of(con, file)
+        columns = _columns(set(types), Source(""))
+        chosen = {name: columns[name] for name in ("result_id", column)}
+        lines = query_of(file, {"line": "file_row_number + 1", **chosen})
+        found: list[tuple[int, Any]] = con.execute(
+            f'SELECT line, "{column}" FROM ({lines} WHERE {figures(types)})'  # noqa: S608 — ours
+            f" WHERE result_id = {quoted(result_id)} ORDER BY line"
+        ).fetchall()
+    return found
 
 
 def _hold_values(con: DuckDBPyConnection, file: Path, types: Mapping[str, str]) -> None:
