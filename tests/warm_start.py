@@ -34,7 +34,7 @@ NURSERY = Path(__file__).with_name("warm_nursery.py")
 
 
 class Adopted:
-    """A child of this process that another one started; what the workshop asks of a `Popen`."""
+    """A child of this process that another one started; what the worker_pool asks of a `Popen`."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

@@ -134,7 +134,7 @@ class Parent:
         (stubs / "held.py").write_text(_MODULE)
         for module in ("held_main", "torch", "transformers"):
             (stubs / f"{module}.py").write_text("import held; held.main()")
-        # A workshop imports it too, while it waits for a template: a report alone holds at it.
+        # A worker_pool imports it too, while it waits for a template: a report alone holds at it.
         held = "import sys\nif 'report' in sys.argv:\n    import held\n    held.main()"
         (stubs / "duckdb.py").write_text(held)
         for program in ("program", "npm"):

@@ -315,7 +315,7 @@ def test_every_kind_has_files_that_are_right_and_files_that_are_wrong() -> None:
 
 
 def test_a_source_says_only_what_is_known() -> None:
-    assert Source("a").told() == {"name": "a"}
+    assert Source("a").to_dict() == {"name": "a"}
 
 
 @pytest.mark.parametrize(

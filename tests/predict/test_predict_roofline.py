@@ -37,7 +37,7 @@ def test_the_slower_of_operations_and_bytes_binds() -> None:
     assert (first.compute_ms, first.memory_ms, first.ms, first.binds) == (3.0, 2.0, 3.0, "compute")
     assert (second.compute_ms, second.memory_ms, second.ms) == (3.0, 100.0, 100.0)
     assert second.binds == "memory"
-    assert first.told()["binds"] == "compute"
+    assert first.to_dict()["binds"] == "compute"
 
 
 def test_a_step_that_operations_bind() -> None:

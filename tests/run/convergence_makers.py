@@ -103,7 +103,7 @@ def falls(request: Mapping[str, Any]) -> dict[str, Any]:
 def context_of(shop: Workshop, **changed: Any) -> LaunchContext:
     fields: dict[str, Any] = {
         "settings": RunSettings("run", seed=5, threads=1, weights="random", data="pictures"),
-        "workshop": shop,
+        "worker_pool": shop,
         "runtimes": {"pytorch": Card()},
         "append": lambda _: None,
         "observer": SilentObserver(),

@@ -36,7 +36,7 @@ class Asked:
         self.held = Verifications()
         self.context: Any = SimpleNamespace(
             observer=SimpleNamespace(progress=lambda _: None),
-            workshop=SimpleNamespace(new_folder=lambda _: "folder"),
+            worker_pool=SimpleNamespace(new_folder=lambda _: "folder"),
             settings=SimpleNamespace(verify="auto"),
             runtimes={},
         )

@@ -17,15 +17,14 @@ from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.checked import CheckedSession
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.block_lengths import SingleStep
+from accelbench.run.verify.peak_rates import fastest, refuse_implausible
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
 from accelbench.run.verify.timed_steps import CHANCE
 from accelbench.run.verify.timing_plausibility import (
     LONGEST_STEP_NS,
     TimingWatch,
-    fastest,
     refuse_cached,
-    refuse_implausible,
     refuse_unsynchronised,
 )
 from accelbench.runtimes.scripted import VirtualClock

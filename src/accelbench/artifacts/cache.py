@@ -94,25 +94,25 @@ class Cache:
         """
         with of_the_folder(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            workshop = Path(tempfile.mkdtemp(prefix=f"{_HALF_MADE}{key}-", dir=self.folder))
+            worker_pool = Path(tempfile.mkdtemp(prefix=f"{_HALF_MADE}{key}-", dir=self.folder))
             try:
-                yield workshop
-                self._keep(workshop, key)
+                yield worker_pool
+                self._keep(worker_pool, key)
                 self.shrink(keep=key)
             finally:
-                shutil.rmtree(workshop, ignore_errors=True)
+                shutil.rmtree(worker_pool, ignore_errors=True)
 
-    def _keep(self, workshop: Path, key: str) -> None:
+    def _keep(self, worker_pool: Path, key: str) -> None:
         """Give what is made its name, unless another process was faster."""
         target = self.folder / key
         try:
-            workshop.rename(target)
+            worker_pool.rename(target)
         except OSError:
             if self.find(key) is not None:
                 return
             self._discard(target)  # what is there cannot be read, and would be there for ever
             try:
-                workshop.rename(target)
+                worker_pool.rename(target)
             except OSError:
                 if self.find(key) is None:
                     raise

@@ -46,7 +46,7 @@ class Bound:
         """Which limit it meets first."""
         return COMPUTE if self.compute_ms >= self.memory_ms else MEMORY
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As a result holds it."""
         return {
             "part": self.part,
@@ -93,7 +93,7 @@ def simulated(case: Case, roofline: Roofline) -> Outcome:
             "precision": case.precision,
             "operations_per_second": peak,
             "binds": longest.binds,
-            "parts": [one.told() for one in found],
+            "parts": [one.to_dict() for one in found],
         },
     )
 

@@ -238,7 +238,7 @@ def import_(
             {
                 "database": database.name,
                 "files": [str(file) for file in found.files],
-                "source": found.source.told(),
+                "source": found.source.to_dict(),
                 "machines": list(new.machines),
                 "results": filled.results,
                 "there_already": there,

@@ -68,7 +68,7 @@ class SearchedConfiguration:
     engine: str = ""
     ended: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As the answer has it."""
         return {
             "hardware": self.case.hardware,
@@ -159,7 +159,7 @@ class BatchSearch:
                 "Nothing of the search can be measured on this machine.",
                 "Add --hardware here to search on what is here.",
             )
-        return [way.told() for way in ways if way.ended != _ALIAS]
+        return [way.to_dict() for way in ways if way.ended != _ALIAS]
 
     def _round(self, ways: Sequence[SearchedConfiguration]) -> bool:
         """Measure what is next of each way; whether there was anything."""

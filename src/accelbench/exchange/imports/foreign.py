@@ -31,7 +31,7 @@ class Source:
     measured_at: str = ""  # for files that do not say when themselves
     named: bool = False  # by who imports it
 
-    def told(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         said = {"name": self.name, "commit": self.commit, "licence": self.licence}
         return {key: value for key, value in said.items() if value}
 
@@ -78,7 +78,7 @@ def imported(
     body |= _identities(source, body, said)
     if source.measured_at:
         body.setdefault("started_at", source.measured_at)
-    body["conditions"] = {**said, "source": source.told()}
+    body["conditions"] = {**said, "source": source.to_dict()}
     if samples_ms:
         times = [ms for values in samples_ms.values() for ms in values]
         if wrong := next(filter(None, map(TIME_MS.wrong, times)), ""):

@@ -144,7 +144,7 @@ def _imported(body: dict[str, Any], source: Source, run: Any) -> dict[str, Any]:
         body["provenance"] = Provenance.IMPORTED.value
     conditions = body.get("conditions") or {}
     if provenance != Provenance.IMPORTED:
-        conditions = {**conditions, "source": source.told()}
+        conditions = {**conditions, "source": source.to_dict()}
     return {**body, "conditions": conditions, RUN: about}
 
 

@@ -48,7 +48,7 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
             hold(con, file, name, f'"{name}" IS NOT NULL', "it is missing")
         _hold_all(con, file, known)
     measured, imported = quoted(Provenance.MEASURED.value), quoted(Provenance.IMPORTED.value)
-    said = quoted(canonical({"source": source.told()}))
+    said = quoted(canonical({"source": source.to_dict()}))
     columns = {name: f'"{name}"' for name in known}
     if run_id:
         theirs = "run_id" if "run_id" in types else "NULL"

@@ -66,13 +66,13 @@ def read_import(
     form = kind_of(kind)
     files = files_of(form, path)
     whose = _whose(form, source, commit, licence, measured_at)
-    run_id = f"import-{digest([kind, whose.told(), digest_of(files)])}"
+    run_id = f"import-{digest([kind, whose.to_dict(), digest_of(files)])}"
     itself = {
         "started_at": (now := utc_now()),
         "finished_at": now,
         "command": f"db import {kind} {path}",
         "label": whose.name,
-        "environment": {"source": whose.told(), "files": [file.name for file in files]},
+        "environment": {"source": whose.to_dict(), "files": [file.name for file in files]},
     }
     own = Run(run_id, itself, own=True)
     try:

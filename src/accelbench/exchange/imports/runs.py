@@ -56,16 +56,16 @@ def about_ours(said: Any, row: Mapping[str, Any], source: Source) -> dict[str, A
     about.setdefault("started_at", row.get("started_at"))
     machine = dict(about.get("environment") or {})
     if row.get("provenance") == Provenance.IMPORTED:
-        machine = machine or {"source": _theirs(row.get("conditions")) or source.told()}
+        machine = machine or {"source": _theirs(row.get("conditions")) or source.to_dict()}
     elif source.named or not machine:
-        machine["source"] = source.told()
+        machine["source"] = source.to_dict()
     return {**about, "environment": machine}
 
 
 def says_another(body: Mapping[str, Any], source: Source) -> bool:
     """Whether a result says that it is somebody else's, which no import changes."""
     theirs = _theirs(body.get("conditions"))
-    return theirs is not None and theirs != source.told()
+    return theirs is not None and theirs != source.to_dict()
 
 
 def _theirs(conditions: Any) -> Any:

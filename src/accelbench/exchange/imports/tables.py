@@ -100,7 +100,7 @@ def _sources(con: DuckDBPyConnection, file: Path, source: Source, own: Run) -> l
     for name, run_id, *told in con.execute(query).fetchall():
         commit, licence = _alike(*told[:2]), _alike(*told[2:])
         whose = Source(str(name), source.commit or commit, source.licence or licence)
-        environment = {**own.about["environment"], "source": whose.told()}
+        environment = {**own.about["environment"], "source": whose.to_dict()}
         about = {**own.about, "label": whose.name, "environment": environment}
         runs.append(Run(str(run_id), about, own=True))
     return runs

@@ -41,7 +41,7 @@ def conduct(sides: Sequence[MeasuredArm], done: AbstractSet[str]) -> None:
         if launch > 0:
             # Forks of one template share an address layout, and with it their luck.
             for side in sides:
-                side.context.workshop.retire_templates()
+                side.context.worker_pool.retire_templates()
         turns = [
             (side, of_side[at])
             for at in range(max(map(len, groups)))

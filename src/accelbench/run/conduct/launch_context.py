@@ -65,7 +65,7 @@ class LaunchContext:
     """A run as its launches see it."""
 
     settings: RunSettings
-    workshop: WorkerPool
+    worker_pool: WorkerPool
     runtimes: Mapping[str, Runtime]
     append: Callable[[Fact], None]  # durable when it returns
     observer: Observer

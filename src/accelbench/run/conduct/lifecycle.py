@@ -317,7 +317,7 @@ def _go(
 
     context = LaunchContext(
         settings=settings,
-        workshop=WorkerPool(),
+        worker_pool=WorkerPool(),
         runtimes=journey.runtimes,
         append=append,
         observer=observer,
@@ -341,7 +341,7 @@ def _go(
         interrupted = True
     finally:
         for side in sides:
-            side.context.workshop.close()
+            side.context.worker_pool.close()
     moment = utc_now()
     finished = {
         "run_id": settings.run_id,
@@ -366,7 +366,7 @@ def _sides(
     second = replace(
         context,
         settings=settings,
-        workshop=WorkerPool(arm.interpreter),
+        worker_pool=WorkerPool(arm.interpreter),
         conditions={**estimates.conditions(arm.environment), **theirs},
         repeats=Repeats(),
         curves=Curves(),

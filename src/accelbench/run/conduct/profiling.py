@@ -82,7 +82,7 @@ def _profiled(
     if context.budget.exhausted:
         return _no("the run's budget was used up"), None
     talk = WorkerClient(context)
-    folder = context.workshop.new_folder("profile")
+    folder = context.worker_pool.new_folder("profile")
     try:
         artefact = context.artefacts.get(context, planned, tuple(row.get("workarounds") or ()))
         talk.open(planned, artefact.folder if artefact else None)

@@ -55,7 +55,7 @@ class WorkerClient:
         """A fresh worker of a runtime; raises TroubleError."""
         self._context.observer.progress(Progress("starting"))
         try:
-            self._worker = self._context.workshop.worker(runtime, self._settings.threads)
+            self._worker = self._context.worker_pool.worker(runtime, self._settings.threads)
         except SurroundingsError as error:
             raise WorkerTroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:

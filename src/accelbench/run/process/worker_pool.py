@@ -134,13 +134,13 @@ class Worker:
 class Template:
     """A warm template of one runtime in one environment."""
 
-    def __init__(self, workshop: WorkerPool, runtime: Runtime, threads: int | None) -> None:
-        self._workshop = workshop
-        self._name, self._process, log = workshop.launch(runtime, threads, "fork")
+    def __init__(self, worker_pool: WorkerPool, runtime: Runtime, threads: int | None) -> None:
+        self._worker_pool = worker_pool
+        self._name, self._process, log = worker_pool.launch(runtime, threads, "fork")
         # Nothing is measured while an engine is imported, and the conductor would only wait.
         arrow.ready()
-        self._channel = workshop.connect(self._name, self._process, log)
-        workshop.answer(self._channel, self._process, log, START_SECONDS)
+        self._channel = worker_pool.connect(self._name, self._process, log)
+        worker_pool.answer(self._channel, self._process, log, START_SECONDS)
 
     @property
     def pid(self) -> int:
@@ -162,11 +162,11 @@ class Template:
 
     def fork(self) -> Worker:
         """A fresh worker; tens of milliseconds. Raises ClosedError or TimeoutError."""
-        name, log = self._workshop.new_name("worker")
+        name, log = self._worker_pool.new_name("worker")
         self._channel.send({"do": "fork", "name": name, "log": str(log)})
         hold = InterruptHold(self._channel.receive(60.0)["pid"])
         try:
-            channel = self._workshop.switchboard.accept(name, 60.0, _alive(hold.pid))
+            channel = self._worker_pool.switchboard.accept(name, 60.0, _alive(hold.pid))
         except (ClosedError, TimeoutError) as error:
             hold.kill()
             status = self.reap(hold.pid)

@@ -137,7 +137,7 @@ def ask(
     spill = prepare(context, case, steps, wide)
     settings = context.settings
     try:
-        worker = context.workshop.worker(context.runtimes[_RUNTIME], settings.threads)
+        worker = context.worker_pool.worker(context.runtimes[_RUNTIME], settings.threads)
     except (SurroundingsError, ClosedError, TimeoutError) as error:
         words = error or "it did not answer in time"
         raise NoReferenceError(f"its worker did not start ({words})") from error

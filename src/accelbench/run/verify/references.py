@@ -68,7 +68,7 @@ class References:
         if key in self._rounded or (kept and (precision is None or kept.folder is None)):
             return
         context.observer.progress(Progress("reference"))
-        folder = (kept.folder if kept else None) or context.workshop.new_folder("reference")
+        folder = (kept.folder if kept else None) or context.worker_pool.new_folder("reference")
         request = {**self._request(asked, folder), "whole": kept is None, "rounded": precision}
         try:
             (answer,) = ask(context, asked, _STEPS + bool(precision), [request])

@@ -65,7 +65,7 @@ class SelfCheck:
         return "ok" if judged else "not_done"
 
     @property
-    def told(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, Any]:
         """What the conductor is told."""
         return {"verdict": self.verdict, "outputs_digest": self.outputs_digest}
 

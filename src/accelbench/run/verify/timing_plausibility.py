@@ -2,7 +2,7 @@
 
 They run after everything of a case is measured:
 
-    implausible      more operations a second than any such device can do
+    implausible      more operations a second than any such device can do (peak_rates.py)
     cached           every first step with inputs it has not seen takes several times as long
                      as steps with inputs it has
     unsynchronised   a step returns before its work is done: whoever asks for the outputs
@@ -29,7 +29,7 @@ import numpy as np
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import AccelbenchError, CaseError
+from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.blocks import samples_of
@@ -42,6 +42,7 @@ from accelbench.run.verify.block_lengths import (
     single_steps,
     steps_ns,
 )
+from accelbench.run.verify.peak_rates import refuse_implausible
 from accelbench.run.verify.self_check import other_seed
 from accelbench.run.verify.timed_steps import CHANCE, RandomSource
 
@@ -79,12 +80,6 @@ _SHORT_NS, _CLEAR = 25e6, 2
 #: many more bytes a second (a copy by one core of a loaded machine does five times that), and
 #: so much beside.
 _TIMES_SLOWER, _FETCHED_PER_S, _BESIDE_NS = 4.0, 0.2e9, 5e6
-
-#: Operations a second of one unit that nothing reaches, by platform: a core with two 512-bit
-#: units at 6 GHz does 0.4e12 in fp32, one with matrix tiles 25e12 in narrow types; the fastest
-#: accelerators announced do 2e16 in four bits.
-_CORE_FP32, _CORE_NARROW = 0.5e12, 5e13
-_ACCELERATOR = 5e16
 
 
 @dataclass(frozen=True)
@@ -157,35 +152,6 @@ class TimingWatch:
         if before is not None:
             refuse_skipped(session, case, self.clock, before, seen)
         self._last = seen
-
-
-def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
-    """More operations a second than there can be."""
-    from accelbench.catalog.cost import flops
-
-    try:
-        operations = flops(case.model, case.shapes, case.mode)
-    except AccelbenchError:
-        return  # not counted: nothing can be said
-    if not operations or said_ns <= 0:
-        return
-    reached = operations / (said_ns / 1e9)
-    most = fastest(device, case.precision)
-    if reached > most:
-        raise CaseError(
-            "implausible",
-            f"{reached:.2g} operations a second would have been done, and {device.name} cannot"
-            f" do more than {most:.2g}: not all the work was done in the time",
-            "Look at what the runtime executes; its time is not this model's.",
-        )
-
-
-def fastest(device: Device, precision: str) -> float:
-    """Operations a second that no such device reaches."""
-    if device.hardware in ("cpu", "wasm") or device.unit == "cpu":
-        each = _CORE_FP32 if precision == "fp32" else _CORE_NARROW
-        return each * max(device.count, 1)
-    return _ACCELERATOR
 
 
 def refuse_cached(

@@ -1,9 +1,9 @@
 """What a worker checks of a case when everything of it is measured, in the order of what it costs.
 
-the model against itself     `selfcheck`, once a worker: what holds at the smallest batch holds
+the model against itself     `self_check`, once a worker: what holds at the smallest batch holds
                              for the model
-steps against outputs        `steps`, every case with steps that are short enough
-time against work            `honesty`, where there is something to hold it against
+steps against outputs        `timed_steps`, every case with steps that are short enough
+time against work            `timing_plausibility`, where there is something to hold it against
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class CaseChecks:
             self._watch.look(self._session, case, said_ns, alone, self._asked)
         if checked is None:
             return CheckedCase(None, (), steps)
-        return CheckedCase(checked.told, (*checked.warnings(), *self._unseen_steps(case)), steps)
+        return CheckedCase(checked.columns, (*checked.warnings(), *self._unseen_steps(case)), steps)
 
     def _refuse_thinned(self, case: Case, said_ns: float, unseen: UnseenSteps | None) -> None:
         """Where time is not held against work, what a step takes alone is asked all the same.

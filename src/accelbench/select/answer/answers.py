@@ -41,11 +41,11 @@ def told(
         "no_clear_winner_between": list(chosen.unclear),
         "compared": list(chosen.compared),
         "explanation": explained(chosen, remedies, sign(costs), notes),
-        "question": {**chosen.asked.told(), "shapes": dict(chosen.shapes)},
+        "question": {**chosen.asked.to_dict(), "shapes": dict(chosen.shapes)},
         "weights": dict(chosen.scored.weights),
         "weights_left_out": dict(chosen.scored.left_out),
         "left_out": [_left_out_told(name, cell) for name, cell in chosen.inexact.items()],
-        "measured_otherwise": [one.told() for one in chosen.otherwise],
+        "measured_otherwise": [one.to_dict() for one in chosen.otherwise],
         "set_aside": list(chosen.aside),
         "browsers_left_out": list(chosen.unasked),
         "data_date": data_date(chosen),
@@ -83,7 +83,7 @@ def _score_told(one: ScoredCandidate, rank: int) -> dict[str, Any]:
         return {**found, "reasons": list(one.ruled.why), **here, **runs}
     row = one.figure.cell.row
     found |= {
-        "predictions": one.figure.told(),
+        "predictions": one.figure.to_dict(),
         "criteria": dict(one.criteria or {}),
         "device": row.get("device_name"),
         "runtime": row.get("runtime"),

@@ -135,7 +135,7 @@ def under(
         # Of what was measured nothing fits, and nobody said at which batches to look further.
         perhaps = judged(options(asked, own, candidates, BATCHES, prices))
     here = here or installed()
-    unfilled = [why for name, why in UNFILLED.items() if name in limits.told]
+    unfilled = [why for name, why in UNFILLED.items() if name in limits.given]
     # What nobody here can measure is as little known afterwards.
     to_verify = (
         [] if unfilled else worth_measuring(asked, limits, perhaps, candidates, named, rate, here)
@@ -143,12 +143,12 @@ def under(
 
     def told(one: Option) -> dict[str, Any]:
         words = case(asked, one, here)
-        return one.told(words["command"], words.get("unmeasurable"))
+        return one.to_dict(words["command"], words.get("unmeasurable"))
 
     return {
         "model": asked.model,
         "mode": asked.mode,
-        "limits": limits.told,
+        "limits": limits.given,
         "best": told(found.fits[0]) if found.fits else None,
         "fits": [told(one) for one in found.fits],
         "does_not_fit": [told(one) for one in found.misfits],
@@ -161,7 +161,7 @@ def under(
             else []
         ),
         "unfillable": unfilled,
-        "measured_otherwise": [one.told() for one in found.otherwise],
+        "measured_otherwise": [one.to_dict() for one in found.otherwise],
         "set_aside": list(found.aside),
         "explanation": " ".join(_explained(found, to_verify)),
     }
@@ -183,7 +183,7 @@ def _by_memory(found: LimitSearch) -> list[str]:
 
 def _explained(found: LimitSearch, to_verify: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Sentences."""
-    what = f" under {found.limits}" if found.limits.told else ""
+    what = f" under {found.limits}" if found.limits.given else ""
     yield from sentences(found.otherwise, FEW)
     yield from sentences_of(found.aside, FEW, found.limits.memory_mb)
     if not found.options:
@@ -198,7 +198,7 @@ def _explained(found: LimitSearch, to_verify: Sequence[dict[str, Any]]) -> Itera
         yield from reaching(found.otherwise, found.limits.min_throughput)
     yield from _held_together(found)
     for name, why in UNFILLED.items():
-        if name in found.limits.told:
+        if name in found.limits.given:
             yield f"{name} cannot be shown to be kept by measuring: {why}."
     if found.options and found.unmeasured:
         known = {one.hardware for one in found.otherwise}
@@ -268,7 +268,7 @@ def _missed(found: LimitSearch) -> str:
     """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
     missed = [(why, one) for one in found.misfits for why in one.why]
     limits = [why.limit for why, _ in missed]
-    most = min((*found.limits.told, PRECISION), key=lambda name: -limits.count(name))
+    most = min((*found.limits.given, PRECISION), key=lambda name: -limits.count(name))
     why, one = min(
         ((why, one) for why, one in missed if why.limit == most),
         key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], found.rate)),
@@ -293,7 +293,7 @@ def _held_together(found: LimitSearch) -> Iterator[str]:
             " the batch that go through in a second."
         )
         for name in ("min_throughput", "max_cost"):
-            if name in found.limits.told:
+            if name in found.limits.given:
                 yield f"{name} is taken to be of {unit_in(found.options)}."
     unknown = sum(one.memory is None for one in found.fits)
     if unknown and len(found.fits) > 1:

@@ -59,12 +59,12 @@ class Limits:
                     raise UsageError(said, "A limit is above 0.")
 
     @property
-    def told(self) -> dict[str, float]:
+    def given(self) -> dict[str, float]:
         """Those that there are."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {spelled(value)}" for name, value in self.told.items())
+        return ", ".join(f"{name} {spelled(value)}" for name, value in self.given.items())
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[LimitReason]:
         yield from _least(one, limits.min_throughput)
         return
     for name in ("min_throughput", "max_cost"):
-        if name in limits.told:
+        if name in limits.given:
             yield LimitReason(name, f"it counts {one.unit}, and {name} is taken to be of {counts}")
 
 

@@ -90,7 +90,7 @@ class Option:
         """Items of the batch a second, by the slow end of a step's time."""
         return 1e3 * self.batch_size / self.latency.high
 
-    def told(self, command: str | None, unmeasurable: str | None = None) -> dict[str, Any]:
+    def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, Any]:
         """As the answer has it.
 
         Args:

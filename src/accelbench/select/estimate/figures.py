@@ -96,7 +96,7 @@ class Figure:
         """What the throughput counts, in the plural: images, tokens."""
         return unit_of(self.cell.row)
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As the answer's `predictions`."""
         row = self.cell.row
         found: dict[str, Any] = {

@@ -89,7 +89,7 @@ class Failure(EvidenceAttempt):
             return True
         return self.batch == batch or (self.refused and not cells)
 
-    def told(self) -> str:
+    def explanation(self) -> str:
         """In words: out_of_memory at batch 64 (pytorch, fp32)."""
         way = ", ".join(str(self.row[name]) for name in ("runtime", "precision") if self.row[name])
         batch = "an unknown batch" if self.batch is None else f"batch {self.batch}"

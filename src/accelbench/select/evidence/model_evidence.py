@@ -76,7 +76,7 @@ class ModelEvidence:
         if free or not is_barred(against, precisions):
             return ""
         newest = max(against, key=lambda one: str(one.row.get("moment") or ""))
-        return newest.told()
+        return newest.explanation()
 
 
 def own_of(

@@ -43,7 +43,7 @@ class OtherMeasurement:
         """The one that does most on a device: a larger cluster is no better hardware."""
         return min(self.cells, key=lambda one: (-_pace(one), one.order))
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As the answer has it."""
         one = self.best
         row, rate = one.row, _rate(one)
@@ -91,7 +91,7 @@ def otherwise(
 
 def sentences(found: Sequence[OtherMeasurement], most: int | None = None) -> Iterator[str]:
     """What was measured otherwise, in lines."""
-    return sentences_of([one.told() for one in found], most)
+    return sentences_of([one.to_dict() for one in found], most)
 
 
 def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) -> Iterator[str]:
@@ -104,7 +104,7 @@ def sentences_of(found: Sequence[Mapping[str, Any]], most: int | None = None) ->
 
 def reaching(found: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
     """Which rates of a device reach a limit, though no time of a step shows that it is kept."""
-    rates = [(one.told()["throughput_per_device"], one) for one in found]
+    rates = [(one.to_dict()["throughput_per_device"], one) for one in found]
     known = sorted(
         ((rate, one) for rate, one in rates if rate is not None),
         key=lambda pair: (-pair[0], str(pair[1])),

@@ -68,7 +68,7 @@ class Query:
         """Whether a result in a precision, as it is stored, is of what is asked."""
         return not self.precisions or stored in self.precisions
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As the answer repeats it."""
         return {
             "model": self.model,
