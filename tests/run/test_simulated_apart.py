@@ -21,8 +21,8 @@ from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.rows import row_of
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
-from accelbench.run.conduct.lifecycle import RunResult, Tally
+from accelbench.run.conduct.launch_context import LaunchTally, RunSettings
+from accelbench.run.conduct.lifecycle import RunResult
 from accelbench.run.plan import estimates
 from accelbench.run.plan.budget import Budget
 from accelbench.run.process.worker_client import NO_WORKER
@@ -156,9 +156,9 @@ def test_it_neither_succeeds_nor_fails(scripted: Scripted) -> None:
 def test_where_no_worker_starts_it_is_no_start(rows: list[Row]) -> None:
     away = [row for row in rows if row["provenance"] == "simulated"]
     nothing = [{**row, "reason": NO_WORKER} for row in measured(rows)]
-    assert RunResult("r", Tally(), [*nothing, *away]).nothing_could_start
-    assert not RunResult("r", Tally(), rows).nothing_could_start
-    assert not RunResult("r", Tally(), away).nothing_could_start
+    assert RunResult("r", LaunchTally(), [*nothing, *away]).nothing_could_start
+    assert not RunResult("r", LaunchTally(), rows).nothing_could_start
+    assert not RunResult("r", LaunchTally(), away).nothing_could_start
 
 
 def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
