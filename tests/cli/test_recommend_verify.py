@@ -259,7 +259,7 @@ def test_the_budget_ends_a_search(
     def search(*given: Any) -> Any:
         return real(*given, now=lambda: float(next(clock)))
 
-    monkeypatch.setattr(searching, "Search", search)
+    monkeypatch.setattr(searching, "BatchSearch", search)
     words = ("bert-tiny", "--hardware", "cpu", "--precision", "fp32", "--memory-mb", "128")
     _, out, _ = recommend(*words, "--verify", "--budget", "2m", "--json")
     (found,) = json.loads(out)["recommendations"]
