@@ -42,6 +42,7 @@ def ok(batch: int, ms: float, **more: Any) -> dict[str, Any]:
         **{
             "result_id": name,
             "run_id": "r",
+            "case_id": f"batch {batch}",
             "model": "resnet-tiny",
             "device": "cpu:0",
             "mode": "inference",

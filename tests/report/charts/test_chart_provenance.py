@@ -176,8 +176,9 @@ def test_a_front_has_what_no_other_beats_in_both() -> None:
 
 def test_several_versions_of_an_import_are_one_bar_each() -> None:
     """An import brings many versions at once: beside each other they would be stacked."""
+    theirs = {"provenance": "imported", "run_id": "import-1"}
     rows = [
-        result(hardware=name, ms=ms, provenance="imported", conditions={"engine": version})
+        result(hardware=name, ms=ms, **theirs, conditions={"engine": version})
         for name in ("cpu", "cuda")
         for version, ms in (("torch 1.13", 9.0), ("torch 2.4", 7.0))
     ]

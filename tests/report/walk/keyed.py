@@ -38,7 +38,7 @@ NO_FIGURES = frozenset(
     (
         *(one.name for one in COLUMNS if one.name not in _OF_COLUMN),
         *("launches", "baseline_launches", "launches_set_aside", "newer_launches_set_aside"),
-        "unusable_launches_left_out",
+        *("unusable_launches_left_out", "launches_tried", "failed_launches"),
         *(
             "speedup_low",
             "speedup_high",
