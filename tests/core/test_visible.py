@@ -20,6 +20,7 @@ from accelbench.core.visible import (
     markdown,
     visible,
     visible_lines,
+    without_homes,
 )
 from hostile_names import HONEST, NAMES
 
@@ -147,3 +148,17 @@ def test_nobody_is_mentioned() -> None:
 )
 def test_an_error_quotes_text_visibly(value: object, said: str) -> None:
     assert in_quotes(value) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/ann/.venv/bin/python", "~/.venv/bin/python"),
+        ("run --db /Users/Ann/x.duckdb", "run --db ~/x.duckdb"),
+        (r"C:\Users\ann\x.duckdb", r"~\x.duckdb"),
+        ("/root/x", "~/x"),
+        ("/srv/lab/x.duckdb and /rooted/x", "/srv/lab/x.duckdb and /rooted/x"),
+    ],
+)
+def test_a_home_folder_is_no_name_of_a_person(text: str, shown: str) -> None:
+    assert without_homes(text) == shown

@@ -314,3 +314,19 @@ def test_what_is_left_of_a_run_that_was_mostly_of_no_use_chooses_nothing(tmp_pat
     other = [result(launch=n, latency_p50_ms=7.0, runtime="onnxruntime") for n in range(5)]
     cpu = ask(selector(tmp_path, *launches, *other))["all_scores"]["cpu"]
     assert cpu["runtime"] == "onnxruntime"
+
+
+def test_what_others_measured_says_whose_it_is(tmp_path: Path) -> None:
+    theirs = result(
+        hardware="cuda",
+        latency_p50_ms=5.0,
+        provenance="imported",
+        conditions={"source": {"name": "web"}},
+    )
+    answer = selector(tmp_path, result(), theirs).select_hardware("embedding", "bert-tiny")
+    known = answer["all_scores"]["cuda"]["predictions"]
+    assert (known["provenance"], known["source"]) == ("imported", "web")
+    assert "cuda" in answer["explanation"]
+    assert "Measured by others (web): " in answer["explanation"]
+    ours = answer["all_scores"]["cpu"]["predictions"]
+    assert (ours["provenance"], ours["source"]) == ("measured", None)

@@ -40,7 +40,7 @@ def test_none_is_no_limit_and_numbers_of_any_kind_are_plain() -> None:
         {"memory_mb": None, "max_error": np.float32(0.5), "max_power": np.int64(3)}
     )
     assert found == Limits(max_error=0.5, max_power=3)
-    assert {type(value) for value in found.told.values()} == {float}
+    assert {type(value) for value in found.given.values()} == {float}
 
 
 @pytest.mark.parametrize(
@@ -215,3 +215,10 @@ def test_where_not_even_the_smallest_batch_fits_it_says_what_that_takes(tmp_path
     answer = ask(selector(tmp_path), memory_mb=5)
     assert answer["to_verify"] == []
     assert "Batch 1 in fp32 is estimated to take" in answer["explanation"]
+
+
+def test_of_launches_the_one_that_took_most_memory_counts(tmp_path: Path) -> None:
+    launches = [result(launch=n, memory_peak_mb=mb) for n, mb in enumerate((900.0, 900.0, 5000.0))]
+    found = selector(tmp_path, *launches).best_under({"memory_mb": 1000}, model_name="bert-tiny")
+    assert found["best"] is None
+    assert "memory of a launch 5000 MB is above 1000" in str(found)

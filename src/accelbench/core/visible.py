@@ -141,3 +141,12 @@ def markdown(text: str, *, begins: bool = False) -> str:
         shown = opening + shown[found.end() :]
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MENTION.sub(r"\1&#8203;", shown)
+
+
+#: A person's folder on Linux, macOS and Windows, with their name.
+_HOME = re.compile(r"(?:/home|/Users|\b[A-Za-z]:\\Users)[/\\][^/\\\s'\"]+|/root(?=/|\b)")
+
+
+def without_homes(text: str) -> str:
+    """Text for others to read, in which a home folder is `~`: its path has the name of a person."""
+    return _HOME.sub("~", text)

@@ -18,6 +18,7 @@ from accelbench.core.exactness import error_of
 from accelbench.core.failing import launches_failed
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
+from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
@@ -63,7 +64,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
         _computed(),
     ]
     about = [
-        f"{known.subject.machine} · {known.source}",
+        f"{known.subject.machine} · {without_homes(known.source)}",
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
     ]
     return Report(title, about, sections)
@@ -291,7 +292,7 @@ def _environment(known: ReportData) -> Section:
             str(run.get("started_at") or "")[:19],
             str(run.get("status") or ""),
             str(run.get("git_commit") or "")[:12],
-            str(run.get("command") or ""),
+            without_homes(str(run.get("command") or "")),
         ]
         for run in known.runs
     ]
@@ -302,7 +303,7 @@ def _environment(known: ReportData) -> Section:
     said: dict[str, set[str]] = {}
     for run in known.runs:
         for name, value in _flat(_object(run.get("environment"))):
-            said.setdefault(name, set()).add(value)
+            said.setdefault(name, set()).add(without_homes(value))
     if said:
         rows = [[name, " · ".join(sorted(values))] for name, values in sorted(said.items())]
         blocks.append(Table(("what", "value"), rows, caption="Machine and software"))

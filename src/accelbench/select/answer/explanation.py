@@ -168,7 +168,8 @@ def _figure_said(one: ScoredCandidate, sign: str) -> str:
     figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
     if found.measured:
         count = len(found.cell.latencies)
-        said = f"Measured: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
+        by = f" by others ({row.get('source') or 'imported'})" if found.cell.imported else ""
+        said = f"Measured{by}: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
     else:
         said = (
             f"Estimated ({found.basis}): {figures}, from {rounded(found.low)} to"

@@ -138,8 +138,7 @@ def kept(one: Option, limits: Limits, counts: str, *, any_error: bool) -> tuple[
 
 
 def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[LimitReason]:
-    memory = "memory" if one.memory_basis == MEASURED else "estimated memory"
-    yield from _most("memory_mb", memory, "MB", limits.memory_mb, one.memory)
+    yield from _memory(one, limits.memory_mb)
     latency = f"{name_of(one.statistic)} latency"
     yield from _most("max_latency_ms", latency, "ms", limits.max_latency_ms, one.latency)
     yield from _most("max_error", "error", "", limits.max_error, Bounds.exact(one.error))
@@ -151,6 +150,19 @@ def _reasons(one: Option, limits: Limits, counts: str) -> Iterator[LimitReason]:
     for name in ("min_throughput", "max_cost"):
         if name in limits.given:
             yield LimitReason(name, f"it counts {one.unit}, and {name} is taken to be of {counts}")
+
+
+def _memory(one: Option, limit: float | None) -> Iterator[LimitReason]:
+    """Where memory is not known to be within a limit: of launches the one that took most counts."""
+    known = one.memory
+    launches = one.measured and one.memory_basis == MEASURED and known is not None
+    if launches and known and limit is not None and known.middle <= limit < known.high:
+        text = f"memory of a launch {rounded(known.high)} MB is above {spelled(limit)}"
+        yield LimitReason("memory_mb", text, known.high / limit)
+        return
+    word = "memory" if one.memory_basis == MEASURED else "estimated memory"
+    exact = Bounds.exact(known.middle) if launches and known else known
+    yield from _most("memory_mb", word, "MB", limit, exact)
 
 
 def _most(

@@ -205,7 +205,8 @@ def _memory(
     cell = found.cell
     measured = cell.row.get("memory_peak_mb") if found.measured else None
     if measured is not None:
-        return Bounds.exact(measured), MEASURED
+        highest = cell.row.get("memory_highest_mb") or measured
+        return Bounds(measured, measured, max(measured, highest)), MEASURED
     sizes, settings = {**asked.shapes, **sizes_of(cell.row)}, settings_of(cell.row)
 
     def count(batch: int) -> float | None:

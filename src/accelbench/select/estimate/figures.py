@@ -113,6 +113,8 @@ class Figure:
             if (error := error_of(row)) is not None:
                 found["verification_error"] = error
             found["launches"] = len(self.cell.latencies)
+            found["provenance"] = row.get("provenance")
+            found["source"] = row.get("source")
             found["latency_interval"] = self.cell.interval_told()
         return found
 

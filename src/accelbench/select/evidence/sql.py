@@ -69,7 +69,7 @@ WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
         coalesce({version}, '') AS versions,
-        conditions->>'kin' AS kin,
+        conditions->>'kin' AS kin, conditions->'source'->>'name' AS source,
         coalesce(run_id, '') || CASE
             WHEN coalesce(run_id, '') = '' OR {of_import}
             THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
@@ -86,7 +86,8 @@ WITH answered AS (
     ) GROUP BY series, versions
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, bool_and(counts) AS counts, max(run_id) AS run_id,
+    any_value(kin) AS kin, any_value(source) AS source,
+    max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
     max(started_at) AS moment, {engine} AS engine_version,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(statistic ORDER BY started_at, launch, result_id) AS statistics,
