@@ -20,7 +20,7 @@ from warm_start import NURSERY, Adopted, Nursery
 
 _ENGINE = "pytorch"
 _START = (
-    "import runpy, sys; from accelbench.run import template;"
+    "import runpy, sys; from accelbench.run.process import template;"
     f" template.preload(template.find_runtime({_ENGINE!r}));"
     f" runpy.run_path({str(NURSERY)!r}, run_name='__main__')"
 )

@@ -18,7 +18,7 @@ const isNumber = {
     data instanceof Uint16Array ? (value & 0x7c00) !== 0x7c00 : Number.isFinite(value),
 };
 
-// Which values of an output are looked at; as runtimes/sketches.py has it.
+// Which values of an output are looked at; as runtimes/shared/sketches.py has it.
 function place(i, size, most) {
   if (size <= most) return i;
   return Math.floor((i * size) / most) + ((i * 2654435761) % Math.floor(size / most));
