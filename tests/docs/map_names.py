@@ -40,7 +40,7 @@ def options(command: str) -> frozenset[str]:
     """Every spelling that a command takes, hidden ones included."""
     import typer
 
-    found = typer.main.get_command(import_module(f"accelbench.cli.{command}").app)
+    found = typer.main.get_command(import_module(f"accelbench.cli.commands.{command}").app)
     return frozenset(s for p in found.params for s in (*p.opts, *p.secondary_opts))
 
 

@@ -68,7 +68,7 @@ def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> 
 class SingleStep:
     """What is asked for alone: one step, of which none can be left out; of many blocks, one.
 
-    A step's outputs are among those that are looked at (steps.py), so that it is a whole one.
+    A step's outputs are among those that are looked at (timed_steps.py), so that it is a whole one.
     """
 
     session: Session

@@ -41,7 +41,7 @@ from accelbench.runtimes.shared.sketches import KEPT_LOGITS, MOST_VALUES, Glance
 Sketches = Mapping[str, Sketch]
 
 #: How long a block is whose outputs are looked at: one step is as likely as five. Where steps are
-#: long it is one: what such a step takes alone is needed, too (blocklengths.py).
+#: long it is one: what such a step takes alone is needed, too (block_lengths.py).
 _STEPS, _ONE_STEP, LONG_NS = (1, 5), (1, 1), 30e6
 
 #: What was kept is there at once: so much of a step later at most, but for what it takes to bring

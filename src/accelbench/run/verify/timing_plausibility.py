@@ -8,7 +8,7 @@ They run after everything of a case is measured:
     unsynchronised   a step returns before its work is done: whoever asks for the outputs
                      then waits for all the steps before
     work_skipped     with the batch, the time of outputs has grown, that of a step has not; or a
-                     step takes less in long blocks than in short ones (blocklengths.py)
+                     step takes less in long blocks than in short ones (block_lengths.py)
 
 The first of every case. The others once a worker, and again where the batch has become
 several times as large. Each convicts only on what noise hardly does: it strikes some tries,
@@ -165,7 +165,7 @@ def refuse_cached(
 
     Those are taken between the first ones, and as few at once: what steps took when they were
     measured, another process may have changed meanwhile, and what is pipelined takes less among
-    many (blocklengths.py holds those against single ones).
+    many (block_lengths.py holds those against single ones).
 
     What a question about new inputs leaves unexplained counts as of its first step, but for what
     questions about others leave and for what it takes to bring the inputs there; and so does what
