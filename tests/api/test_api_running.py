@@ -228,7 +228,7 @@ def test_data_that_is_not_there_is_told_before_anything_is_written(machine: Mach
 def test_ctrl_c_keeps_what_was_measured(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin = running.journey.start
+    begin = running.lifecycle.start
 
     def interrupted(planned: Any, folder: Any, observer: Any, surroundings: Any) -> Any:
         finished = observer.case_finished
@@ -240,7 +240,7 @@ def test_ctrl_c_keeps_what_was_measured(
         observer.case_finished = finish
         return begin(planned, folder, observer, surroundings)
 
-    monkeypatch.setattr(running.journey, "start", interrupted)
+    monkeypatch.setattr(running.lifecycle, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(batch_sizes=[1, 8, 32], verbose=True)
     said = capsys.readouterr().out

@@ -25,7 +25,8 @@ def report(command: Callable[..., Command]) -> Command:
 
 def some(folder: Path) -> None:
     launches = [{"case_id": "c1", "launch": n, "latency_p50_ms": 8.0 + n / 10} for n in range(3)]
-    fast = [{**one, "case_id": "c2", "hardware": "cuda", "latency_p50_ms": 2.0} for one in launches]
+    card = {"case_id": "c2", "hardware": "cuda"}
+    fast = [{**one, **card, "latency_p50_ms": 2.0 + one["launch"] / 1000} for one in launches]
     store(folder / DB, *launches, *fast, run="r1", about={"command": "accelbench run bert-tiny"})
 
 
@@ -35,7 +36,7 @@ def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
     assert (code, out) == (0, "report.html\n")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (
-        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 2.12 ms a step; pytorch on cpu in"
+        "bert-tiny, inference, batch 1: pytorch on cuda in fp32, 2.13 ms a step; pytorch on cpu in"
         " fp32 takes 4.05× as long (95 % interval"
     ) in page
     assert "accelbench run bert-tiny" in page

@@ -50,9 +50,9 @@ _POOL = "import held\npool = processes.pool(2)\nfor _ in range(2):\n    pool.sub
 _RUN = f"processes.run(['./program'], {_LONG})"
 _RUN_PYTHON = f"processes.run_python('held_main', [], {_LONG})"
 _DESCRIBE = """
-from accelbench.catalog.own import Own, describe
+from accelbench.catalog.own import OwnModels, describe
 from accelbench.core.vocabulary import Family
-describe([Own("mine", "BertModel", {}, Family.EMBEDDING, "small", ("text",))])
+describe([OwnModels("mine", "BertModel", {}, Family.EMBEDDING, "small", ("text",))])
 """
 _REPORT = """
 from types import SimpleNamespace
@@ -81,9 +81,9 @@ browser = BrowserProcess(pathlib.Path("program").absolute(), "wasm", "", "about:
 #: A worker does nothing but wait: it is a child of the process, and has no file of its own.
 _WORKERS = """
 import dataclasses
-from accelbench.run.process.worker_pool import Workshop
+from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.runtimes.scripted import ScriptedRuntime
-made, workers = Workshop(), []
+made, workers = WorkerPool(), []
 for how in {}:
     runtime = ScriptedRuntime()
     runtime.info = dataclasses.replace(runtime.info, isolation=how)

@@ -128,7 +128,8 @@ def test_an_interval_of_1_05_to_504_is_no_ratio(database: Database) -> None:
     """Between these ends lies any answer: the runs of all its figures had warned."""
     rough = {"quality": "noise_limited", "runtime": "onnxruntime"}
     ends = {"latency_ci_low_ms": 0.4, "latency_ci_high_ms": 180.0}
-    store(database, "r", timed(200.0), timed(9.0, **rough, **ends))
+    base = timed(200.0, latency_ci_low_ms=190.0, latency_ci_high_ms=210.0)
+    store(database, "r", base, timed(9.0, **rough, **ends))
     (_, engine) = json.loads(said(database, "compare", "--by", "engine", "--json"))["comparisons"]
     assert engine["speedup"] is None
     assert engine["cannot_tell"]

@@ -45,14 +45,14 @@ from accelbench.artifacts.recipe import Recipe
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Wanted
+from accelbench.core.protocols import ArtifactFormat
 for asked in sys.argv[2:]:
     name, format = asked.split(":")
     spec = find(name)
     sequence = 16 if spec.sequence else None
     shapes = settle(spec, Shapes(2, sequence=sequence, image=spec.image))
     case = Case(spec, Target("openvino", "openvino", "cpu"), "fp32", shapes)
-    print(asked, make(Recipe(case, Wanted(format)), Cache(Path(sys.argv[1]), 2**40)).folder)
+    print(asked, make(Recipe(case, ArtifactFormat(format)), Cache(Path(sys.argv[1]), 2**40)).folder)
 """
 ARTEFACTS = ("bert-tiny:ir", "bert-tiny:ir-int8", "resnet-tiny:ir", "unet-tiny:ir")
 

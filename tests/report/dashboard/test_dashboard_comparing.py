@@ -32,7 +32,7 @@ def held(**other: Any) -> ComparedCell:
         ({"precision": "fp4"}, []),
         ({"device_name": "8x H200"}, []),
         ({"hardware": "rocm", "device_name": "8x MI300X", "runtime": "vllm"}, []),
-        ({"device_name": "16x H200", "precision": "fp4"}, ["precision"]),
+        ({"device_name": "16x H200", "precision": "fp4"}, ["precision", "devices 8 → 16"]),
         ({"batch_size": 4, "world_size": 8}, ["world size"]),
         ({"conditions": {"versions": {"torch": "2.9"}}}, ["versions.torch 2.13 → 2.9"]),
         ({"conditions": {"versions": {"torch": "2.13"}, "Notes": "ours"}}, []),
