@@ -12,12 +12,13 @@ from accelbench.analysis.questions import Key, Row, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.devices import devices_of
+from accelbench.core.failing import mostly_failed
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
 from accelbench.core.provenance import comparable
 from accelbench.core.rates import unit_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
-from accelbench.core.worth import WHY_UNUSABLE, usable
+from accelbench.core.worth import WHY_UNUSABLE, answered, usable
 from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.
@@ -257,7 +258,8 @@ def _not_run(rows: Sequence[Row]) -> list[str]:
 
 
 def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
-    done = [row for row in rows if row.get("status") == Status.OK]
+    ran = [row for row in rows if answered(row)]
+    done = [row for row in ran if not mostly_failed([row])]
     unsure = sum(row.get("quality") not in (None, Quality.CONVERGED.value) for row in done)
     single = sum(len(one.rows) < 2 for one in points if one.kind == "measured")
     emulated = sum(one.kind == EMULATED for one in points)
@@ -272,6 +274,11 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         told.append(
             f"{useless} of {counted(len(done), 'launch', 'launches')} unusable: {WHY_UNUSABLE}."
             " Nothing is judged or chosen by them."
+        )
+    if few := len(ran) - len(done):
+        told.append(
+            f"{counted(few, 'launch', 'launches')} unusable: of their configurations more than half"
+            " of the launches failed. Nothing is judged or chosen by them."
         )
     if single:
         told.append(
