@@ -267,3 +267,14 @@ def test_one_unusable_launch_of_many_is_left_out() -> None:
     found = only(checked([wild, *now[1:]], launches()))
     assert found.outcome is Outcome.STEADY
     assert found.figures[0].launches == (6, 5)
+
+
+def test_a_job_that_is_published_again_says_nothing_of_a_change() -> None:
+    told = {"provenance": "imported", "conditions": {"job_id": "j1"}}
+    then = launches(run_id="r1", started_at="2026-01-01T00:00:00Z", **told)
+    again = launches(run_id="r2", started_at="2026-02-01T00:00:00Z", **told)
+    found = only(checked(again, then))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert "one measurement, of job j1" in found.why
+    anew = launches(1.5, run_id="r2", started_at="2026-02-01T00:00:00Z", **told)
+    assert "one measurement" not in only(checked(anew, then)).why

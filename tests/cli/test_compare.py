@@ -71,6 +71,22 @@ def test_a_name_of_others_is_found_beside_the_catalogues(tmp_path: Path, shell: 
     assert {line["model"] for line in shell.json("resnet50")["comparisons"]} == {"resnet50"}
 
 
+def test_a_device_is_named_by_a_part_of_its_name(tmp_path: Path, shell: Command) -> None:
+    other = GPU | {"device_name": "Another one", "latency_p50_ms": 4.0}
+    store(tmp_path / "accelbench.duckdb", {}, GPU, other)
+    devices = {
+        (line["hardware"], line["device_name"])
+        for line in shell.json("--hardware", "cpu,cuda:a CARD")["comparisons"]
+    }
+    assert devices == {("cpu", "A processor"), ("cuda", "A card")}
+    assert "Not shown" not in shell("--hardware", "cpu,cuda:a card")[1]
+    assert "Not shown" not in shell("--hardware", "cpu,gpu:card")[1]
+    code, _, err = shell("--hardware", "cpu,cuda:h100")
+    assert code == 2
+    assert "'cuda:A card', 'cuda:Another one'" in err
+    assert "'cuda:Another one'" in shell("--hardware", "another")[2]
+
+
 def test_results_are_narrowed_down(tmp_path: Path, shell: Command) -> None:
     sides = [{"batch_size": b, **more} for b in (1, 8) for more in ({}, GPU, {"precision": "int8"})]
     store(tmp_path / "accelbench.duckdb", *sides)

@@ -16,6 +16,7 @@ from accelbench.cli.display.limits import _searched
 from accelbench.cli.services import searching, verification_runs
 from accelbench.hardware.detect import detect
 from accelbench.select.constraints.batch_search import largest, next_batch
+from accelbench.select.constraints.limits import Limits
 from accelbench.store.database import Database
 
 
@@ -168,6 +169,32 @@ def test_a_time_that_is_of_no_use_is_no_batch_that_does_not_fit(
     assert "no batch is known to fit" in out
     assert "batch 1: its times are not usable, interval wider than ±25 %" in out
     assert "no batch fits" not in out
+
+
+def judged(*rows: dict[str, Any]) -> searching.SearchedConfiguration:
+    """A configuration whose batch 4 came to these, one after the other, under 5 ms."""
+    way = searching.SearchedConfiguration(None, 1)  # type: ignore[arg-type]
+    for row in rows:
+        way.judge(4, {"memory_peak_mb": None, "status": "ok", **row}, Limits(max_latency_ms=5))
+    return way
+
+
+def test_a_time_that_is_of_no_use_once_is_measured_a_second_time() -> None:
+    wild, good = {"latency_mean_ms": 3.0, **WILD}, {"latency_mean_ms": 3.0}
+    assert judged(wild).tried == {}
+    assert not judged(wild).ended
+    assert judged(wild, good).tried == {4: pytest.approx(0.6)}
+    assert judged(wild, wild).unknown
+
+
+def test_a_time_on_both_sides_of_its_limit_is_not_known_to_fit() -> None:
+    spread = {"latency_p50_ms": 4.8, "latency_mean_ms": 4.9, "latency_std_ms": 0.5}
+    spread["effective_sample_count"] = 20.0
+    way = judged(spread)
+    assert way.tried[4] > 1.0  # the search goes on below it
+    told = way._told_of(4)
+    assert told["fits"] is None
+    assert "on both sides of the limit" in told["why"]
 
 
 def test_what_cannot_be_measured_is_no_batch_that_does_not_fit(

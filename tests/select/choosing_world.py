@@ -49,19 +49,24 @@ def result(**changes: Any) -> dict[str, Any]:
     return body
 
 
-def stored(path: Path, *results: dict[str, Any], run: str = "r1") -> Path:
+def stored(path: Path, *results: dict[str, Any], run: str = "r1", machine: str = "lab") -> Path:
     """A database with these results of a run."""
     database = Database(path)
     database.ensure()
-    in_journal(database, *results, run=run)
+    in_journal(database, *results, run=run, machine=machine)
     database.fill()
     return path
 
 
-def in_journal(database: Database, *results: dict[str, Any], run: str) -> None:
+def in_journal(
+    database: Database, *results: dict[str, Any], run: str, machine: str = "lab"
+) -> None:
     """Results of a run beside a database, which does not have them yet."""
     with Journal.create(database.journals, run) as journal:
-        about = {"started_at": "2026-01-01T00:00:00Z", "environment": _MACHINE}
+        about = {
+            "started_at": "2026-01-01T00:00:00Z",
+            "environment": _MACHINE | {"machine": machine},
+        }
         journal.append(Fact(RUN_STARTED, run, about))
         for number, one in enumerate(results):
             journal.append(Fact(RESULT, f"{run}-{number}", one))

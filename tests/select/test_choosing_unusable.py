@@ -43,6 +43,22 @@ def test_it_is_said_and_nothing_is_chosen_by_it(chosen: HardwareSelector, at_onc
     assert other["set_aside"] == []
 
 
+def test_the_best_launch_of_a_run_of_no_use_rates_no_platform(tmp_path: Path) -> None:
+    known = {"sample_count": 500, "effective_sample_count": 300.0}
+    cpus = [result(launch=n, quality="converged", **known) for n in range(3)]
+    quick = [
+        result(hardware="openvino", runtime="openvino", launch=n, latency_p50_ms=ms, **known)
+        | {"quality": quality}
+        for n, (ms, quality) in enumerate(
+            [(1.0, "converged"), (9.0, "unusable"), (12.0, "unusable")]
+        )
+    ]
+    shown = selector(tmp_path, *cpus, *quick).compatibility_matrix
+    entry = shown["model_families"]["embedding"]["hardware_compatibility"]["openvino"]
+    assert entry["compatible"] is True
+    assert entry["rating_source"] != "the database"
+
+
 @pytest.mark.parametrize(("limit", "kept"), [(40, True), (35, False)])
 def test_its_memory_was_measured(chosen: HardwareSelector, limit: int, kept: bool) -> None:
     found = chosen.best_under(

@@ -222,3 +222,25 @@ def test_of_launches_the_one_that_took_most_memory_counts(tmp_path: Path) -> Non
     found = selector(tmp_path, *launches).best_under({"memory_mb": 1000}, model_name="bert-tiny")
     assert found["best"] is None
     assert "memory of a launch 5000 MB is above 1000" in str(found)
+
+
+# -- what was measured is judged by its interval
+
+
+def kept_at(tmp_path: Path, limit: float, *times: float) -> dict[str, Any]:
+    launches = [result(latency_p50_ms=ms, launch=n) for n, ms in enumerate(times)]
+    found = selector(tmp_path, *launches).best_under({"max_latency_ms": limit}, "", "bert-tiny")
+    (only,) = (*found["fits"], *found["does_not_fit"])
+    return {**only, "to_verify": found["to_verify"]}
+
+
+def test_launches_far_apart_are_not_known_to_keep_a_limit_between_them(tmp_path: Path) -> None:
+    said = kept_at(tmp_path, 20, 3.0, 30.0)
+    assert said["latency_high"] > 20 > said["latency_ms"]
+    assert "may be above 20: its interval is" in said["why"][0]
+    assert said["to_verify"][0]["batch_size"] == 1  # more launches tell
+
+
+def test_launches_close_together_keep_it_or_do_not(tmp_path: Path) -> None:
+    assert "why" not in kept_at(tmp_path, 9, 8.0, 8.1, 8.05)
+    assert kept_at(tmp_path, 7, 8.0, 8.1, 8.05)["why"] == ["p50 latency 8.05 ms is above 7"]

@@ -45,6 +45,18 @@ def counted_once(rows: Iterable[Row]) -> list[Row]:
     ]
 
 
+def published_again(before: Iterable[Row], now: Iterable[Row]) -> str | None:
+    """The job that both sides are of, where all of now is measurements that the other has too.
+
+    Of such sides nobody knows whether anything changed: it was measured once.
+    """
+    known = {_measurement(row) for row in before}
+    here = {_measurement(row) for row in now}
+    if not here or None in here or not here <= known:
+        return None
+    return ", ".join(sorted({str(key[0]) for key in here if key}))
+
+
 def _measurement(row: Row) -> tuple[Any, ...] | None:
     """What results of one measurement have in common; None where nobody says the job."""
     job = job_of(row.get("conditions") or {})

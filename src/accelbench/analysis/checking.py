@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
+from accelbench.analysis.carried import published_again
 from accelbench.analysis.comparison import differences, refusals
 from accelbench.analysis.judging import (
     METRICS,
@@ -148,6 +149,9 @@ def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
     differs = tuple(differences(then[0], good[0]))
     why = _unlike(pair, then, good, rules)
     if why:
+        return CheckedQuestion(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
+    if job := published_again(then, good):
+        why = f"both sides are one measurement, of job {job}, that was published again"
         return CheckedQuestion(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
     values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
     both = [m for m in METRICS if all(values[m.name])]

@@ -45,9 +45,13 @@ def refuse_unknown_platform(word: str) -> None:
 
 
 def platforms_named(word: str) -> tuple[str, ...]:
-    """What a word stands for among stored results: `gpu` for all platforms of GPUs."""
-    low = word.lower()
-    return GPU_PLATFORMS if low == GPU else (low,)
+    """What a word stands for among stored results: `gpu` for all platforms of GPUs.
+
+    What follows a colon is a device, a part of its name or all of it, and stays as it was typed.
+    """
+    name, colon, device = word.partition(":")
+    names = GPU_PLATFORMS if name.lower() == GPU else (name.lower(),)
+    return tuple(f"{one}{colon}{device}" for one in names)
 
 
 def gpu_here(detect: Detect = detect) -> str:

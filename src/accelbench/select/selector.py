@@ -47,6 +47,8 @@ class HardwareSelector:
         matrix_file: a Markdown page with a compatibility matrix, believed before the database.
         prices: a price file, as docs/cost.md has it; or a function: of a result, dollars per
             million items, or None where no price is known.
+        machine: a host name, an id or a source, whose results alone are figures here; without it
+            those of every machine, and each answer says which ones.
         debug: say on standard error each thing that is looked at.
     """
 
@@ -57,12 +59,13 @@ class HardwareSelector:
         matrix_file: StrPath | None = None,
         prices: Given | None = None,
         *,
+        machine: str | None = None,
         debug: bool = False,
     ) -> None:
         if debug:
             _log.setLevel(logging.DEBUG)
         self.config = configured(config_path)
-        self._knows = Knowledge(database_path, matrix_file, self.config)
+        self._knows = Knowledge(database_path, matrix_file, self.config, machine)
         self.prices = prices
         _log.debug("evidence: %s", self.database.name if self.database else "none")
 

@@ -28,7 +28,7 @@ def filters_of(
         # By the catalogue's name, and as others call theirs.
         "model": tuple(dict.fromkeys(n for name in named for n in (catalogued(name), name))),
         "hardware": tuple(
-            dict.fromkeys(one for name in words(list(hardware)) for one in _platforms(name))
+            dict.fromkeys(one for name in hardware_words(hardware) for one in _platforms(name))
         ),
         "runtime": tuple(
             dict.fromkeys(one for name in words(list(runtimes)) for one in _runtimes(name.lower()))
@@ -42,6 +42,22 @@ def filters_of(
     return {column: wanted for column, wanted in found.items() if wanted}
 
 
+def hardware_words(values: Sequence[str]) -> tuple[str, ...]:
+    """Platforms and devices of a list option: a device's name may well have spaces in it."""
+    from accelbench.hardware.detect import known
+    from accelbench.hardware.names import GPU
+
+    plain = {*known(), "all", "here", GPU}
+    parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    if values and not parts:
+        words(values)  # refuses it
+    found: list[str] = []
+    for part in parts:
+        several = part.split()
+        found += several if plain.issuperset(one.lower() for one in several) else [part]
+    return tuple(dict.fromkeys(found))
+
+
 def catalogued(name: str) -> str:
     """The name results are stored under; a custom model's name stays as it is."""
     return _of_catalogue(name) or name
@@ -51,9 +67,14 @@ def by_word(column: str, values: Sequence[Any]) -> dict[Any, list[Any]]:
     """The words of a column as they were typed, each with every spelling that counts for it."""
     found: dict[Any, list[Any]] = {}
     for value in values:
-        same = {"model": catalogued, "precision": meaning}.get(column)
+        same = {"model": catalogued, "precision": meaning, "hardware": _device_or_all}.get(column)
         found.setdefault(value if same is None else same(str(value)), []).append(value)
     return {spelt[-1]: spelt for spelt in found.values()}
+
+
+def _device_or_all(word: str) -> str:
+    """The device of a word, which `gpu:` gives to several platforms; else the word."""
+    return word.partition(":")[2] or word
 
 
 def in_catalogue(name: str) -> bool:

@@ -130,6 +130,8 @@ def _is_known(column: str, word: str) -> bool:
             return bool(runtimes_named([word]))
         except UsageError:
             return False
+    if column == "hardware" and ":" in word:
+        return False  # of which platform is known, of which device is stored
     return word in _known(column)
 
 
@@ -155,8 +157,10 @@ def _known(column: str) -> tuple[str, ...]:
 
 
 def _is_stored(database: Database, column: str, word: str) -> bool:
+    from accelbench.cli.services.queries import one_of
+
     _, rows = database.query(
-        f"SELECT 1 FROM benchmark_results WHERE {column} = ? LIMIT 1",  # noqa: S608 — our columns
+        f"SELECT 1 FROM benchmark_results WHERE {one_of(column, [word])} LIMIT 1",  # noqa: S608
         [word],
     )
     return bool(rows)
@@ -175,6 +179,8 @@ def _hint(database: Database, column: str, word: str) -> str:
     """What of all that is known or stored may have been meant."""
     if column != "model" and (said := misplaced(word)):
         return said
+    if column == "hardware" and (said := _devices_like(database, word)):
+        return said
     stored = _stored(database, column)
     alike = _near(word, dict.fromkeys([*_known(column), *stored]), column)
     if alike:
@@ -184,6 +190,25 @@ def _hint(database: Database, column: str, word: str) -> str:
         return f"There are results of {', '.join(stored[:_NAMED])}{more}."
     known = ", ".join(_known(column))
     return f"Known: {known}." if known else "List the models with: accelbench models"
+
+
+def _devices_like(database: Database, word: str) -> str:
+    """The devices with results that a part of a name may mean, as they can be typed; else none."""
+    platform, colon, part = word.rpartition(":")
+    _, rows = database.query(
+        "SELECT DISTINCT hardware, device_name FROM benchmark_results WHERE device_name IS NOT NULL"
+        " AND (? = '' OR hardware = ?) ORDER BY ALL",
+        [platform, platform],
+    )
+    names = {f"{hardware}:{device}": str(device) for hardware, device in rows}
+    letters = _letters(part)
+    found = [name for name, device in names.items() if letters and letters in _letters(device)]
+    if not found and colon and names:
+        found = list(names)
+    if not found:
+        return ""
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"There are results of {', '.join(in_quotes(one) for one in found[:_NAMED])}{more}."
 
 
 def _near(word: str, names: Iterable[str], column: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accelbench.cli.arguments.filters import hardware_words
 from accelbench.cli.arguments.lists import SpacedLists, numbers, seconds, words
 from accelbench.cli.display.text_output import deliver
 from accelbench.core.errors import UsageError
@@ -113,6 +114,11 @@ def recommend(
         help="A database, a lake or a folder of results; else $ACCELBENCH_DB, else"
         " ./accelbench.duckdb.",
     ),
+    machine: str | None = typer.Option(
+        None,
+        "--machine",
+        help="A host name, id or source, whose results alone count; else those of all.",
+    ),
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     # -- what is shown
     create_map: bool = typer.Option(
@@ -168,6 +174,7 @@ def recommend(
         {n: v for n, v in question.items() if v},
         batches,
         priced,
+        machine=machine,
         verify=verify,
     )
     if create_map:
@@ -219,18 +226,8 @@ def _found(
 
 
 def _names(values: list[str]) -> tuple[str, ...]:
-    """Platforms and devices: a device's name may well have spaces in it."""
-    from accelbench.hardware.detect import known
-
-    plain = {*known(), "all", "here", "gpu"}
-    parts = [part.strip() for value in values for part in value.split(",") if part.strip()]
-    if values and not parts:
-        words(values)  # refuses it
-    found: list[str] = []
-    for part in parts:
-        several = part.split()
-        found += several if plain.issuperset(one.lower() for one in several) else [part]
-    return tuple(one for word in dict.fromkeys(found) for one in _of_gpus(word))
+    """Platforms and devices, `gpu` as those that it stands for."""
+    return tuple(one for word in hardware_words(values) for one in _of_gpus(word))
 
 
 def _of_gpus(word: str) -> tuple[str, ...]:

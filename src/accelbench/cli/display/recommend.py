@@ -31,9 +31,11 @@ from accelbench.cli.display.recommend_cells import (
 )
 from accelbench.cli.display.words import figure
 from accelbench.cli.services.just_measured import sentence
+from accelbench.core.failing import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
+from accelbench.select.estimate.ways import BY_FASTEST, of_machines
 from accelbench.select.evidence.other_measurements import FEW, sentences_of, without_figure
 from accelbench.select.evidence.unusable import sentences_of as set_aside
 
@@ -98,6 +100,8 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         console.print(text("~ no clear winner: others may be as good; --explain says which."))
     if any(_is_alone(one) for one in answers):
         console.print(text("* has a figure alone: nothing shows that it is the best."))
+    if machines := _machines_of(answers):
+        console.print(text(of_machines(machines, BY_FASTEST)))
     missing = [one for one in answers if one["missing"] and not is_measured(_best(one))]
     if missing:
         console.print(
@@ -245,6 +249,16 @@ def _first(answer: Answer) -> str:
     return f"~ {first}" if answer["no_clear_winner_between"] else first
 
 
+def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
+    """The machines of several answers that are of more than one, each with its hardware."""
+    found: dict[str, list[str]] = {}
+    for answer in answers:
+        for machine, names in answer["machines"].items():
+            known = found.setdefault(machine, [])
+            known += [name for name in names if name not in known]
+    return found
+
+
 def _is_alone(answer: Answer) -> bool:
     """Whether what is first has the only figure, beside others without one."""
     return len(answer["compared"]) == 1 and bool(answer["fallback_options"])
@@ -264,6 +278,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     yield from _left_out(answer)
     if answer["browsers_left_out"]:
         yield browsers_left_out(answer["browsers_left_out"])
+    yield from _whose(answer)
     yield from sentences_of(answer["measured_otherwise"], FEW)
     yield from set_aside(answer["set_aside"], FEW)
     if mixed := mixed_figures(
@@ -288,6 +303,15 @@ def _briefly(answer: Answer) -> Iterator[str]:
         yield f"Data of {_moment(answer['data_date'])}; compatibility by {answer['matrix_source']}."
     else:
         yield f"Compatibility by {answer['matrix_source']}."
+
+
+def _whose(answer: Answer) -> Iterator[str]:
+    """Of which launches, and of which machines, figures are."""
+    for name, one in answer["all_scores"].items():
+        if failed := launches_failed([one.get("predictions") or {}]):
+            yield f"{name}: {failed}; its figures are of the others."
+    if answer["machines"]:
+        yield of_machines(answer["machines"], BY_FASTEST)
 
 
 def _left_out(answer: Answer) -> Iterator[str]:

@@ -59,6 +59,8 @@ def way(one: Answer, apart: Container[str] | None = None) -> str:
     more = [f"{name}={value}" for name, value in sorted(runtimes_own(options).items())]
     said = [*parts, *(more if "options" in known else ())]
     said += [threads_said(one)] if "threads" in known else []
+    if "machine" in known and one.get("machine"):
+        said.append(f"on {str(one['machine']).partition(' (')[0]}")
     return " ".join(str(part) for part in said if part)
 
 

@@ -11,6 +11,7 @@ from accelbench.cli.arguments.suggestions import none_found, nothing, refuse_unk
 from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.query.hardware_words import named_sql
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 
 if TYPE_CHECKING:
@@ -97,9 +98,14 @@ _ON_THE_CPU = (
 
 
 def one_of(column: str, wanted: Sequence[Any]) -> str:
-    """That a column has one of so many values, in SQL; what runs on the CPU is all its engines."""
-    said = f"{column} IN ({marks(wanted)})"
-    return f"({said} OR {_ON_THE_CPU})" if column == "hardware" and "cpu" in wanted else said
+    """That a column has one of so many values, in SQL with a parameter for each.
+
+    What runs on the CPU is all its engines.
+    """
+    if column != "hardware":
+        return f"{column} IN ({marks(wanted)})"
+    said = " OR ".join(named_sql(str(word)) for word in wanted)
+    return f"({said} OR {_ON_THE_CPU})" if "cpu" in wanted else f"({said})"
 
 
 def runs_of(

@@ -48,6 +48,7 @@ class Recommender:
         question: What is asked beside model and batch, by the selector's own words.
         batches: Batch sizes that are named.
         prices: What an hour costs, where that is to count.
+        machine: Whose results count; those of all without it.
         verify: Something will be measured, into a database that need not be there yet.
     """
 
@@ -60,9 +61,10 @@ class Recommender:
         batches: Sequence[int],
         prices: Prices | None = None,
         *,
+        machine: str | None = None,
         verify: bool = False,
     ) -> None:
-        self._verify = verify
+        self._verify, self._machine = verify, machine
         self._db, self._batches, self._prices = db, tuple(batches), prices
         self._about = (config, matrix_file)
         self._question = dict(question)
@@ -82,7 +84,7 @@ class Recommender:
         named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
         if named is not None and (store_at(named).there or not self._verify):
             filled(named)
-        return HardwareSelector(self._db, *self._about, self._prices)
+        return HardwareSelector(self._db, *self._about, self._prices, machine=self._machine)
 
     def _look_again(self) -> None:
         """The database may not have been there when it was first looked for."""

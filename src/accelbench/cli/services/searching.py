@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.within import interval_within
 from accelbench.cli.display.terminal import complain
 from accelbench.cli.services import verification_runs
 from accelbench.cli.services.just_measured import rows_of, step, why_failed, why_no_time
@@ -29,6 +30,7 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import Found, RunSpec
 from accelbench.run.plan.request import Plan, joined
 from accelbench.select.constraints.batch_search import largest, next_batch
+from accelbench.select.evidence.units import rounded
 from accelbench.select.query.query import shapes_named
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class SearchedConfiguration:
         tried: batch → how much of its tightest limit it takes.
         unknown: batch → why it was not measured, or what was says nothing of the limits.
         aside: batch that fits → why its figures are not in the answer all the same.
+        again: batches whose time was of no use once, and that are measured a second time.
+        unsure: batch → how its time may or may not keep the limit; the search goes on below it.
         engine: as the plan names it.
         ended: why it is not gone on with, where the bracket is not closed.
     """
@@ -65,6 +69,8 @@ class SearchedConfiguration:
     tried: dict[int, float] = field(default_factory=dict)
     unknown: dict[int, str] = field(default_factory=dict)
     aside: dict[int, str] = field(default_factory=dict)
+    again: set[int] = field(default_factory=set)
+    unsure: dict[int, str] = field(default_factory=dict)
     engine: str = ""
     ended: str = ""
 
@@ -81,8 +87,9 @@ class SearchedConfiguration:
 
     def _told_of(self, batch: int) -> dict[str, Any]:
         """What became of a batch: whether it fits, or None where that is not known."""
-        fits = self.tried[batch] <= 1.0 if batch in self.tried else None
-        why = self.unknown.get(batch) or self.aside.get(batch)
+        known = batch in self.tried and batch not in self.unsure
+        fits = self.tried[batch] <= 1.0 if known else None
+        why = self.unknown.get(batch) or self.aside.get(batch) or self.unsure.get(batch)
         return {"batch_size": batch, "fits": fits, **({"why": why} if why else {})}
 
     def stop_at(self, batch: int, why: str) -> None:
@@ -103,9 +110,16 @@ class SearchedConfiguration:
         known = step(row)
         if latency is not None and takes <= 1.0:
             if no_time or known is None:
-                self.stop_at(batch, no_time)
+                # A bad moment of the machine passes; what is of no use twice says why.
+                if batch in self.again:
+                    self.stop_at(batch, no_time)
+                self.again.add(batch)
                 return
-            takes = max(takes, known[0] / latency)
+            low, high = interval_within(row, known[1]) or (known[0], known[0])
+            takes = max(takes, max(high, known[0]) / latency)
+            if low <= latency < high:
+                ends = f"{rounded(low)} to {rounded(high)} ms"
+                self.unsure[batch] = f"its time lies from {ends}, on both sides of the limit"
         self.tried[batch] = takes
         if no_time and takes <= 1.0:
             self.aside[batch] = no_time

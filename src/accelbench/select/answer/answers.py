@@ -48,6 +48,7 @@ def told(
         "measured_otherwise": [one.to_dict() for one in chosen.otherwise],
         "set_aside": list(chosen.aside),
         "browsers_left_out": list(chosen.unasked),
+        "machines": {name: list(of_it) for name, of_it in chosen.machines.items()},
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,
         "missing": [
@@ -93,6 +94,7 @@ def _score_told(one: ScoredCandidate, rank: int) -> dict[str, Any]:
         "options": settings_of(row),
         "engine_version": row.get("engine_version"),
         "told_apart_by": list(one.apart),
+        "machine": row.get("machine") or None,
         **({} if one.present is None else {"present": one.present}),
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id") if one.figure.measured else None,

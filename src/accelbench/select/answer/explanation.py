@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.cost_words import money
 from accelbench.core.exactness import why_inexact
+from accelbench.core.failing import launches_failed
 from accelbench.core.figures import name_of
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.constraints.measure_command import Remedy, remedy
-from accelbench.select.estimate.ways import way_said
+from accelbench.select.estimate.ways import BY_FASTEST, of_machines, way_said
 from accelbench.select.evidence.other_measurements import sentences, without_figure
 from accelbench.select.evidence.units import rounded
 from accelbench.select.evidence.unusable import sentences_of as set_aside
@@ -99,6 +100,8 @@ def _sentences(
         )
     if chosen.unasked:
         yield f"{browsers_left_out(chosen.unasked)}"
+    if chosen.machines:
+        yield of_machines(chosen.machines, BY_FASTEST)
     yield from _unsaid(chosen)
     yield from _together(chosen)
     yield from _ground(chosen)
@@ -168,8 +171,10 @@ def _figure_said(one: ScoredCandidate, sign: str) -> str:
     figures += "" if found.rate is None else f", {rounded(found.rate)} {found.unit}/s"
     if found.measured:
         count = len(found.cell.latencies)
+        failed = launches_failed([row])
         by = f" by others ({row.get('source') or 'imported'})" if found.cell.imported else ""
         said = f"Measured{by}: {figures} ({where}; {count} launch{'' if count == 1 else 'es'})"
+        said += f", though {failed}" if failed else ""
     else:
         said = (
             f"Estimated ({found.basis}): {figures}, from {rounded(found.low)} to"

@@ -29,7 +29,7 @@ from accelbench.select.constraints.measurement_candidates import (
 )
 from accelbench.select.constraints.options import Option, options
 from accelbench.select.estimate.memory_estimate import counted_memory
-from accelbench.select.estimate.ways import way_said
+from accelbench.select.estimate.ways import of_machines, way_said
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.other_measurements import (
     FEW,
@@ -295,6 +295,13 @@ def _held_together(found: LimitSearch) -> Iterator[str]:
         for name in ("min_throughput", "max_cost"):
             if name in found.limits.given:
                 yield f"{name} is taken to be of {unit_in(found.options)}."
+    machines: dict[str, list[str]] = {}
+    for machine, name in sorted(
+        {(str(one.row["machine"]), one.hardware) for one in found.options if one.row.get("machine")}
+    ):
+        machines.setdefault(machine, []).append(name)
+    if len(machines) > 1:
+        yield of_machines(machines)
     unknown = sum(one.memory is None for one in found.fits)
     if unknown and len(found.fits) > 1:
         yield (

@@ -16,6 +16,8 @@ from accelbench.select.rank.pareto import Rate, merit
 
 #: Tried where nothing was measured and no batch is named: as far as memory is counted to allow.
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+#: Limits of figures that more launches narrow.
+_NARROWED = frozenset({"max_latency_ms", "min_throughput"})
 #: Beside the best, no more than so many that may be better, or may fit.
 _MOST = 3
 
@@ -94,7 +96,7 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
 
 def _most(one: Option, rate: Rate) -> float:
     """What it may do, by the middle of what is known."""
-    return rate(one) * one.latency.high / one.latency.middle
+    return rate(one) * one.time / one.latency.middle
 
 
 def _has_no_meter(one: Option) -> bool:
@@ -104,9 +106,11 @@ def _has_no_meter(one: Option) -> bool:
 
 
 def _tells(one: Option) -> bool:
-    """Whether measuring it would say more: what was measured here said all that it can, and what
-    something costs nobody measures."""
+    """Whether measuring it would say more: what was measured here and is sure says all that it can,
+    and what something costs nobody measures."""
     if {why.limit for why in one.why} == {"max_cost"} and one.cost is None:
         return False
     imported = one.row.get("provenance") == Provenance.IMPORTED
-    return not one.measured or (imported and bool(one.why))
+    # Of a limit that lies within its interval more launches tell on which side it is.
+    is_wide = any(why.limit in _NARROWED and why.open for why in one.why)
+    return not one.measured or (imported and bool(one.why)) or is_wide

@@ -81,14 +81,27 @@ class Option:
     def name(self) -> tuple[Any, ...]:
         """Versions of an engine have one name: an answer has each once."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
-        ran = (str(self.row.get("compiled")), str(self.row.get("threads")), settings)
+        ran = (
+            *(str(self.row.get(name) or "") for name in ("compiled", "threads", "machine")),
+            settings,
+        )
         way = (self.hardware, self.device or "", self.runtime, self.precision, *ran)
         return (*way, self.batch_size)
 
     @property
     def pace(self) -> float:
-        """Items of the batch a second, by the slow end of a step's time."""
-        return 1e3 * self.batch_size / self.latency.high
+        """Items of the batch a second, by the time that it is ordered by."""
+        return 1e3 * self.batch_size / self.time
+
+    @property
+    def time(self) -> float:
+        """Milliseconds of a step that it is ordered by: an estimate counts by its slow end."""
+        return self.latency.middle if self.measured else self.latency.high
+
+    @property
+    def throughput(self) -> float:
+        """The rate that it is ordered by, likewise."""
+        return self.rate.middle if self.measured else self.rate.low
 
     def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, Any]:
         """As the answer has it.
@@ -104,6 +117,7 @@ class Option:
             "precision": self.precision,
             "compiled": self.row.get("compiled"),
             "threads": self.row.get("threads"),
+            "machine": self.row.get("machine") or None,
             "options": self.settings,
             "engine_version": self.row.get("engine_version"),
             "batch_size": self.batch_size,
@@ -174,14 +188,15 @@ def _option(
 ) -> Option:
     row = found.cell.row
     memory, basis = _memory(asked, batch, found, [*way, *unusable])
-    latency, rate = Bounds.exact(found.latency), Bounds.exact(found.throughput)
-    if not found.measured:
-        latency = Bounds(found.latency, found.low, found.high)
-        rate = Bounds(
-            found.throughput,
-            found.throughput * found.latency / found.high,
-            found.throughput * found.latency / found.low,
-        )
+    # Of what was measured by its interval; a figure without one is held to be what it says.
+    measured = found.cell.interval or (found.latency, found.latency)
+    low, high = measured if found.measured else (found.low, found.high)
+    latency = Bounds(found.latency, min(low, found.latency), max(high, found.latency))
+    rate = Bounds(
+        found.throughput,
+        found.throughput * found.latency / latency.high,
+        found.throughput * found.latency / latency.low,
+    )
     return Option(
         hardware=name,
         batch_size=batch,

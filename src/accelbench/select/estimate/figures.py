@@ -16,6 +16,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from accelbench.core.exactness import error_of
+from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import Statistic
 from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.estimate.spans import Bounds
@@ -113,6 +114,8 @@ class Figure:
             if (error := error_of(row)) is not None:
                 found["verification_error"] = error
             found["launches"] = len(self.cell.latencies)
+            if row.get(FAILED):
+                found |= {name: row[name] for name in (FAILED, LAUNCHED)}
             found["provenance"] = row.get("provenance")
             found["source"] = row.get("source")
             found["latency_interval"] = self.cell.interval_told()

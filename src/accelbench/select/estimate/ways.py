@@ -11,7 +11,9 @@ from typing import Any
 from accelbench.select.evidence.cells import EvidenceCell
 
 #: What of a way no cell of a table says by itself.
-SETTINGS = ("compiled", "threads", "options")
+SETTINGS = ("compiled", "threads", "options", "machine")
+#: Which of several machines' figures stands for a device.
+BY_FASTEST = ", each device by its fastest"
 #: What engines are by other names as packages.
 PACKAGES = {"pytorch": "torch"}
 
@@ -53,6 +55,23 @@ def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[st
 def differing(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """The settings that are not the same in all."""
     return tuple(name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1)
+
+
+def of_machines(machines: Mapping[str, Sequence[str]], how: str = "") -> str:
+    """That figures are of several machines, and which is of which.
+
+    Args:
+        machines: each with the hardware whose figures are of it.
+        how: which of its figures stands for a device.
+    """
+    said = "; ".join(
+        f"{', '.join(names) or 'nothing that is faster'} on {machine}"
+        for machine, names in machines.items()
+    )
+    return (
+        f"These are results of {len(machines)} machines{how}: {said}. --machine answers by one of"
+        " them."
+    )
 
 
 def engine_sql(runtime: str, conditions: str) -> str:

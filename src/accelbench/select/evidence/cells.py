@@ -59,6 +59,11 @@ class EvidenceAttempt:
     def mode(self) -> str:
         return str(self.row.get("mode") or "")
 
+    @property
+    def machine(self) -> str:
+        """The machine that it was made on; "" where that is not known."""
+        return str(self.row.get("machine") or "")
+
 
 @dataclass(frozen=True)
 class EvidenceCell(EvidenceAttempt):
@@ -183,7 +188,8 @@ class EvidenceCell(EvidenceAttempt):
         """How it was run: where, by which engine and version of it, in which precision."""
         row = self.row
         names = ("hardware", "device_name", "runtime", "precision", "compiled", "threads")
-        return (*(str(row.get(name)) for name in (*names, "options")), str(row.get("versions")))
+        ran = (str(row.get(name)) for name in (*names, "options", "versions"))
+        return (*ran, self.machine)
 
 
 @dataclass(frozen=True)

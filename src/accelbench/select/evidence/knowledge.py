@@ -35,14 +35,19 @@ class Knowledge:
         database_path: as `HardwareSelector` has it.
         matrix_file: likewise.
         config: the configuration as it is to begin with.
+        machine: as `HardwareSelector` has it.
     """
 
     def __init__(
-        self, database_path: StrPath | None, matrix_file: StrPath | None, config: Mapping[str, Any]
+        self,
+        database_path: StrPath | None,
+        matrix_file: StrPath | None,
+        config: Mapping[str, Any],
+        machine: str | None = None,
     ) -> None:
         self.database: Database | None = opened(database_path)
         self.store: EvidenceStore | EmptyStore = (
-            EmptyStore() if self.database is None else EvidenceStore(self.database)
+            EmptyStore() if self.database is None else EvidenceStore(self.database, machine)
         )
         self._detected: Mapping[str, Sequence[Device | Absent]] = Detected()
         self._pages = pages(matrix_file, own_hardware(config))

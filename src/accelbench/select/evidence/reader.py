@@ -7,16 +7,22 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from accelbench.analysis.machines import machines_of
+from accelbench.analysis.machines import Machine, chosen, machines_of
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.vocabulary import Provenance
 from accelbench.query.histories import histories_of
 from accelbench.select.estimate.ceilings import Rates
 from accelbench.select.estimate.figures import FEWEST_FITTED
 from accelbench.select.evidence import sql as queries
-from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, Tried
+from accelbench.select.evidence.cells import (
+    EvidenceAttempt,
+    EvidenceCell,
+    EvidencePlace,
+    ModelKnowledge,
+    Tried,
+)
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query.model_names import plain_name
 
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 _log = logging.getLogger("hardware_selector")
+Attempt = TypeVar("Attempt", bound=EvidenceAttempt)
 #: Results of which all cells may be held in memory at once.
 _MOST_HELD = 1_000_000
 #: Platforms whose devices are units of several kinds.
@@ -41,10 +48,14 @@ class EvidenceStore:
     want: tens of milliseconds each, of a hundred thousand results. Whoever asks about more, or
     says so beforehand, has everything read once, which takes seconds, and each answer then
     milliseconds. Both give the same.
+
+    Args:
+        database: where the results are.
+        machine: a host name, an id or a source: only what was measured there; anything without it.
     """
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, machine: str | None = None) -> None:
+        self.database, self.machine = database, machine
         self._seen: Any = None
         self._kept: dict[Any, Any] = {}
         self._asked: set[tuple[str, ...]] = set()
@@ -79,16 +90,18 @@ class EvidenceStore:
 
     def _of_models(self, models: Sequence[str]) -> list[EvidenceCell]:
         if self._at_once():
-            return sorted(self._cells_of(models), key=lambda one: one.order)
-        return self._read(f"model IN ({_marks(models)})", models)
+            found = sorted(self._cells_of(models), key=lambda one: one.order)
+        else:
+            found = self._read(f"model IN ({_marks(models)})", models)
+        return self._of_machine(found)
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         """What of a model did not work when it was last tried."""
         if not self._few():
             found: list[Failure] = self._once(("failures", *models), lambda: self._failed(models))
-            return found
+            return self._of_machine(found)
         known: dict[str, list[Failure]] = self._once("failures", self._every_failure)
-        return [one for name in models for one in known.get(name, ())]
+        return self._of_machine([one for name in models for one in known.get(name, ())])
 
     def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
         """The best answers at a place of the models that are most like one, by batch."""
@@ -101,7 +114,7 @@ class EvidenceStore:
             found = self._read(
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
             )
-        return place.best_of_each(one for one in found if one.usable)
+        return place.best_of_each(one for one in self._of_machine(found) if one.usable)
 
     def rates(self) -> Rates:
         """What devices do in a millisecond at their best, where enough models show it."""
@@ -121,7 +134,7 @@ class EvidenceStore:
             return Histories()
 
         def read() -> Histories:
-            machines = self._once("machines", lambda: machines_of(self._query(queries.RUNS)[1]))
+            machines = self._machines()
             return histories_of(
                 self.database, [(machines.get(str(row.get("run_id"))), [row]) for row in rows]
             )
@@ -129,6 +142,25 @@ class EvidenceStore:
         asked = ((row.get("series_key"), row.get("run_id")) for row in rows)
         found: Histories = self._once(("histories", *asked), read)
         return found
+
+    def _machines(self) -> dict[str, Machine]:
+        """The machine of each run."""
+        found: dict[str, Machine] = self._once(
+            "machines", lambda: machines_of(self._query(queries.RUNS)[1])
+        )
+        return found
+
+    def _of_machine(self, found: list[Attempt]) -> list[Attempt]:
+        """What was measured, or tried, on the machine that is asked for; all where none is.
+
+        Raises:
+            UsageError: No machine answers to it, or several do.
+        """
+        if self.machine is None:
+            return found
+        machines = self._machines()
+        ours = chosen(dict.fromkeys(machines.values(), ""), self.machine)
+        return [one for one in found if machines.get(str(one.row.get("run_id"))) == ours]
 
     def _like(self, place: EvidencePlace, known: ModelKnowledge) -> list[str]:
         """The models of a family with a result at a place that have about as much work to do.
@@ -191,7 +223,7 @@ class EvidenceStore:
         for model in models:
             if model not in made:
                 made[model] = [
-                    queries.cell(number, self._with_unit(dict(zip(names, row, strict=True))))
+                    queries.cell(number, self._whole(dict(zip(names, row, strict=True))))
                     for number, row in rows.get(model, ())
                 ]
         return [cell for model in models for cell in made[model]]
@@ -291,10 +323,12 @@ class EvidenceStore:
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         names, rows = self._query(sql, list(values))
-        return [self._with_unit(dict(zip(names, row, strict=True))) for row in rows]
+        return [self._whole(dict(zip(names, row, strict=True))) for row in rows]
 
-    def _with_unit(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row with the kind of unit that its device is, where its platform has several."""
+    def _whole(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row with its machine by name, and its device's kind of unit where there are several."""
+        if row.get("machine"):
+            row["machine"] = str(self._machines()[str(row["run_id"])])
         if row.get("hardware") not in _OF_UNITS:
             return row
         units: dict[str, str] = self._once("units", lambda: dict(self._query(queries.UNITS)[1]))

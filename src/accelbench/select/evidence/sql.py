@@ -16,7 +16,7 @@ from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import same_software_sql, version_sql, worth_sql
 from accelbench.analysis.within import COLUMNS as OF_AN_INTERVAL
 from accelbench.core.columns import ASKED
-from accelbench.core.failing import whole_runs_sql
+from accelbench.core.failing import FAILED, LAUNCHED, whole_runs_sql
 from accelbench.core.figures import (
     MEANS,
     OF_A_STEP,
@@ -68,35 +68,45 @@ _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
+        coalesce(machine, '') AS machine, {failed}, {launched},
         coalesce({version}, '') AS versions,
         conditions->>'kin' AS kin, conditions->'source'->>'name' AS source,
         coalesce(run_id, '') || CASE
             WHEN coalesce(run_id, '') = '' OR {of_import}
             THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
-    FROM {results} WHERE {real} AND {answered} AND {where}
+    FROM {results} LEFT JOIN {machines} USING (run_id) WHERE {real} AND {answered} AND {where}
 ), newest AS (
-    SELECT series, versions, arg_max(run, rank) AS run,
+    SELECT series, machine, versions, arg_max(run, rank) AS run,
         struct_extract_at(arg_max(worth, rank), 1) AS counts
     FROM (
         SELECT *, row({same_software}, worth, moment, run) AS rank FROM (
-            SELECT series, versions, run, any_value(conditions) AS conditions,
+            SELECT series, machine, versions, run, any_value(conditions) AS conditions,
                 coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth
-            FROM answered GROUP BY series, versions, run
+            FROM answered GROUP BY series, machine, versions, run
         )
-    ) GROUP BY series, versions
+    ) GROUP BY series, machine, versions
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, any_value(source) AS source,
+    any_value(kin) AS kin, any_value(source) AS source, machine,
+    any_value({failed}) AS {failed}, any_value({launched}) AS {launched},
     max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
     max(started_at) AS moment, {engine} AS engine_version,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
     list(statistic ORDER BY started_at, launch, result_id) AS statistics,
     list(rate ORDER BY started_at, launch, result_id) AS rates
-FROM answered JOIN newest USING (series, versions, run)
+FROM answered JOIN newest USING (series, machine, versions, run)
 WHERE (NOT counts OR {usable}) AND (latency > 0 OR rate > 0)
-GROUP BY series, versions
+GROUP BY series, machine, versions
 ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
-    series
+    series, machine
+"""
+#: By run the machine that it was made on, as far as launches are told apart by it: a run without
+#: one may be of the same machine as the next. Memory is left out, of which the kernel takes another
+#: share after each start.
+_MACHINES = """
+(SELECT run_id, concat_ws(chr(31), coalesce(environment->'source'->>'name',
+    environment->>'machine'), environment->>'cpu', environment->>'cpus_logical') AS machine
+    FROM benchmark_runs WHERE environment->>'machine' <> '' AND environment->>'cpu' <> '') places
 """
 #: The newest of each that did not work: with an answer that was wrong.
 _FAILURES = """
@@ -112,13 +122,17 @@ _WAY = (
     "versions",
 )
 _ASKED_ORDER = ("model", "batch_size", *SHAPES, *CIRCUMSTANCES, "mode")
-#: A throughput beside the CPU's, over what both answered: the matrix's own rule, in one query.
+#: A throughput beside the CPU's, over what both answered: the matrix's own rule, in one query. Of a
+#: run of which half of the launches are of no use no launch counts: the best of them is chance.
 _TRIED = """
-WITH tried AS (
+WITH useless AS (
+    SELECT series_key, run_id, true AS useless FROM {results} WHERE {real} AND {answered}
+    GROUP BY series_key, run_id HAVING 2 * count(*) FILTER ({usable}) <= count(*)
+), tried AS (
     SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id,
-        verification, CASE WHEN {usable} THEN {rate} END AS rate,
+        verification, CASE WHEN useless IS NULL AND {known} THEN {rate} END AS rate,
         concat_ws(chr(31), {question}, {counted}) AS question
-    FROM {results}
+    FROM {results} LEFT JOIN useless USING (series_key, run_id)
     WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
 ), whole AS (
     SELECT family, hardware, mode, count(DISTINCT model) AS models,
@@ -190,7 +204,10 @@ def cells_sql(there: Container[str], where: str) -> str:
         version=version_sql(),
         of_import=OF_IMPORT_SQL,
         results=whole_runs_sql(there),
-        same_software=same_software_sql("series, versions"),
+        machines=_MACHINES,
+        failed=FAILED,
+        launched=LAUNCHED,
+        same_software=same_software_sql("series, machine, versions"),
         worth=worth_sql("true"),
         rate=_FIGURES["throughput"],
         asked=_text(ASKED, there),
@@ -231,7 +248,8 @@ def rates_sql(there: Container[str]) -> str:
 def tried_sql(there: Container[str]) -> str:
     """The query for what became of each family on each platform."""
     return _TRIED.format(
-        usable=f"{_usable_sql(there)} AND {_known_sql(there)}",
+        usable=_usable_sql(there),
+        known=f"{_usable_sql(there)} AND {_known_sql(there)}",
         rate=_FIGURES["throughput"],
         question=_text(_QUESTION, there),
         counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",

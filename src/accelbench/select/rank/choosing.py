@@ -91,6 +91,8 @@ class Choice:
     inexact: Mapping[str, EvidenceCell] = field(default_factory=dict)  # by name: quantised, unasked
     unasked: Sequence[str] = ()  # platforms with figures that count only when named
     aside: Sequence[Mapping[str, Any]] = ()  # what was measured, and has no time to choose by
+    #: Where results are of several machines: each with the candidates whose figure is of it.
+    machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def ranked(self) -> Sequence[ScoredCandidate]:
@@ -159,7 +161,23 @@ def choose(
         _inexact(asked, candidates, own),
         sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
         set_aside(candidates, own.unusable),
+        _machines(order.ranked, [cell for one in candidates for cell in own.of(one).cells]),
     )
+
+
+def _machines(
+    ranked: Sequence[ScoredCandidate], cells: Sequence[EvidenceCell]
+) -> dict[str, list[str]]:
+    """The machines of all that was looked at, each with those that have their figure of it.
+
+    Nothing where there is one alone: what the same device does on two machines is not one figure,
+    and a device of one beside a device of the other is no comparison of devices alone.
+    """
+    found: dict[str, list[str]] = {cell.machine: [] for cell in cells if cell.machine}
+    for one in ranked:
+        if one.figure is not None and one.figure.cell.machine:
+            found.setdefault(one.figure.cell.machine, []).append(one.name)
+    return dict(sorted(found.items())) if len(found) > 1 else {}
 
 
 def _inexact(

@@ -34,7 +34,7 @@ def unit_in(options: Iterable[Option]) -> str:
 
 def merit(one: Option, rate: Rate) -> tuple[Any, ...]:
     """The most a second first; the same order every time."""
-    return (-rate(one), not one.measured, one.latency.high, *one.name)
+    return (-rate(one), not one.measured, one.time, *one.name)
 
 
 def compares_memory(options: Iterable[Option]) -> bool:
@@ -52,7 +52,7 @@ def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
 
     def figures(one: Option) -> tuple[float, ...]:
         memory = (one.memory.high,) if by_memory and one.memory else ()
-        return (one.latency.high, -held(one), *memory)
+        return (one.time, -held(one), *memory)
 
     every = [figures(one) for one in options]
 
@@ -63,11 +63,11 @@ def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
         )
 
     found = [one for one, mine in zip(options, every, strict=True) if not beaten(mine)]
-    return sorted(found, key=lambda one: (one.latency.high, merit(one, held)))
+    return sorted(found, key=lambda one: (one.time, merit(one, held)))
 
 
 def _rate(one: Option) -> float:
-    return one.rate.low
+    return one.throughput
 
 
 def _pace(one: Option) -> float:
