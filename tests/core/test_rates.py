@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
-from accelbench.core.rates import ITEMS, kind_of_unit, unit_beside, unit_of_all
+from accelbench.core.figures import times_by
+from accelbench.core.rates import ITEMS, kind_of_unit, kind_sql, unit_beside, unit_of_all
 
 TOKENS, IMAGES = ({"throughput": 9.0, "throughput_unit": unit} for unit in ("tokens/s", "images/s"))
 NAMELESS = {"throughput": 9.0}
@@ -35,4 +37,24 @@ def test_a_rate_of_other_things_than_its_column_says_its_own_unit() -> None:
 
 def test_an_item_of_the_batch_is_the_same_by_any_name() -> None:
     assert kind_of_unit("Images/s") == kind_of_unit("inferences/s") == ""
-    assert kind_of_unit("Tokens/s") == "tokens/s"
+    assert kind_of_unit("Tokens/s") == kind_of_unit("token/sec") == "token"
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["batches/s", "ksamples/s", "samples/s/gpu", "ms", "iterations/s", "audio s/s", "steps per s"],
+)
+def test_what_is_no_item_of_the_batch_is_of_a_kind_of_its_own(unit: str) -> None:
+    """A rate of 2 batches of 64 a second is no rate of 2 items, nor a step of 32 seconds."""
+    assert kind_of_unit(unit)
+    row = {"throughput": 2.0, "throughput_unit": unit, "batch_size": 64}
+    assert times_by([row], [row | {"throughput_unit": "samples/s"}]) is None
+
+
+@pytest.mark.parametrize(
+    "unit", [None, "", "n/a", "Samples/s", "fps", "images per second", "tokens/s", "k%_'s/s", "ms"]
+)
+def test_units_are_told_apart_alike_in_sql(unit: str | None) -> None:
+    with duckdb.connect() as asked:
+        ((found,),) = asked.execute(f"SELECT {kind_sql('$1::VARCHAR')}", [unit]).fetchall()
+    assert found == kind_of_unit(unit or "")

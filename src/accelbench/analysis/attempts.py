@@ -149,12 +149,19 @@ def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
 
     A result without a device (absent hardware, a refusal) is of every device of the platform.
     """
-    everywhere = [row for row in rows if not row.get("device")]
+    prints = {row["device_fingerprint"] for row in rows if row.get("device_fingerprint")}
+    several = len(prints) > 1  # devices of one name: a mean of both is the time of neither
+
+    def device(row: Row) -> str:
+        print_ = str(row.get("device_fingerprint") or "") if several and answered(row) else ""
+        return f"{row.get('device') or ''}{print_}"
+
+    everywhere = [row for row in rows if not device(row)]
     since = max((_moment(row) for row in everywhere), default=("", ""))
     of_device: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if row.get("device") and (_moment(row) > since or _same_run(row, since)):
-            of_device[str(row["device"])].append(row)
+        if device(row) and (_moment(row) > since or _same_run(row, since)):
+            of_device[device(row)].append(row)
     if not of_device:
         return [_runs(everywhere)]
     return [_runs(group) for group in of_device.values()]

@@ -16,6 +16,7 @@ from accelbench.analysis.questions import Row
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.core.devices import devices_in
 from accelbench.core.provenance import comparable
+from accelbench.core.rates import kind_of_unit
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, plain_name
 
@@ -117,7 +118,7 @@ def step_time(row: Row) -> float | None:
         return float(known)
     rate = row.get("throughput")
     # Of items that are not the batch's — tokens, seconds of sound — a rate says nothing of a step.
-    whole = rate and items_of(row) not in ("tokens", _ITEMS["audio s"])
+    whole = rate and not kind_of_unit(str(row.get("throughput_unit") or ""))
     return 1e3 * int(row.get("batch_size") or 1) / float(rate) if whole and rate else None
 
 

@@ -25,7 +25,7 @@ from accelbench.core.figures import (
     tail_of,
     times_by,
 )
-from accelbench.core.provenance import of_this_arm
+from accelbench.core.provenance import COMPARABLE, of_this_arm
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import answered, usable_launches
 from accelbench.measure.launches import interval_of, typical
@@ -61,9 +61,9 @@ class Point:
 
     @cached_property
     def kind(self) -> str:
-        """Where its figures are from."""
+        """Where its figures are from; of a stand-in's nobody cares who measured them."""
         said = str(self.row.get("provenance") or Provenance.MEASURED)
-        return EMULATED if said == Provenance.MEASURED and self.row.get("emulated") else said
+        return EMULATED if said in COMPARABLE and self.row.get("emulated") else said
 
     def question(self, axis: Axis) -> Key:
         """What has to be alike along an axis, on its machine."""

@@ -14,7 +14,7 @@ from typing import Any
 from accelbench.analysis.questions import PASSED_OVER, flat
 from accelbench.core.failing import whole_runs_sql
 from accelbench.core.identity import canonical
-from accelbench.core.provenance import OF_IMPORT_SQL, of_import
+from accelbench.core.provenance import IMPORT, OF_IMPORT_SQL, of_import
 from accelbench.core.worth import (
     OF_WORTH,
     SETTLED_SQL,
@@ -55,12 +55,16 @@ class Standing:
 def standing(rows: Sequence[Row]) -> Standing:
     """The launches of the run that says most, of the software of the newest.
 
-    Of what names no run, as a table of somebody else's, and of an import a day is a run.
+    Of what names no run, as a table of somebody else's, and of an import a day is a run. Where an
+    import names no software, nobody knows that two of its days had the same, and the newest stands.
     """
     runs = by_run(rows)
     if len(runs) == 1:
         return stands(runs[0], runs)
-    now = installed(max(runs, key=when)[0])
+    newest = max(runs, key=when)
+    now = installed(newest[0])
+    if of_import(newest[0]) and now == _UNSAID:
+        return stands(newest, runs)
     best = max((run for run in runs if installed(run[0]) == now), key=evidence)
     return stands(best, runs)
 
@@ -175,12 +179,19 @@ _RUN_SQL = (
 
 
 def same_software_sql(cell: str) -> str:
-    """That a run, with its `conditions` and its `moment`, ran what the newest of its cell did."""
+    """That a run, with its `conditions` and its `moment`, ran what the newest of its cell did.
+
+    Args:
+        cell: columns of a cell, in a query whose rows are runs that begin with their names.
+    """
     ran = ", ".join(f"coalesce((conditions->'{name}')::VARCHAR, '')" for name in SOFTWARE)
     software = f"concat_ws(chr(31), {ran})"
+    newest = f"OVER (PARTITION BY {cell} ORDER BY moment DESC, run DESC)"
+    # Of an import that names none only the newest day: nobody knows that others had the same.
+    unsaid = f"(starts_with(run, '{IMPORT}') AND {software} = '{chr(31) * (len(SOFTWARE) - 1)}')"
     return (
-        f"{software} = first_value({software}) OVER"
-        f" (PARTITION BY {cell} ORDER BY moment DESC, run DESC)"
+        f"{software} = first_value({software}) {newest}"
+        f" AND (NOT {unsaid} OR run = first_value(run) {newest})"
     )
 
 
@@ -196,6 +207,10 @@ def newest(rows: Sequence[Row]) -> list[Row]:
 #: Of a run's environment what its results' conditions have of it, and is software.
 SOFTWARE = ("packages", "python", "kernel")
 Software = tuple[tuple[str, str], ...]
+
+
+#: What `installed` is of a row that names no software.
+_UNSAID = tuple(canonical(None) for _ in SOFTWARE)
 
 
 def installed(row: Row) -> tuple[str, ...]:

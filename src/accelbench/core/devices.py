@@ -1,10 +1,12 @@
-"""How many devices a result is of: by its column, or by the name of what it ran on. Pure."""
+"""The devices that a result is of: how many, and which of several that have one name. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+Row = Mapping[str, Any]
 
 #: Several devices under one name, as MLPerf writes them: 8x NVIDIA H200.
 _COUNTED = re.compile(r"(\d+)\s*x\s+(.+)", re.IGNORECASE)
@@ -34,3 +36,38 @@ def devices_beside(row: Mapping[str, Any], name: str) -> str:
     number = devices_of(row)
     said = re.search(rf"(?<!\w){number}\s*x\s", name, re.IGNORECASE)
     return "" if number == 1 or said else f"{number} devices"
+
+
+def named_apart(rows: Iterable[Row], sides: Iterable[Row] = ()) -> list[Row]:
+    """Rows of one machine in which devices of one name are told apart, where there are several.
+
+    Two cards of one kind, or one under two power limits, are two devices: their fingerprints
+    differ, and a mean over both is the time of neither.
+
+    Args:
+        rows: of one machine.
+        sides: what they are held against: names are told apart over both.
+    """
+    rows = list(rows)
+    known: dict[tuple[Any, Any], set[str]] = {}
+    for row in (*rows, *sides):
+        if row.get("device_fingerprint"):
+            known.setdefault(_device(row), set()).add(str(row["device_fingerprint"]))
+    several = {device for device, prints in known.items() if len(prints) > 1}
+    if not several:
+        return rows
+    return [
+        {**row, "device_name": f"{row.get('device_name')} ({mark_of(row)})"}
+        if row.get("device_fingerprint") and _device(row) in several
+        else row
+        for row in rows
+    ]
+
+
+def mark_of(row: Row) -> str:
+    """What tells a device from another of its name: the beginning of its fingerprint."""
+    return f"device {str(row.get('device_fingerprint'))[:8]}"
+
+
+def _device(row: Row) -> tuple[Any, Any]:
+    return row.get("hardware"), row.get("device_name")

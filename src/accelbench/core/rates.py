@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 #: The unit of a rate whose source names none, and of rates that are of several kinds of items.
@@ -11,13 +13,28 @@ ITEMS = "items/s"
 Row = Mapping[str, Any]
 
 
-def kind_of_unit(unit: str) -> str:
-    """What tells units apart whose rates cannot be held together.
+#: An item of the batch by any other name is the same item. Whatever else is counted is of a kind of
+#: its own: a token, a second of sound, a batch, a thousand samples, what one of several cards does.
+_OF_THE_BATCH = (
+    *("item", "inference", "image", "img", "querie", "query", "request", "sample", "sequence"),
+    *("frame", "fp", "example", "sentence", "call", "clip", "n/a", ""),
+)
+#: How a rate says that it is of a second.
+_A_SECOND = r"\s*(/|per)\s*(s|sec|second)$"
 
-    An item of the batch by any other name is the same item; a token or a second of sound is not.
-    """
-    low = unit.lower()
-    return low if low.startswith(("token", "audio")) else ""
+
+@lru_cache(maxsize=1024)
+def kind_of_unit(unit: str) -> str:
+    """What tells units apart whose rates cannot be held together; "" of items of the batch."""
+    word = re.sub(_A_SECOND, "", unit.strip().lower()).rstrip("s")
+    return "" if word in _OF_THE_BATCH else word
+
+
+def kind_sql(column: str) -> str:
+    """The same of a column of units, in SQL."""
+    word = f"rtrim(regexp_replace(lower(trim(coalesce({column}, ''))), '{_A_SECOND}', ''), 's')"
+    known = ", ".join(f"'{one}'" for one in _OF_THE_BATCH)
+    return f"CASE WHEN {word} IN ({known}) THEN '' ELSE {word} END"
 
 
 def unit_of(row: Row) -> str:

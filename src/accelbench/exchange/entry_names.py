@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from accelbench.core.devices import mark_of
 from accelbench.core.provenance import source_of
 
 Row = Mapping[str, Any]
@@ -57,7 +58,7 @@ def _not_apart(words: Sequence[Sequence[str]]) -> list[list[int]]:
 def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
     """What may tell entries apart that ran in one place, from what says most to what says least."""
     said = [dict(_leaves(row.get("conditions"))) for row in rows]
-    yield lambda row: f"device {str(row.get('device_fingerprint'))[:8]}"
+    yield mark_of
     names = list(dict.fromkeys(name for one in said for name in one))
     for name in sorted(names, key=lambda name: not _is_a_word(said, name)):
         yield lambda row, name=name: _condition(row, name)  # type: ignore[misc]

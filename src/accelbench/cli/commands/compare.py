@@ -21,6 +21,7 @@ from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.queries import filled, on_one_machine, rows_of
 from accelbench.core.columns import ASKED
+from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import TIMES
 from accelbench.core.visible import in_quotes
@@ -119,10 +120,12 @@ def compare(
         labels = _labels(database, rows, axis)
         known = histories_on(database, rows, chosen)
     names = [str(one) for one in others]
+    if not pivot:  # prices go by a device's own name
+        rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
+    rows = named_apart(rows)
     if pivot:
         _say_pivot(rows, known, sort or SORTS[0], str(chosen), names, filters, as_json)
         return
-    rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     found = compared(rows, axis, held, allowed, known=known)
     if not found:
         nothing = _nothing_alike(rows, axis, str(chosen), names)

@@ -21,6 +21,7 @@ from accelbench.cli.services.queries import (
     runs_to_judge,
     where_of,
 )
+from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP
@@ -37,7 +38,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 #: What a matrix is made of: reading all columns of a hundred thousand results takes 20 s.
 _COLUMNS = tuple(dict.fromkeys((
-    *QUESTION, "family", "hardware", "runtime", "device", "options", "status", "reason", "message",
+    *QUESTION, "family", "hardware", "runtime", "device", "device_fingerprint", "options", "status", "reason", "message",
     "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
     "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
     "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms", "latency_mean_ms",
@@ -168,7 +169,11 @@ def _made(
     found = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in found]
     made = matrix_on(
-        rows, machine, LocalPlatforms(), only, best_precision="precision" not in filters
+        named_apart(rows),
+        machine,
+        LocalPlatforms(),
+        only,
+        best_precision="precision" not in filters,
     )
     precision = _spelt_there(rows, filters) if "precision" in filters else None
     return made, MatrixHeader(utc_now(), machine, precision, filters["mode"][0], others)

@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.analysis.cost_words import money
 from accelbench.cli.display.words import figure
 from accelbench.core.case import runtimes_own
+from accelbench.core.devices import mark_of
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.worth import interval_text
 from accelbench.select.estimate.ways import threads_said
@@ -59,6 +60,8 @@ def way(one: Answer, apart: Container[str] | None = None) -> str:
     more = [f"{name}={value}" for name, value in sorted(runtimes_own(options).items())]
     said = [*parts, *(more if "options" in known else ())]
     said += [threads_said(one)] if "threads" in known else []
+    if "device_fingerprint" in known and one.get("device_fingerprint"):
+        said.append(f"({mark_of(one)})")
     if "machine" in known and one.get("machine"):
         said.append(f"on {str(one['machine']).partition(' (')[0]}")
     return " ".join(str(part) for part in said if part)

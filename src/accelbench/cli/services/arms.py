@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.arms import checked_arms, names_of_arms
 from accelbench.analysis.machines import machine_of
 from accelbench.cli.arguments.run_names import harmless, labels_of, runs_meant
-from accelbench.cli.services.queries import marks, rows_of
+from accelbench.cli.services.queries import one_of, rows_of
+from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import COMPARABLE
 
@@ -42,9 +43,9 @@ def check_of_arms(
         run = _run_with_arms(database, sought)
         where, values = [f"{_MEASURED} AND run_id = ?"], [run]
         for column, wanted in sought.filters.items():
-            where.append(f"{column} IN ({marks(wanted)})")
+            where.append(one_of(column, wanted))
             values += wanted
-        rows = rows_of(database, [*columns, "arm"], " AND ".join(where), values)
+        rows = named_apart(rows_of(database, [*columns, "arm"], " AND ".join(where), values))
         labels = labels_of(database, [run])
         environment = _environment(database, run)
     names = names_of_arms(rows)

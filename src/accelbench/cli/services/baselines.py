@@ -30,6 +30,7 @@ from accelbench.cli.services.queries import (
     where_of,
 )
 from accelbench.core.columns import ASKED
+from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.query.histories import NOISE, RERUN_OF, histories_on
@@ -154,6 +155,7 @@ def _both_sides(
         # A change would be part of the noise that it is held against: runs of now are left out.
         older = histories_on(database, now, machine, on_it)
         labels = labels_of(database, on_it)
+    now, before = named_apart(now, before), named_apart(before, now)
     return Baseline(
         word, str(machine), tuple(on_it), labels, now, before, told, untold, sought.allow, older,
         tuple(notes),

@@ -13,9 +13,11 @@ from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
 from accelbench.cli.arguments.filters import catalogued
 from accelbench.cli.services.queries import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
+from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.failing import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.query.hardware_words import is_named
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.store.samples import step_ms, step_samples
@@ -68,6 +70,7 @@ def subject_in(
         rows = rows_of(database, columns, stands, 2 * [*values, *ours])
         failing = failing_in(database.query(failing_sql(columns))[1])
         rows = with_costs(marked(rows, failing), prices, dict.fromkeys(ours, here))
+        rows = named_apart(rows)
         rows = _with_newer(database, rows, newer_sql(_CELL, of_it, columns), [*values, *ours])
         found = points(rows, dict.fromkeys(ours, str(here)))
         return Subject(
@@ -122,7 +125,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
         for one, body in told_as_json(whole):
             row = {name: _plain(value) for name, value in body.items()}
             row["model"] = catalogued(str(body.get("model")))
-            if any(row.get(name) not in wanted for name, wanted in filters.items()):
+            if not all(_answers(row, name, wanted) for name, wanted in filters.items()):
                 continue
             key = str(row["result_id"])
             rows[key] = row
@@ -135,13 +138,20 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     if not rows:
         raise UsageError("The files have no results of what was asked for.")
     ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
-    priced = with_costs(ordered, prices, machines)
+    priced = named_apart(with_costs(ordered, prices, machines))
     names = {run: str(one) for run, one in machines.items()}
     here = ", ".join(sorted(set(names.values())))
     known = histories(priced)
     of_one = next(iter(machines.values())) if len(set(machines.values())) == 1 else None
     rated = matrix_of(priced, of_one, LocalPlatforms())
     return Subject(points(priced, names), samples, (), rated, (), here, priced, prices, known)
+
+
+def _answers(row: Row, column: str, wanted: Sequence[Any]) -> bool:
+    """Whether a row of a file has one of the values that are asked for."""
+    if column == "hardware":
+        return any(is_named(row, str(word)) for word in wanted)
+    return row.get(column) in wanted
 
 
 def _samples_in(one: Record) -> list[float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from accelbench.analysis.points import FigureInterval, Point, alike_of_each
 from accelbench.analysis.questions import Axis
-from accelbench.core.rates import ITEMS
+from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
@@ -101,21 +101,25 @@ def beside_each_other(asked: Questions, axis: Axis) -> list[Sequence[Point]]:
     return sorted(found, key=lambda one: (-_places(one, axis)[0], str(one[0].row.get("model"))))
 
 
-def _by_question(points: Iterable[Point], axis: Axis) -> Questions:
+def _by_question(points: Iterable[Point], beside: Comparison) -> Questions:
     asked: dict[object, list[Point]] = {}
-    for one in alike_of_each(points, lambda one: _question(one, axis)):
-        asked.setdefault(_question(one, axis), []).append(one)
+    for one in alike_of_each(points, lambda one: _question(one, beside)):
+        asked.setdefault(_question(one, beside), []).append(one)
     return asked
 
 
-def _not_among(found: Iterable[Sequence[Point]], asked: Questions, axis: Axis) -> int:
+def _not_among(found: Iterable[Sequence[Point]], asked: Questions, beside: Comparison) -> int:
     """How many more questions several places answered, of models of which one was chosen."""
-    drawn = {_question(one, axis) for several in found for one in several}
-    return sum(_places(several, axis)[0] > 1 for key, several in asked.items() if key not in drawn)
+    drawn = {_question(one, beside) for several in found for one in several}
+    return sum(
+        _places(several, beside.axis)[0] > 1 for key, several in asked.items() if key not in drawn
+    )
 
 
-def _question(point: Point, axis: Axis) -> object:
-    return point.question(axis)
+def _question(point: Point, beside: Comparison) -> object:
+    """What bars of a panel have in common; a rate of tokens is none beside one of images."""
+    kind = kind_of_unit(unit_of(point.row)) if beside.more_is_better else ""
+    return point.question(beside.axis), kind
 
 
 def _at_every_batch(
@@ -150,7 +154,7 @@ def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
 def compared(subject: Subject, asked: Comparison) -> ChartBody | None:
     """A panel for each question that several places of the axis answered."""
     timed = [one for one in subject.points if one.timed and asked.figure(one)]
-    questions = _by_question(timed, asked.axis)
+    questions = _by_question(timed, asked)
     found = beside_each_other(questions, asked.axis)
     if not found:
         return None
@@ -179,7 +183,7 @@ def compared(subject: Subject, asked: Comparison) -> ChartBody | None:
         *cut_off(beyond(*one) for one in zip(records, scales, strict=True)),
         *left_out(len(found) - len(shown), "panel", advice="name the models to see"),
         *left_out(sum(one.more for one in shown), _left_out(asked.axis)),
-        *left_out(_not_among(found, questions, asked.axis), *_QUESTIONS),
+        *left_out(_not_among(found, questions, asked), *_QUESTIONS),
         *_emulated(subject.points, shown, asked),
     ]
     everything = [bar for bars in records for bar in bars]
@@ -201,7 +205,7 @@ def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparis
     """How many would stand beside those that are shown, had their times a meaning."""
 
     def question(one: Point) -> object:
-        return _question(one, asked.axis)
+        return _question(one, asked)
 
     there = {question(one.points[0]) for one in shown}
     found = [one for one in points if not one.timed and asked.figure(one)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key
+from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
 from accelbench.report.charts.axes import ChartAxis, Spec, in_their_unit, own_axes, shared
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.lines import (
@@ -47,7 +48,9 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     kept = most_common(lines)
     panels: dict[Key, list[Line]] = {}
     for line in kept:
-        panels.setdefault(line.panel, []).append(line)
+        # A rate of tokens is none beside one of images; of a line all are of one unit.
+        kind = kind_of_unit(unit_of(line.points[0].row)) if ITEMS in title else ""
+        panels.setdefault((kind, *line.panel), []).append(line)
     shown = sorted(panels.values(), key=lambda one: -sum(len(line.points) for line in one))
     shown = shown[:MOST_PANELS]
     records = [_records(one, figure, "memory" not in title) for one in shown]

@@ -8,6 +8,7 @@ from math import log
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import Key, values
 from accelbench.core.provenance import COMPARABLE
+from accelbench.core.rates import kind_of_unit, unit_of
 from accelbench.report.charts.axes import ChartAxis, Spec, in_their_unit, own_axes, shared
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
@@ -91,7 +92,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 def _work(point: Point) -> Key:
     """What a panel is of."""
-    return (point.machine, *values(point.row, ALIKE))
+    return (point.machine, kind_of_unit(unit_of(point.row)), *values(point.row, ALIKE))
 
 
 def _records(found: Sequence[Point]) -> list[Record]:

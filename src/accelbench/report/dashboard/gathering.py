@@ -159,7 +159,7 @@ WITH cell AS (
 SELECT
     substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
     cell.* EXCLUDE (place), {said}, case_id, options::VARCHAR AS options,
-    CASE WHEN cell.provenance = 'measured' AND cell.emulated THEN 'emulated'
+    CASE WHEN cell.provenance IN ({kinds}) AND cell.emulated THEN 'emulated'
         ELSE cell.provenance END AS kind
 FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
 """

@@ -95,6 +95,7 @@ def _score_told(one: ScoredCandidate, rank: int) -> dict[str, Any]:
         "engine_version": row.get("engine_version"),
         "told_apart_by": list(one.apart),
         "machine": row.get("machine") or None,
+        "device_fingerprint": row.get("device_fingerprint"),
         **({} if one.present is None else {"present": one.present}),
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id") if one.figure.measured else None,

@@ -23,6 +23,8 @@ from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.choosing import Prices
 
 ESTIMATED = "estimated"
+#: Where a way ran, beside its platform and its device's name.
+_WHERE = ("machine", "device_fingerprint")
 #: Other batches of the same way are all that an option is estimated from.
 _NOTHING = ModelKnowledge()
 
@@ -82,7 +84,7 @@ class Option:
         """Versions of an engine have one name: an answer has each once."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
         ran = (
-            *(str(self.row.get(name) or "") for name in ("compiled", "threads", "machine")),
+            *(str(self.row.get(name) or "") for name in ("compiled", "threads", *_WHERE)),
             settings,
         )
         way = (self.hardware, self.device or "", self.runtime, self.precision, *ran)
@@ -118,6 +120,7 @@ class Option:
             "compiled": self.row.get("compiled"),
             "threads": self.row.get("threads"),
             "machine": self.row.get("machine") or None,
+            "device_fingerprint": self.row.get("device_fingerprint"),
             "options": self.settings,
             "engine_version": self.row.get("engine_version"),
             "batch_size": self.batch_size,

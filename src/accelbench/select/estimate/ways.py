@@ -11,7 +11,7 @@ from typing import Any
 from accelbench.select.evidence.cells import EvidenceCell
 
 #: What of a way no cell of a table says by itself.
-SETTINGS = ("compiled", "threads", "options", "machine")
+SETTINGS = ("compiled", "threads", "options", "machine", "device_fingerprint")
 #: Which of several machines' figures stands for a device.
 BY_FASTEST = ", each device by its fastest"
 #: What engines are by other names as packages.

@@ -188,8 +188,8 @@ class EvidenceCell(EvidenceAttempt):
         """How it was run: where, by which engine and version of it, in which precision."""
         row = self.row
         names = ("hardware", "device_name", "runtime", "precision", "compiled", "threads")
-        ran = (str(row.get(name)) for name in (*names, "options", "versions"))
-        return (*ran, self.machine)
+        more = ("options", "versions", "device_fingerprint")
+        return (*(str(row.get(name)) for name in (*names, *more)), self.machine)
 
 
 @dataclass(frozen=True)

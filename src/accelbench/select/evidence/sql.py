@@ -27,6 +27,7 @@ from accelbench.core.figures import (
     Statistic,
 )
 from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
+from accelbench.core.rates import kind_sql
 from accelbench.core.reasons import Belongs, belongs
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
@@ -35,7 +36,6 @@ from accelbench.select.estimate.ceilings import FEWEST_MODELS
 from accelbench.select.estimate.ways import engine_sql
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, Tried
 from accelbench.select.evidence.failures import Failure
-from accelbench.select.evidence.units import counted_sql
 from accelbench.store.fit import spell_time
 
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
@@ -252,7 +252,7 @@ def tried_sql(there: Container[str]) -> str:
         known=f"{_usable_sql(there)} AND {_known_sql(there)}",
         rate=_FIGURES["throughput"],
         question=_text(_QUESTION, there),
-        counted=counted_sql("throughput_unit") if "throughput_unit" in there else "''",
+        counted=kind_sql("throughput_unit") if "throughput_unit" in there else "''",
         results=whole_runs_sql(there),
         real=_REAL,
         answered=ANSWERED_SQL,
@@ -321,7 +321,7 @@ def _step_sql(there: Container[str]) -> str:
     That has to be of single items of a known batch: a rate of many requests at once says nothing of
     how long one takes, nor does one of tokens.
     """
-    counted = counted_sql("throughput_unit") if "throughput_unit" in there else "''"
+    counted = kind_sql("throughput_unit") if "throughput_unit" in there else "''"
     return f"""coalesce({STEP_SQL}, CASE
         WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}' AND {counted} = ''
         THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""

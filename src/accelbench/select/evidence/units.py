@@ -7,15 +7,11 @@ from statistics import median
 from typing import Any
 
 from accelbench.analysis.costs import items_of
+from accelbench.core.rates import kind_of_unit
 from accelbench.select.evidence.cells import EvidenceCell
 
 #: What is said of a rate whose source names no unit.
 ITEMS = "items"
-#: An item of the batch by any other name is the same item; a token or a second of sound is not.
-_OF_THE_BATCH = frozenset(
-    {ITEMS, "inferences", "images", "queries", "requests", "samples", "sequences"}
-)
-
 #: From here on a figure's digits are all before the point.
 _LONG = 1e4
 
@@ -29,14 +25,7 @@ def unit_of(row: Mapping[str, Any]) -> str:
 
 def counted(unit: str) -> str:
     """The same word for units whose rates can be held together."""
-    return ITEMS if unit in _OF_THE_BATCH else unit
-
-
-def counted_sql(column: str) -> str:
-    """Of a column of units, what tells those apart that cannot be held together."""
-    return (
-        f"CASE WHEN lower({column}) SIMILAR TO '(token|audio).*' THEN lower({column}) ELSE '' END"
-    )
+    return unit if kind_of_unit(unit) else ITEMS
 
 
 def items_a_step(cells: Sequence[EvidenceCell]) -> float:
