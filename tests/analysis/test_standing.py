@@ -143,3 +143,21 @@ def test_versions_are_told_apart_alike_in_python_and_in_sql(run: str) -> None:
     ours = [version({"run_id": run, "conditions": one}) for one in said]
     for (a, left), (b, right) in itertools.combinations(zip(found, ours, strict=True), 2):
         assert (a == b) == (left == right)
+
+
+def test_of_an_import_that_names_no_software_the_newest_day_stands() -> None:
+    """Two jobs of one day are no better evidence than a newer one of what may be other software."""
+    old = [row(latency_p50_ms=2.0, started_at="2024-11-01 00:00:00") for _ in range(2)]
+    new = [row(latency_p50_ms=3.0, started_at="2025-04-25 00:00:00")]
+    brought = [{**one, "run_id": "import-1", "conditions": {}} for one in (*old, *new)]
+    assert [one["latency_p50_ms"] for one in standing(brought).rows] == [3.0]
+    named = [{**one, "conditions": {"packages": {"torch": "2.4"}}} for one in brought]
+    assert [one["latency_p50_ms"] for one in standing(named).rows] == [2.0, 2.0]
+
+
+def test_a_stand_in_has_no_figures_whoever_measured_it() -> None:
+    for provenance in ("measured", "imported"):
+        (only,) = points([row(emulated=True, provenance=provenance)])
+        assert only.kind == "emulated"
+    (only,) = points([row(emulated=True, provenance="simulated")])
+    assert only.kind == "simulated"

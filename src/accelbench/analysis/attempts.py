@@ -316,7 +316,7 @@ def _reach(rows: Sequence[Row]) -> float:
     values = [rate for row in usable_launches(rows) if (rate := rate_of(row))]
     known = interval_of(values) if len(values) > 1 else None
     if known is not None:
-        return min(math.log(known[1] / known[0]) / 2.0, math.log(FEW_DIFFER))
+        return math.log(known[1] / known[0]) / 2.0
     return max(map(_reach_of, rows), default=0.0)
 
 

@@ -119,7 +119,8 @@ def worth_sql(answered: str) -> str:
 def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
     """That a row of benchmark_results is of the run that stands for its cell, in SQL.
 
-    A run that came to nothing stands where it is the newest: that is what is to be seen.
+    A run that came to nothing stands where it is the newest: that is to be seen, and beside it the
+    figures of the one that stood before.
 
     Args:
         cell: the columns of a cell.
@@ -127,8 +128,8 @@ def standing_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:
         there: columns that the store has: one that an older version made lacks the newest.
     """
     return f"""({_key(cell)}, {_RUN_SQL}) IN (
-        SELECT cell, arg_max(run, rank) FROM ({_ranked(cell, where, there)})
-        GROUP BY cell)"""  # noqa: S608 — our words
+        SELECT cell, unnest([arg_max(run, rank), arg_max(run, rank) FILTER (answered > 0)])
+        FROM ({_ranked(cell, where, there)}) GROUP BY cell)"""  # noqa: S608 — our words
 
 
 def newer_sql(cell: Sequence[str], where: str, there: Container[str]) -> str:

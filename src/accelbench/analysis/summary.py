@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
+from typing import Any
 
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import Key, Row, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.standing import last_moment
 from accelbench.core.devices import devices_of
 from accelbench.core.failing import mostly_failed
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
@@ -23,6 +25,8 @@ from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
+#: Cells of a kind that are named, beside their number.
+_MOST_NAMED = 4
 #: What has to be alike for two times to be of the same work, beside the number of devices.
 _WORK = (
     *("sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens"),
@@ -280,6 +284,12 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
             f"{counted(few, 'launch', 'launches')} unusable: of their configurations more than half"
             " of the launches failed. Nothing is judged or chosen by them."
         )
+    if since := _failed_since(rows, points):
+        names = "; ".join(since[:_MOST_NAMED]) + ("; …" if len(since) > _MOST_NAMED else "")
+        told.append(
+            f"{counted(len(since), 'cell')} shown by an older run, as a newer one came to nothing:"
+            f" {names}."
+        )
     if single:
         told.append(
             f"{counted(single, 'cell')} of a single launch{_apart(points)}: how far another would"
@@ -292,6 +302,25 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
         for kind, number in kinds.items()
     ]
     return told
+
+
+def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
+    """The cells whose figures are of an older run, each with what became of the newer one."""
+    failed: dict[Any, Row] = {}
+    for row in rows:
+        if not answered(row) and row.get("case_id") and row.get("status") != Status.SKIPPED:
+            known = failed.get(row["case_id"])
+            if known is None or str(row.get("started_at")) > str(known.get("started_at")):
+                failed[row["case_id"]] = row
+    found = []
+    for one in points:
+        lost = failed.get(one.row.get("case_id"))
+        if lost is None or lost.get("run_id") in {row.get("run_id") for row in one.rows}:
+            continue
+        if str(lost.get("started_at") or "") > last_moment(one.rows):
+            why = str(lost.get("reason") or lost.get("status")).replace("_", " ")
+            found.append(f"{one.row.get('model')}, {_by(one)} ({why})")
+    return found
 
 
 def _apart(points: Sequence[Point]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 Row = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ def devices_beside(row: Mapping[str, Any], name: str) -> str:
     return "" if number == 1 or said else f"{number} devices"
 
 
-def named_apart(rows: Iterable[Row], sides: Iterable[Row] = ()) -> list[Row]:
+def named_apart(rows: Iterable[Row], sides: Iterable[Row] = ()) -> list[dict[str, Any]]:
     """Rows of one machine in which devices of one name are told apart, where there are several.
 
     Two cards of one kind, or one under two power limits, are two devices: their fingerprints
@@ -48,19 +48,19 @@ def named_apart(rows: Iterable[Row], sides: Iterable[Row] = ()) -> list[Row]:
         rows: of one machine.
         sides: what they are held against: names are told apart over both.
     """
-    rows = list(rows)
+    every = cast("list[dict[str, Any]]", list(rows))
     known: dict[tuple[Any, Any], set[str]] = {}
-    for row in (*rows, *sides):
+    for row in (*every, *sides):
         if row.get("device_fingerprint"):
             known.setdefault(_device(row), set()).add(str(row["device_fingerprint"]))
     several = {device for device, prints in known.items() if len(prints) > 1}
     if not several:
-        return rows
+        return every
     return [
         {**row, "device_name": f"{row.get('device_name')} ({mark_of(row)})"}
         if row.get("device_fingerprint") and _device(row) in several
         else row
-        for row in rows
+        for row in every
     ]
 
 

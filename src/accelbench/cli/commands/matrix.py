@@ -38,7 +38,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 #: What a matrix is made of: reading all columns of a hundred thousand results takes 20 s.
 _COLUMNS = tuple(dict.fromkeys((
-    *QUESTION, "family", "hardware", "runtime", "device", "device_fingerprint", "options", "status", "reason", "message",
+    *QUESTION, "family", "hardware", "runtime", "device", "options", "status", "reason", "message",
+    "device_fingerprint",
     "advice", "verification", "verification_error", "nulls", "workarounds", "throughput", "quality",
     "emulated", "provenance", "arm", "run_id", "launch", "result_id", "started_at", "sample_count",
     "effective_sample_count", "latency_ci_low_ms", "latency_ci_high_ms", "latency_mean_ms",

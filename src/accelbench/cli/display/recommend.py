@@ -278,6 +278,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
     yield from _left_out(answer)
     if answer["browsers_left_out"]:
         yield browsers_left_out(answer["browsers_left_out"])
+    yield from answer["remarks"]
     yield from _whose(answer)
     yield from sentences_of(answer["measured_otherwise"], FEW)
     yield from set_aside(answer["set_aside"], FEW)

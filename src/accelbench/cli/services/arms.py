@@ -67,7 +67,7 @@ def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
     condition, values = "coalesce(arm, '') <> ''", list[Any]()
     if sought.runs:
         named = [run for word in sought.runs for run in runs_meant(database, word)]
-        condition += f" AND run_id IN ({marks(named)})"
+        condition += f" AND {one_of('run_id', named)}"
         values += named
     _, rows = database.query(
         f"SELECT run_id FROM benchmark_results WHERE {condition}"  # noqa: S608 — our columns

@@ -7,6 +7,7 @@ from typing import Any
 
 from accelbench.core.exactness import error_of, why_inexact
 from accelbench.select.answer.explanation import cost_notes, data_date, explained, unmeasured
+from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
 from accelbench.select.constraints.options import settings_of
 from accelbench.select.evidence.cells import EvidenceCell
@@ -48,6 +49,7 @@ def told(
         "measured_otherwise": [one.to_dict() for one in chosen.otherwise],
         "set_aside": list(chosen.aside),
         "browsers_left_out": list(chosen.unasked),
+        "remarks": remarks(chosen),
         "machines": {name: list(of_it) for name, of_it in chosen.machines.items()},
         "data_date": data_date(chosen),
         "matrix_source": chosen.matrix_source,

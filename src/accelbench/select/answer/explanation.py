@@ -10,6 +10,7 @@ from accelbench.core.exactness import why_inexact
 from accelbench.core.failing import launches_failed
 from accelbench.core.figures import name_of
 from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import Remedy, remedy
 from accelbench.select.estimate.ways import BY_FASTEST, of_machines, way_said
 from accelbench.select.evidence.other_measurements import sentences, without_figure
@@ -102,7 +103,7 @@ def _sentences(
         yield f"{browsers_left_out(chosen.unasked)}"
     if chosen.machines:
         yield of_machines(chosen.machines, BY_FASTEST)
-    yield from _unsaid(chosen)
+    yield from remarks(chosen)
     yield from _together(chosen)
     yield from _ground(chosen)
     yield from costs
@@ -191,15 +192,6 @@ def _together(chosen: Choice) -> Iterator[str]:
         yield f"The figures are of {said['world_size']} devices together."
     if said.get("scenario") not in (None, SINGLE_STREAM):
         yield f"The figures are of requests that come as {said['scenario']}."
-
-
-def _unsaid(chosen: Choice) -> Iterator[str]:
-    """Which sizes an import has not said, so that they are taken to be those of the others."""
-    for one in chosen.ranked:
-        row = one.figure.cell.row if one.figure is not None and one.figure.measured else {}
-        unsaid = [name for name in chosen.shapes if row and row.get(name) is None]
-        if unsaid:
-            yield f"Of {one.name} it is not said: {', '.join(unsaid)}."
 
 
 def _ground(chosen: Choice) -> Iterator[str]:

@@ -78,6 +78,14 @@ class Failure(EvidenceAttempt):
         worked = cell.batch == self.batch or self._fits_no(cell.batch - 1)
         return same and worked and not self._is_later_than(cell)
 
+    def follows(self, cell: EvidenceCell) -> bool:
+        """Whether a newer run of a figure came to nothing, by what lies with machine or question.
+
+        The figure counts all the same, and that it is not of the newest run is said.
+        """
+        same = self.is_of_way(cell) and self.is_of_question(cell) and self.batch == cell.batch
+        return same and not self.counts and self._is_later_than(cell)
+
     def stands_in_the_way(self, batch: int, cells: Sequence[EvidenceCell]) -> bool:
         """Whether a batch is not to be had by this way.
 

@@ -33,6 +33,7 @@ class ModelEvidence:
         precisions: that were asked for, by their stored names; what was measured in others is told
             as that.
         unusable: measured as it is asked, and with times that nothing is chosen by.
+        passed_over: what failed for reasons of a machine, or of what was asked of it.
     """
 
     cells: Sequence[EvidenceCell] = ()
@@ -43,6 +44,7 @@ class ModelEvidence:
     inexact: Sequence[EvidenceCell] = ()
     precisions: Sequence[str] = ()
     unusable: Sequence[EvidenceCell] = ()
+    passed_over: Sequence[Failure] = ()
 
     def of(self, candidate: Candidate) -> ModelEvidence:
         """The same of one candidate."""
@@ -55,7 +57,13 @@ class ModelEvidence:
             [cell for cell in self.inexact if candidate.has(cell)],
             self.precisions,
             [cell for cell in self.unusable if candidate.has(cell)],
+            [one for one in self.passed_over if candidate.has(one)],
         )
+
+    def failed_since(self, cell: EvidenceCell) -> str:
+        """Why a newer run than a figure's came to nothing, which does not speak against it."""
+        why = dict.fromkeys(one.reason for one in self.passed_over if one.follows(cell))
+        return ", ".join(why).replace("_", " ")
 
     @property
     def circumstances(self) -> dict[str, Any]:
@@ -122,6 +130,7 @@ def own_of(
         left_out,
         asked.precisions,
         [one for one in unusable if _fits(one, asked) and _is_of(one, wanted, found.context)],
+        [one for one in failures if _fits(one, asked) and not one.counts],
     )
 
 

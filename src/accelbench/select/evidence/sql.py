@@ -113,7 +113,7 @@ _FAILURES = """
 SELECT {attempted}, arg_max(status, started_at) AS status, arg_max(reason, started_at) AS reason,
     arg_max(run_id, started_at) AS run_id, max(started_at) AS moment
 FROM (SELECT {columns} FROM benchmark_results WHERE {real} AND {where})
-WHERE NOT ({answered}) AND status NOT IN ('skipped', 'timeout') AND started_at IS NOT NULL
+WHERE NOT ({answered}) AND status <> 'skipped' AND started_at IS NOT NULL
 GROUP BY {attempted} ORDER BY ALL
 """
 #: By what a candidate's ways are told apart, and then the questions.
@@ -216,7 +216,7 @@ def cells_sql(there: Container[str], where: str) -> str:
         usable=_usable_sql(there),
         where=where,
         said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
-        middles=", ".join(f'median("{name}") AS "{name}"' for name in _MIDDLES),
+        middles=", ".join(f'{_middle(name)} AS "{name}"' for name in _MIDDLES),
         way=", ".join(f'"{name}"' for name in _WAY),
         asked_order=", ".join(f'"{name}"' for name in _ASKED_ORDER),
     )
@@ -331,6 +331,14 @@ def _statistic_sql(there: Container[str]) -> str:
     """Which figure of a row its latency is."""
     return f"""coalesce({STEP_OF_SQL}, CASE WHEN {_step_sql(there)} > 0
         THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
+
+
+def _middle(name: str) -> str:
+    """The middle of launches: of memory as every view has it, the geometric mean."""
+    if name != "memory_peak_mb":
+        return f'median("{name}")'
+    same = f'min("{name}") = max("{name}") OR min("{name}") <= 0'
+    return f'CASE WHEN {same} THEN median("{name}") ELSE exp(avg(ln("{name}"))) END'
 
 
 def _columns(there: Container[str]) -> str:

@@ -311,6 +311,7 @@ def _contender(
         runs=bool(own.others),
         apart=() if found is None else told_apart_by(found.cell, own.cells),
         failed=own.failed_at(asked.batch, asked.precisions),
+        failed_since=own.failed_since(found.cell) if found and found.measured else "",
     )
 
 

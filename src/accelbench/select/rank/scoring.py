@@ -44,6 +44,7 @@ class ScoredCandidate:
     runs: bool = False  # without a figure, though measured there in another way than is asked
     apart: tuple[str, ...] = ()  # the settings that tell its way from others that were measured
     failed: str = ""  # what became of the newest attempt, where that left nothing to choose
+    failed_since: str = ""  # why a newer run than its figure's came to nothing
 
     @property
     def name(self) -> str:
