@@ -32,7 +32,7 @@ DESCRIBING = frozenset(
 
 
 @dataclass(frozen=True)
-class Axis:
+class ComparisonAxis:
     """A direction of comparing: what is held against each other, and what goes along with it."""
 
     name: str
@@ -73,21 +73,21 @@ def physical(row: Row) -> Any:
 
 #: A processor's threads and whether a compiler is in it go along with the engine.
 _ENGINE = ("compiled", "threads")
-AXES: Mapping[str, Axis] = {
+AXES: Mapping[str, ComparisonAxis] = {
     one.name: one
     for one in (
-        Axis("hardware", ("hardware", "device_name"), ("runtime", *_ENGINE)),
+        ComparisonAxis("hardware", ("hardware", "device_name"), ("runtime", *_ENGINE)),
         # All engines of a device, those that are platforms of their own too; by two words.
-        Axis("runtime", ("runtime",), ("hardware", *_ENGINE)),
-        Axis("engine", ("runtime",), ("hardware", *_ENGINE)),
-        Axis("precision", ("precision",), _ENGINE),
-        Axis("batch", ("batch_size",)),
-        Axis("model", ("model",), (*SHAPES, "weights")),
+        ComparisonAxis("runtime", ("runtime",), ("hardware", *_ENGINE)),
+        ComparisonAxis("engine", ("runtime",), ("hardware", *_ENGINE)),
+        ComparisonAxis("precision", ("precision",), _ENGINE),
+        ComparisonAxis("batch", ("batch_size",)),
+        ComparisonAxis("model", ("model",), (*SHAPES, "weights")),
         # What a model is trained on is no prompt.
-        Axis("mode", ("mode",), (*SHAPES, "optimizer", *_ENGINE)),
-        Axis("threads", ("threads",), ("options",)),
-        Axis("run", ("run_id",)),
-        Axis("date", ("started_at",)),
+        ComparisonAxis("mode", ("mode",), (*SHAPES, "optimizer", *_ENGINE)),
+        ComparisonAxis("threads", ("threads",), ("options",)),
+        ComparisonAxis("run", ("run_id",)),
+        ComparisonAxis("date", ("started_at",)),
     )
 }
 
