@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from accelbench.core.axes import AS_ASKED, columns
 from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
 
@@ -18,10 +19,7 @@ Row = Mapping[str, Any]
 Key = tuple[Any, ...]
 
 #: The sizes that a model has for itself.
-SHAPES = (
-    *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
-    *("prompt_tokens", "new_tokens"),
-)
+SHAPES = columns(*AS_ASKED)
 #: Of conditions, what is told apart elsewhere or says nothing of how it was measured.
 PASSED_OVER = ("source", "said", "kin", "job_id", "ID", "cases_before_in_worker")
 #: Of conditions, what describes a result and its place in words, as MLPerf's submissions do: told

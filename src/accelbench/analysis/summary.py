@@ -8,7 +8,7 @@ from statistics import median
 
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point
-from accelbench.analysis.questions import Key, Row, values
+from accelbench.analysis.questions import SHAPES, Key, Row, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.devices import devices_of
@@ -24,10 +24,7 @@ from accelbench.measure.launches import aa_noise, typical
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12
 #: What has to be alike for two times to be of the same work, beside the number of devices.
-_WORK = (
-    *("sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens"),
-    *("new_tokens", "weights", "data_source", "optimizer"),
-)
+_WORK = (*SHAPES, "weights", "data_source", "optimizer")
 
 
 def summary(rows: Sequence[Row], points: Sequence[Point], known: Histories) -> list[str]:

@@ -13,6 +13,7 @@ from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
+from accelbench.core.columns import ASKED
 from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
@@ -23,11 +24,10 @@ from accelbench.measure.launches import typical
 
 #: What a side is of.
 OF_A_SIDE = (
-    "model", "family", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
-    "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
-    "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
-    "compiled", "options", "run_id", "provenance",
-)  # fmt: skip
+    *("model", "family"),
+    *(name for name in ASKED if name != "model"),
+    *("run_id", "provenance"),
+)
 
 #: From what says most to what says least.
 _QUALITIES = tuple(str(one) for one in Quality)

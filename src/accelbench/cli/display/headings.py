@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.analysis.questions import ComparisonAxis, Row, physical, plain
 from accelbench.analysis.versions import engine_version
 from accelbench.cli.display.words import MISSING, shapes
+from accelbench.core.axes import AXES
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 
 #: What stands before and after a value; what is not here is said with its name.
@@ -20,12 +21,7 @@ _AROUND: Mapping[str, tuple[str, str]] = {
     "precision": ("", ""),
     "scenario": ("", ""),
     "batch_size": ("batch ", ""),
-    "sequence_length": ("seq ", ""),
-    "image_size": ("", "px"),
-    "audio_seconds": ("", " s"),
-    "denoising_steps": ("", " steps"),
-    "prompt_tokens": ("prompt ", ""),
-    "new_tokens": ("new ", ""),
+    **{axis.column: axis.around for axis in AXES},
     "world_size": ("", " devices"),
     "threads": ("", " threads"),
 }
