@@ -44,6 +44,7 @@ from accelbench.exchange.titles import title  # noqa: E402
 from accelbench.report.charts.words import cells  # noqa: E402
 from accelbench.report.dashboard.words import size  # noqa: E402
 from accelbench.run.conduct.results import LaunchFacts, Outcome, compose  # noqa: E402
+from accelbench.run.plan import automatic  # noqa: E402
 from accelbench.run.plan.expand import expand  # noqa: E402
 from accelbench.run.plan.request import Plan, Planned, Request  # noqa: E402
 from accelbench.runtimes.scripted import ScriptedRuntime  # noqa: E402
@@ -131,6 +132,7 @@ def found() -> dict[str, Any]:
         "schema": property_of(BY_NAME["depth_slices"]),
         "measured by": OPTIONS.get("depth_slices"),
         "selector": SIZES.get("depth_slices"),
+        "chosen for": automatic.SIZES.get("depth_slices"),
         "help": printed("run", "--help"),
         "option": printed(
             *("run", "bert-tiny", "--framework", "scripted", "--hardware", "cpu"),

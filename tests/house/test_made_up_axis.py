@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ from accelbench.run.plan.request import Request
 
 SOURCES = Path(__file__).parents[2] / "src"
 PROGRAM = Path(__file__).with_name("made_up_axis.py")
+
+
+def sources() -> Iterator[tuple[Path, str]]:
+    for path in SOURCES.rglob("*.py"):
+        yield path, path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +57,22 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_no_source_names_it() -> None:
     words = ("depth_of_field", "depth_slices", "depth-slices", "slices of one volume")
-    for path in SOURCES.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
+    for path, text in sources():
         assert not [word for word in words if word in text], path
+
+
+def test_no_other_source_lists_the_sizes() -> None:
+    """By columns, options or fields: who names most of them keeps a list of his own."""
+    listing = {
+        str(path.relative_to(SOURCES / "accelbench"))
+        for path, text in sources()
+        for names in ("column", "option", "asked")
+        if sum(f'"{getattr(axis, names)}"' in text for axis in AXES) > len(AXES) / 2
+    }
+    assert listing == {
+        "core/axes.py",
+        "exchange/imports/foreign.py",  # identities that are stored: it never changes
+    }
 
 
 def test_a_plan_has_a_case_of_each_size(told: dict[str, Any]) -> None:
@@ -118,6 +137,7 @@ def test_run_takes_its_option(told: dict[str, Any]) -> None:
 
 def test_a_selector_is_asked_about_it_and_names_the_option(told: dict[str, Any]) -> None:
     assert told["selector"] == "depth_of_field"
+    assert told["chosen for"] == "depth_slices"
     assert told["measured by"] == "--depth-slices"
 
 
