@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.standing import evidence, installed
 from accelbench.analysis.within import interval_within
 from accelbench.core.exactness import MOST_ERROR, is_quantised
@@ -34,8 +35,7 @@ Row = Mapping[str, Any]
 #: purpose belong to it: one thread of a CPU is not that CPU.
 QUESTION = (
     "model", "precision", "mode", "scenario", "world_size", "weights", "data_source", "optimizer",
-    "batch_size", "sequence_length", "image_size", "audio_seconds", "denoising_steps",
-    "prompt_tokens", "new_tokens",
+    "batch_size", *SHAPES,
 )  # fmt: skip
 
 Question = tuple[Any, ...]

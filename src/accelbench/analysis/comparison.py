@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, Axis, Key, Row, flat, plain
+from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
@@ -24,7 +24,7 @@ from accelbench.core.failing import (
     of_whole_runs,
     why_unusable,
 )
-from accelbench.core.figures import items
+from accelbench.core.figures import Row, items
 from accelbench.core.provenance import source_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.core.worth import answered
@@ -68,7 +68,7 @@ class Compared:
 
 def compared(
     rows: Iterable[Row],
-    axis: Axis,
+    axis: ComparisonAxis,
     baseline: tuple[str, ...] = (),
     allow: Sequence[str] = (),
     *,
@@ -101,7 +101,7 @@ def compared(
 Failures = Mapping[tuple[Key, Key], Sequence[tuple[str, Any, str]]]
 
 
-def _failures(rows: Iterable[Row], axis: Axis) -> Failures:
+def _failures(rows: Iterable[Row], axis: ComparisonAxis) -> Failures:
     """Where a run came to nothing: no launch of it answered, or so few that they are of no use."""
     runs: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -128,7 +128,7 @@ def _came_to_nothing(launches: Sequence[Row]) -> str:
     return f"{mostly}: {why}" if mostly else why
 
 
-def _with_failures(one: Compared, failed: Failures, axis: Axis) -> Compared:
+def _with_failures(one: Compared, failed: Failures, axis: ComparisonAxis) -> Compared:
     known = failed.get((axis.question(one.side.row), one.side.value), ())
     since, shown = last_moment(one.side.rows), {row.get("run_id") for row in one.side.rows}
     why = dict.fromkeys(
@@ -172,7 +172,7 @@ def answers_to(value: Key, word: str) -> bool:
     )
 
 
-def _place_of(places: Iterable[Key], axis: Axis, words: tuple[str, ...]) -> Key | None:
+def _place_of(places: Iterable[Key], axis: ComparisonAxis, words: tuple[str, ...]) -> Key | None:
     """The place that others are held against; None where none is what was asked for."""
     if not words:
         return min(places, key=lambda one: _rank(one, axis))  # of hardware the CPU, where it is
@@ -188,21 +188,21 @@ def _name(place: Key) -> tuple[Any, ...]:
 _FIRST = {"cpu": 0, "pytorch": 0, "fp32": 0, "inference": 0}
 
 
-def _rank(place: Key, axis: Axis) -> tuple[Any, ...]:
+def _rank(place: Key, axis: ComparisonAxis) -> tuple[Any, ...]:
     """By size where the axis has an order, else the usual first and then by name."""
     if axis.name in ("batch", "threads"):
         return (place[0] or 0,)
     return _FIRST.get(str(place[0]), 1), _name(place)
 
 
-def _ordered(asked: Mapping[Key, Side], axis: Axis) -> list[Side]:
+def _ordered(asked: Mapping[Key, Side], axis: ComparisonAxis) -> list[Side]:
     if axis.name == "run":
         return sorted(asked.values(), key=lambda s: str(s.row.get("started_at") or ""))
     return [asked[place] for place in sorted(asked, key=lambda one: _rank(one, axis))]
 
 
 def _compared(
-    side: Side, base: Side | None, axis: Axis, allow: Sequence[str], known: Histories
+    side: Side, base: Side | None, axis: ComparisonAxis, allow: Sequence[str], known: Histories
 ) -> Compared:
     if base is None:
         return Compared(side, None, refused="its baseline was not measured")
@@ -229,7 +229,7 @@ def _compared(
     )
 
 
-def differing(base: Side, side: Side, axis: Axis) -> tuple[str, ...]:
+def differing(base: Side, side: Side, axis: ComparisonAxis) -> tuple[str, ...]:
     """What is not alike of two sides of one question, each as a word and its two values."""
     return (
         *_other_figures(base, side),
@@ -246,7 +246,7 @@ def doubtful(differs: Iterable[str]) -> list[str]:
     return [text for text in differs if text.partition(" ")[0] not in DESCRIBING]
 
 
-def nearest_axis(a: Row, b: Row) -> tuple[Axis, list[str]]:
+def nearest_axis(a: Row, b: Row) -> tuple[ComparisonAxis, list[str]]:
     """The axis along which two results may be held against each other, and what is asked otherwise.
 
     Anybody may choose two results of different questions. What is beside the axis that leaves least
@@ -255,7 +255,7 @@ def nearest_axis(a: Row, b: Row) -> tuple[Axis, list[str]]:
     """
     names = [name for name in ASKED if _usual(name, a) != _usual(name, b)]
 
-    def beside(axis: Axis) -> list[str]:
+    def beside(axis: ComparisonAxis) -> list[str]:
         return [name for name in names if name not in (*axis.columns, *axis.along)]
 
     best = min(AXES.values(), key=lambda axis: len(beside(axis)))
@@ -287,7 +287,7 @@ def _unusable(side: Side, base: Side) -> str:
     return "its baseline is unusable" if side.usable else "both sides are unusable"
 
 
-def _ran_otherwise(a: Row, b: Row, axis: Axis) -> Iterable[str]:
+def _ran_otherwise(a: Row, b: Row, axis: ComparisonAxis) -> Iterable[str]:
     """How the ways that were fastest differ, beside what stands in the table.
 
     Some engines always compile, and others never: of two engines that says nothing.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from accelbench.analysis.questions import DESCRIBING, SHAPES, Axis, Key, flat, plain
+from accelbench.analysis.questions import DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
 from accelbench.analysis.ratios import quickest
 from accelbench.analysis.standing import (
     Standing,
@@ -81,7 +81,7 @@ class MatchedConfiguration:
         return sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
 
 
-def ways_of(rows: Sequence[Row], axis: Axis) -> list[MatchedConfiguration]:
+def ways_of(rows: Sequence[Row], axis: ComparisonAxis) -> list[MatchedConfiguration]:
     """The ways of one place: what went along with the axis, and the software."""
     found: dict[Key, dict[Key, list[Row]]] = {}
     for row in rows:
@@ -102,7 +102,7 @@ def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
 
 
 def matched(
-    places: Mapping[Key, Sequence[MatchedConfiguration]], base: Key, axis: Axis
+    places: Mapping[Key, Sequence[MatchedConfiguration]], base: Key, axis: ComparisonAxis
 ) -> dict[Key, MatchedConfiguration]:
     """Of each place the way that ran as the others did, and of those the fastest.
 

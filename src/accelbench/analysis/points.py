@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from accelbench.analysis.judging import METRICS
-from accelbench.analysis.questions import Axis, Key, Row, physical, values
+from accelbench.analysis.questions import ComparisonAxis, Key, Row, physical, values
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
 from accelbench.analysis.standing import NEWER, Software, Standing, software, standing, version
 from accelbench.analysis.within import interval_within
@@ -65,7 +65,7 @@ class Point:
         said = str(self.row.get("provenance") or Provenance.MEASURED)
         return EMULATED if said in COMPARABLE and self.row.get("emulated") else said
 
-    def question(self, axis: Axis) -> Key:
+    def question(self, axis: ComparisonAxis) -> Key:
         """What has to be alike along an axis, on its machine."""
         known = self._questions.get(axis.name)
         if known is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from accelbench.core.axes import AS_ASKED, columns
 from accelbench.core.columns import ASKED
 from accelbench.core.identity import canonical
 
@@ -18,10 +19,7 @@ Row = Mapping[str, Any]
 Key = tuple[Any, ...]
 
 #: The sizes that a model has for itself.
-SHAPES = (
-    *("sequence_length", "image_size", "audio_seconds", "denoising_steps"),
-    *("prompt_tokens", "new_tokens"),
-)
+SHAPES = columns(*AS_ASKED)
 #: Of conditions, what is told apart elsewhere or says nothing of how it was measured.
 PASSED_OVER = ("source", "said", "kin", "job_id", "ID", "cases_before_in_worker")
 #: Of conditions, what describes a result and its place in words, as MLPerf's submissions do: told
@@ -32,7 +30,7 @@ DESCRIBING = frozenset(
 
 
 @dataclass(frozen=True)
-class Axis:
+class ComparisonAxis:
     """A direction of comparing: what is held against each other, and what goes along with it."""
 
     name: str
@@ -73,21 +71,21 @@ def physical(row: Row) -> Any:
 
 #: A processor's threads and whether a compiler is in it go along with the engine.
 _ENGINE = ("compiled", "threads")
-AXES: Mapping[str, Axis] = {
+AXES: Mapping[str, ComparisonAxis] = {
     one.name: one
     for one in (
-        Axis("hardware", ("hardware", "device_name"), ("runtime", *_ENGINE)),
+        ComparisonAxis("hardware", ("hardware", "device_name"), ("runtime", *_ENGINE)),
         # All engines of a device, those that are platforms of their own too; by two words.
-        Axis("runtime", ("runtime",), ("hardware", *_ENGINE)),
-        Axis("engine", ("runtime",), ("hardware", *_ENGINE)),
-        Axis("precision", ("precision",), _ENGINE),
-        Axis("batch", ("batch_size",)),
-        Axis("model", ("model",), (*SHAPES, "weights")),
+        ComparisonAxis("runtime", ("runtime",), ("hardware", *_ENGINE)),
+        ComparisonAxis("engine", ("runtime",), ("hardware", *_ENGINE)),
+        ComparisonAxis("precision", ("precision",), _ENGINE),
+        ComparisonAxis("batch", ("batch_size",)),
+        ComparisonAxis("model", ("model",), (*SHAPES, "weights")),
         # What a model is trained on is no prompt.
-        Axis("mode", ("mode",), (*SHAPES, "optimizer", *_ENGINE)),
-        Axis("threads", ("threads",), ("options",)),
-        Axis("run", ("run_id",)),
-        Axis("date", ("started_at",)),
+        ComparisonAxis("mode", ("mode",), (*SHAPES, "optimizer", *_ENGINE)),
+        ComparisonAxis("threads", ("threads",), ("options",)),
+        ComparisonAxis("run", ("run_id",)),
+        ComparisonAxis("date", ("started_at",)),
     )
 }
 

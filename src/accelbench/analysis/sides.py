@@ -8,7 +8,7 @@ from functools import cached_property
 
 from accelbench.analysis.carried import counted_once
 from accelbench.analysis.matching import MatchedConfiguration, matched, of_one_run, ways_of
-from accelbench.analysis.questions import Axis, Key
+from accelbench.analysis.questions import ComparisonAxis, Key
 from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.standing import Standing, software
 from accelbench.core.failing import of_whole_runs
@@ -140,7 +140,7 @@ class Side:
 
 def sides(
     rows: Iterable[Row],
-    axis: Axis,
+    axis: ComparisonAxis,
     baseline: Callable[[Iterable[Key]], Key | None],
     fewest: int = 1,
 ) -> list[dict[Key, Side]]:
@@ -165,7 +165,7 @@ def sides(
     ]
 
 
-def meet(rows: Iterable[Row], axis: Axis) -> bool:
+def meet(rows: Iterable[Row], axis: ComparisonAxis) -> bool:
     """Whether any question was answered at two places of an axis."""
     first: dict[tuple[Key, str], Key] = {}
     for row, tail in _answers(rows, axis):
@@ -175,7 +175,7 @@ def meet(rows: Iterable[Row], axis: Axis) -> bool:
     return False
 
 
-def _answers(rows: Iterable[Row], axis: Axis) -> Iterator[tuple[Row, str]]:
+def _answers(rows: Iterable[Row], axis: ComparisonAxis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
     for row in of_whole_runs(rows):
         found = statistic_of(row) if answered(row) else None
@@ -185,7 +185,7 @@ def _answers(rows: Iterable[Row], axis: Axis) -> Iterator[tuple[Row, str]]:
 
 def _of_question(
     places: Mapping[Key, Sequence[Row]],
-    axis: Axis,
+    axis: ComparisonAxis,
     baseline: Callable[[Iterable[Key]], Key | None],
 ) -> dict[Key, Side]:
     every = {value: ways_of(rows, axis) for value, rows in places.items()}
@@ -205,7 +205,9 @@ def of_standing(
     return Side(value, found.rows, others, faster, aside, found.newer, len(found.unusable))
 
 
-def _spoken(way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axis: Axis) -> Side:
+def _spoken(
+    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axis: ComparisonAxis
+) -> Side:
     """Every launch that ran alike: an import brings versions, and days, of years as one run."""
     faster = _faster(way, ways)
     if axis.name != "run":
@@ -215,7 +217,10 @@ def _spoken(way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axi
 
 
 def _side(
-    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], found: Standing, axis: Axis
+    way: MatchedConfiguration,
+    ways: Sequence[MatchedConfiguration],
+    found: Standing,
+    axis: ComparisonAxis,
 ) -> Side:
     others = {str(one.rows[0].get("runtime")) for one in ways} - {str(way.rows[0].get("runtime"))}
     quick = {str(one.rows[0].get("runtime")) for one in _quicker(way, ways)}
@@ -224,7 +229,7 @@ def _side(
 
 
 def _alike(
-    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axis: Axis
+    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axis: ComparisonAxis
 ) -> list[MatchedConfiguration]:
     """The ways that ran alike in all that is known, and count: other submissions of one thing."""
     return [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from accelbench.analysis.comparison import Compared
-from accelbench.analysis.questions import Axis, Row
+from accelbench.analysis.questions import ComparisonAxis, Row
 from accelbench.analysis.sides import sides
 
 
-def single(rows: Iterable[Row], axis: Axis) -> list[list[Compared]]:
+def single(rows: Iterable[Row], axis: ComparisonAxis) -> list[list[Compared]]:
     """Each question's sides without a baseline, in the form of a comparison."""
     found = sides(list(rows), axis, lambda places: min(places, key=str))
     return [[Compared(side, None) for side in asked.values()] for asked in found]

@@ -9,7 +9,7 @@ from typing import Any
 
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point
-from accelbench.analysis.questions import Key, Row, values
+from accelbench.analysis.questions import SHAPES, Key, Row, values
 from accelbench.analysis.ratios import LAUNCHES, Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
@@ -28,10 +28,7 @@ _MOST_MODELS = 12
 #: Cells of a kind that are named, beside their number.
 _MOST_NAMED = 4
 #: What has to be alike for two times to be of the same work, beside the number of devices.
-_WORK = (
-    *("sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens"),
-    *("new_tokens", "weights", "data_source", "optimizer"),
-)
+_WORK = (*SHAPES, "weights", "data_source", "optimizer")
 
 
 def summary(rows: Sequence[Row], points: Sequence[Point], known: Histories) -> list[str]:

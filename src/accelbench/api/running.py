@@ -19,6 +19,7 @@ from typing import Any
 from accelbench.api.config import FEWEST_ITERATIONS, BenchmarkConfig
 from accelbench.api.logger import BenchmarkLogger
 from accelbench.api.starting import carried_out, database_at, ended_lines, observer_of, try_writing
+from accelbench.core.axes import AXES
 from accelbench.core.case import Case, Target
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import new_run_id
@@ -150,15 +151,15 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
 
 def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]) -> Plan:
     """The cases of one config, those of a framework that is not installed included."""
-    shapes = config.shapes
+    given = ((axis.asked, getattr(config.shapes, axis.field)) for axis in AXES)
+    sizes: dict[str, Any] = {name: (size,) for name, size in given if size}
     request = Request(
         models=(config.spec,),
         hardware=(config.platform or _best(found, runtimes.get(config.runtime)),),
         runtimes=(config.runtime,),
         batch_sizes=tuple(config.batch_sizes),
-        sequence_lengths=(shapes.sequence,) if shapes.sequence else (),
-        image_sizes=(shapes.image,) if shapes.image else (),
         precisions=(config.precision,),
+        **sizes,
     )
     if config.runtime in runtimes:
         return lifecycle.plan_for(request, found, runtimes)

@@ -18,6 +18,7 @@ from typing import Any
 
 from accelbench.catalog.inputs import settle
 from accelbench.catalog.polynomials import value
+from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
 from accelbench.core.vocabulary import Mode
@@ -215,11 +216,12 @@ def point(spec: ModelSpec, settled: Shapes, kind: str) -> CostPoint | None:
 
 def _defaults(spec: ModelSpec, kind: str) -> dict[str, int | None]:
     """The sizes that a pass depends on."""
-    sizes: dict[str, int | None] = {"image": spec.image, "audio": spec.audio}
+    sizes = {axis.field: axis.own(spec) for axis in axes_of(Part.INPUT)}
     if kind == "request":
         makes = spec.generation
+        del sizes["sequence"]  # what it reads is its prompt
         return {**sizes, "prompt_tokens": None if makes is None else makes.prompt_tokens}
-    return {**sizes, "sequence": spec.sequence}
+    return sizes
 
 
 @cache

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.axes import AXES, Axis, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.errors import OutOfMemoryError, UnsupportedError, UsageError
 from accelbench.core.model import Generation, InputSpec, ModelSpec
@@ -24,6 +25,9 @@ _BYTES = {"float": 4, "float32": 4, "int64": 8, "bool": 1}
 #: so a request beyond it is a slip (batch 10**9), and trying would take the machine down.
 LARGEST_BYTES = 16 * 2**30
 
+#: Sizes that a model has for itself, whatever is asked of it.
+_OF_MODELS = axes_of(Part.INPUT, Part.PASSES)
+
 
 def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
     """Fill in the model's default sizes and drop those it has no use for.
@@ -35,22 +39,17 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
     """
     for what, size in (
         ("batch size", shapes.batch),
-        ("sequence length", shapes.sequence),
-        ("image size", shapes.image),
-        ("prompt", shapes.prompt_tokens),
-        ("sound", shapes.audio),
-        ("number of denoising steps", shapes.steps),
+        *((axis.noun, getattr(shapes, axis.field)) for axis in AXES if axis.least),
     ):
         if size is not None and size < 1:
             raise UsageError(f"A {what} of {size} is impossible.", "Use 1 or more.")
     makes = spec.generation if shapes.new_tokens else None
-    reads = None if spec.sequence is None else shapes.sequence or spec.sequence
+    sizes: dict[str, Any] = {axis.field: _settled(spec, axis, shapes) for axis in _OF_MODELS}
+    if makes:
+        sizes["sequence"] = None  # the prompt is what it reads
     settled = replace(
         shapes,
-        sequence=None if makes else reads,
-        image=None if spec.image is None else shapes.image or spec.image,
-        audio=None if spec.audio is None else shapes.audio or spec.audio,
-        steps=None if spec.steps is None else shapes.steps or spec.steps,
+        **sizes,
         prompt_tokens=(shapes.prompt_tokens or makes.prompt_tokens) if makes else None,
         new_tokens=shapes.new_tokens if makes else None,
     )
@@ -58,6 +57,11 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
     if makes:
         _check_request(spec, makes, settled)
     return settled
+
+
+def _settled(spec: ModelSpec, axis: Axis, shapes: Shapes) -> int | None:
+    own = axis.own(spec)
+    return None if own is None else getattr(shapes, axis.field) or own
 
 
 def tensors(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> tuple[InputSpec, ...]:

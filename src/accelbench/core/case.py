@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from accelbench.core.axes import Part, axes_of, with_axes
 from accelbench.core.identity import IDENTITY_VERSION, digest, said
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
@@ -17,8 +18,9 @@ PROTOCOL_VERSION = 1
 
 
 @dataclass(frozen=True)
+@with_axes(lambda axis: axis.field, None)
 class Shapes:
-    """The sizes that are part of the question."""
+    """The sizes that are part of the question: the batch, and one of each axis that there is."""
 
     batch: int
     sequence: int | None = None
@@ -119,18 +121,16 @@ class Case:
     def compiled(self) -> bool:
         return bool(self.options.get("compile", False))
 
+    def _sizes(self, part: Part) -> list[str]:
+        found = ((axis, getattr(self.shapes, axis.field)) for axis in axes_of(part))
+        return [axis.label.format(size) for axis, size in found if size]
+
     def __str__(self) -> str:
         parts = [self.model.id, str(self.target), self.precision, f"batch {self.shapes.batch}"]
-        if self.shapes.sequence:
-            parts.append(f"seq {self.shapes.sequence}")
-        if self.shapes.image:
-            parts.append(f"{self.shapes.image}px")
-        if self.shapes.audio:
-            parts.append(f"{self.shapes.audio} s")
+        parts += self._sizes(Part.INPUT)
         if self.generates:
             parts.append(f"{self.shapes.prompt_tokens} + {self.shapes.new_tokens} tokens")
-        if self.shapes.steps:
-            parts.append(f"{self.shapes.steps} steps")
+        parts += self._sizes(Part.PASSES)
         if self.compiled:
             parts.append("compiled")
         parts += [f"{k}={v}" for k, v in sorted(runtimes_own(self.options).items())]

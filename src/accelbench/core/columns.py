@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from accelbench.core import ranges
+from accelbench.core.axes import AS_ASKED, AXES, columns
 from accelbench.core.ranges import BY_UNIT, Range
 from accelbench.core.vocabulary import (
     Architecture,
@@ -90,6 +91,10 @@ def _percentile(name: str, doc: str) -> tuple[Column, ...]:
     )
 
 
+_SIZES = tuple(_whole("case", axis.column, axis.unit, ranges.SIZE) for axis in AXES)
+#: `input_shape` stands among them where it always stood: tables and files keep their order.
+_BEFORE_SHAPE = 2
+
 COLUMNS: tuple[Column, ...] = (
     # -- identity
     _text("identity", "result_id", "hash of run, case, device, launch and arm"),
@@ -120,13 +125,9 @@ COLUMNS: tuple[Column, ...] = (
     _text("case", "device_fingerprint", "key into hardware_info"),
     _text("case", "precision", "fp32, fp16, bf16, int8, amp-fp16 or amp-bf16"),
     _whole("case", "batch_size", "items in one step", ranges.SIZE, "batch"),
-    _whole("case", "sequence_length", "tokens in one item", ranges.SIZE),
-    _whole("case", "image_size", "side of a square image in pixels", ranges.SIZE),
+    *_SIZES[:_BEFORE_SHAPE],
     _text("case", "input_shape", "shape of every input, as JSON"),
-    _whole("case", "prompt_tokens", "tokens of a generation prompt", ranges.SIZE),
-    _whole("case", "new_tokens", "tokens generated per request", ranges.SIZE),
-    _whole("case", "audio_seconds", "seconds of sound in one item", ranges.SIZE),
-    _whole("case", "denoising_steps", "passes of the denoiser for one image", ranges.SIZE),
+    *_SIZES[_BEFORE_SHAPE:],
     _text("case", "mode", "inference or training", Mode),
     _text("case", "scenario", "how requests arrive"),
     Column(
@@ -362,8 +363,7 @@ STEP_MS = ("latency_p50_ms", "latency_mean_ms")
 #: All that a figure is of. Launches of one run that are alike in it answer the same.
 ASKED = (
     "model", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
-    "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
-    "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
+    *columns(*AS_ASKED), "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
     "compiled", "options",
 )  # fmt: skip
 

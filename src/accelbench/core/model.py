@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from accelbench.core.axes import Part, with_axes
 from accelbench.core.identity import digest, said
 from accelbench.core.vocabulary import Architecture, Family
 
@@ -70,8 +71,9 @@ class Training:
 
 
 @dataclass(frozen=True)
+@with_axes(lambda axis: axis.field, None, Part.INPUT, Part.PASSES)
 class ModelSpec:
-    """Something to run."""
+    """Something to run. What is called as an axis of sizes is the model's own size."""
 
     id: str
     family: Family

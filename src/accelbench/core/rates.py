@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 #: its own: a token, a second of sound, a batch, a thousand samples, what one of several cards does.
 _OF_THE_BATCH = (
     *("item", "inference", "image", "img", "querie", "query", "request", "sample", "sequence"),
-    *("frame", "fp", "example", "sentence", "call", "clip", "n/a", ""),
+    *("frame", "fp", "example", "sentence", "clip", "n/a", ""),
 )
 #: How a rate says that it is of a second.
 _A_SECOND = r"\s*(/|per)\s*(s|sec|second)$"

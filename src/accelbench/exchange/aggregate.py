@@ -30,6 +30,7 @@ from statistics import median
 from typing import Any
 
 from accelbench.core import jsonc
+from accelbench.core.axes import columns
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
 from accelbench.core.failing import of_whole_runs
@@ -54,9 +55,8 @@ TARGET = ("runtime", "hardware", "device", "device_name")
 QUESTION = ("model", *TARGET, "precision", "mode")
 #: What else was asked: part of the question, though mostly each model's own default.
 ASIDE = (
-    *("sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
-    *("denoising_steps", "scenario", "world_size", "compiled", "options", "weights"),
-    "data_source",
+    *columns(),
+    *("scenario", "world_size", "compiled", "options", "weights", "data_source"),
 )
 _ABOUT = ("family", "architecture", "model_size", "parameters")
 _DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED, Quality.UNUSABLE)

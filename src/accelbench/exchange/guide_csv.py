@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from accelbench.core.axes import columns
 from accelbench.core.identity import canonical
 from accelbench.core.precision import PRECISIONS, long_name
 from accelbench.core.visible import csv_cell
@@ -41,10 +42,7 @@ GUIDE = (
 )
 #: What else was asked: lines that are alike in all of these and in the guide's
 #: own columns answer one question, and differ in launch or time alone.
-ASKED = (
-    *("mode", "sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
-    *("denoising_steps", "optimizer", "compiled", "threads", "weights", "options", "launch"),
-)
+ASKED = (*("mode", *columns(), "optimizer", "compiled", "threads", "weights", "options", "launch"),)
 #: What the guide has no word for, and a reader of its figures needs.
 BESIDE = (
     *ASKED,

@@ -9,6 +9,7 @@ import json
 import sys
 from typing import Any
 
+from accelbench.core.axes import columns
 from accelbench.core.columns import BY_NAME
 from accelbench.exchange.result_schema import property_of
 
@@ -18,8 +19,7 @@ SCHEMA_ID = f"urn:accelbench:profile:{SCHEMA_VERSION}"
 #: What a profile says of its case, in the words of the result's columns.
 CASE_COLUMNS = (
     "run_id", "case_id", "result_id", "model", "runtime", "hardware", "device", "device_name",
-    "precision", "batch_size", "sequence_length", "image_size", "prompt_tokens", "new_tokens",
-    "audio_seconds", "denoising_steps", "mode", "compiled", "options", "threads", "emulated",
+    "precision", "batch_size", *columns(), "mode", "compiled", "options", "threads", "emulated",
     "provenance", "workarounds",
 )  # fmt: skip
 

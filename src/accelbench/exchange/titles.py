@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
-#: Sizes beside the batch, with the word before and after the number.
-_SIZES = (
-    ("sequence_length", "seq ", ""),
-    ("image_size", "", "px"),
-    ("audio_seconds", "", " s"),
-    ("prompt_tokens", "prompt ", ""),
-    ("new_tokens", "new ", ""),
-    ("denoising_steps", "", " steps"),
-)
+#: Sizes beside the batch.
+_SIZES = axes_of(*AS_TOLD)
 
 
 def title(row: Mapping[str, Any]) -> str:
@@ -31,7 +25,7 @@ def title(row: Mapping[str, Any]) -> str:
         str(row.get("precision") or ""),
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
     ]
-    said += [f"{before}{row[n]}{after}" for n, before, after in _SIZES if row.get(n)]
+    said += [axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column)]
     if row.get("mode") == Mode.TRAINING:
         said.append("training")
     if row.get("scenario") not in (None, SINGLE_STREAM):

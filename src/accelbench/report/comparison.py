@@ -9,10 +9,11 @@ from typing import Any
 
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.costs import PRICE, Price
-from accelbench.analysis.questions import Axis
+from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
+from accelbench.core.columns import ASKED
 from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
@@ -23,11 +24,10 @@ from accelbench.measure.launches import typical
 
 #: What a side is of.
 OF_A_SIDE = (
-    "model", "family", "mode", "hardware", "device_name", "runtime", "precision", "batch_size",
-    "sequence_length", "image_size", "audio_seconds", "denoising_steps", "prompt_tokens",
-    "new_tokens", "scenario", "world_size", "optimizer", "weights", "data_source", "threads",
-    "compiled", "options", "run_id", "provenance",
-)  # fmt: skip
+    *("model", "family"),
+    *(name for name in ASKED if name != "model"),
+    *("run_id", "provenance"),
+)
 
 #: From what says most to what says least.
 _QUALITIES = tuple(str(one) for one in Quality)
@@ -35,13 +35,15 @@ _QUALITIES = tuple(str(one) for one in Quality)
 Found = Sequence[Sequence[Compared]]
 
 
-def document(found: Found, axis: Axis, prices: Prices | None = None) -> list[dict[str, Any]]:
+def document(
+    found: Found, axis: ComparisonAxis, prices: Prices | None = None
+) -> list[dict[str, Any]]:
     """Each side of each question, in plain JSON values."""
     currency = USUAL_CURRENCY if prices is None else prices.currency
     return [_line(one, axis, currency) for lines in found for one in lines]
 
 
-def write_csv(path: Path, found: Found, axis: Axis, prices: Prices | None = None) -> None:
+def write_csv(path: Path, found: Found, axis: ComparisonAxis, prices: Prices | None = None) -> None:
     """Write the same as a table."""
     lines = document(found, axis, prices)
     with path.open("x", encoding="utf-8", newline="") as stream:
@@ -51,7 +53,7 @@ def write_csv(path: Path, found: Found, axis: Axis, prices: Prices | None = None
             writer.writerow([_cell(value) for value in line.values()])
 
 
-def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
+def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
     price: Price | None = one.side.row.get(PRICE)
     row, base, ratio = one.side.row, one.baseline, one.ratio
     return {

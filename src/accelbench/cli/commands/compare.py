@@ -11,7 +11,7 @@ import typer
 
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
-from accelbench.analysis.questions import AXES, Axis
+from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.arguments.lists import SpacedLists, words
 from accelbench.cli.arguments.suggestions import NothingMeasuredError
@@ -146,7 +146,7 @@ def compare(
 
 
 def _nothing_alike(
-    rows: Sequence[Mapping[str, Any]], axis: Axis, machine: str, others: Sequence[str]
+    rows: Sequence[Mapping[str, Any]], axis: ComparisonAxis, machine: str, others: Sequence[str]
 ) -> NothingMeasuredError:
     from accelbench.analysis.comparison import axes_with_answers
 
@@ -162,7 +162,7 @@ def _nothing_alike(
 
 def _without_a_side(
     rows: Sequence[Mapping[str, Any]],
-    axis: Axis,
+    axis: ComparisonAxis,
     nothing: NothingMeasuredError,
     output: Path | None,
 ) -> list[list[Compared]]:
@@ -182,14 +182,16 @@ def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(run for word in named for run in runs_meant(database, word)))
 
 
-def _baseline(database: Database, axis: Axis, word: str | None) -> tuple[str, ...]:
+def _baseline(database: Database, axis: ComparisonAxis, word: str | None) -> tuple[str, ...]:
     """The words for a place; of runs the ids that one stands for, of which the newest counts."""
     if word is None:
         return ()
     return _runs(database, [word]) if axis.name == "run" else (word,)
 
 
-def _labels(database: Database, rows: Sequence[Mapping[str, Any]], axis: Axis) -> dict[str, str]:
+def _labels(
+    database: Database, rows: Sequence[Mapping[str, Any]], axis: ComparisonAxis
+) -> dict[str, str]:
     """What the runs are called that stand side by side."""
     if axis.name != "run":
         return {}
@@ -200,7 +202,7 @@ def _labels(database: Database, rows: Sequence[Mapping[str, Any]], axis: Axis) -
 
 def _say(
     found: Sequence[Sequence[Compared]],
-    axis: Axis,
+    axis: ComparisonAxis,
     about: Mapping[str, Any],
     prices: Prices | None,
     output: Path | None,
@@ -268,7 +270,7 @@ def _say_pivot(
     print_lines(dropped)
 
 
-def _axis(name: str) -> Axis:
+def _axis(name: str) -> ComparisonAxis:
     if name not in AXES:
         raise UsageError(f"There is no axis named {in_quotes(name)}.", f"Axes: {', '.join(AXES)}.")
     return AXES[name]

@@ -19,6 +19,7 @@ from accelbench.cli.arguments.suggestions import NothingMeasuredError
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.queries import filled, marks, on_one_machine, rows_of
+from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.measure.launches import LEAST_EFFECT
@@ -35,8 +36,7 @@ _FEW = 10
 _METRICS = {metric.name: metric for metric in METRICS}
 _COLUMNS = (
     *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
-    *("batch_size", "sequence_length", "image_size", "audio_seconds", "prompt_tokens"),
-    *("new_tokens", "denoising_steps", "mode", "scenario", "world_size", "options", "threads"),
+    *("batch_size", *columns(*AS_TOLD), "mode", "scenario", "world_size", "options", "threads"),
     *("emulated", "provenance", "case_id", "device_fingerprint"),
 )
 

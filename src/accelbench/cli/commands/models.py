@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from accelbench.catalog.cost import cost
 from accelbench.catalog.find import choose, every_model, find
 from accelbench.cli.display.terminal import print_line, print_lines
+from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
 
@@ -63,13 +65,7 @@ def card(spec: ModelSpec) -> dict[str, Any]:
         "flops_per_item": None if counted is None else counted.flops,
         "bytes_moved_per_item_fp32": None if counted is None else counted.bytes_moved,
         "item": spec.item,
-        "sequence_length": spec.sequence,
-        "max_sequence_length": spec.max_sequence,
-        "image_size": spec.image,
-        "audio_seconds": spec.audio,
-        "denoising_steps": spec.steps,
-        "prompt_tokens": spec.generation.prompt_tokens if spec.generation else None,
-        "new_tokens": spec.generation.new_tokens if spec.generation else None,
+        **dict(_sizes(spec)),
         "loss": spec.training.loss if spec.training else None,
         "inputs": [{"name": i.name, "shape": list(i.shape), "dtype": i.dtype} for i in spec.inputs],
         "sets": list(spec.sets),
@@ -78,6 +74,13 @@ def card(spec: ModelSpec) -> dict[str, Any]:
         "small_variant": spec.small_variant,
         "config_digest": spec.config_digest,
     }
+
+
+def _sizes(spec: ModelSpec) -> Iterator[tuple[str, int | None]]:
+    for axis in axes_of(*AS_ASKED):
+        yield axis.column, axis.own(spec)
+        if axis.field == "sequence":
+            yield "max_sequence_length", spec.max_sequence
 
 
 def _for_one_item(spec: ModelSpec) -> AnalyticCost | None:
@@ -126,8 +129,7 @@ def _print_table(specs: tuple[ModelSpec, ...]) -> None:
 
 def _in_full(spec: ModelSpec) -> list[str]:
     counted = _for_one_item(spec)
-    sizes = {"sequence": spec.sequence, "image": spec.image, "seconds": spec.audio}
-    sizes["denoising steps"] = spec.steps
+    sizes = {axis.word: axis.own(spec) for axis in axes_of(Part.INPUT, Part.PASSES)}
     makes = spec.generation
     rows = {
         "family": spec.family.value,

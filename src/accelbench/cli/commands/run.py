@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists, numbers, seconds, words
+from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
 from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import EXIT_OK, UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -20,6 +21,7 @@ _WHAT, _HOW, _WHERE = "What", "How", "Where it goes"
 
 
 @app.command(cls=SpacedLists)
+@with_size_options
 def run(
     ctx: typer.Context,
     models: list[str] | None = typer.Argument(
@@ -63,24 +65,7 @@ def run(
     batch_sizes: list[str] | None = typer.Option(
         None, "--batch-sizes", help="Items in one step; 1, 8, 32, 128 as memory allows."
     ),
-    sequence_lengths: list[str] | None = typer.Option(
-        None, "--sequence-lengths", help="Tokens in one item."
-    ),
-    image_sizes: list[str] | None = typer.Option(
-        None, "--image-sizes", help="Side of a square image in pixels."
-    ),
-    prompt_tokens: list[str] | None = typer.Option(
-        None, "--prompt-tokens", help="Tokens that a model reads before it writes."
-    ),
-    new_tokens: list[str] | None = typer.Option(
-        None, "--new-tokens", help="Tokens that it writes; 0 measures one forward pass instead."
-    ),
-    audio_seconds: list[str] | None = typer.Option(
-        None, "--audio-seconds", help="Seconds of sound in one item."
-    ),
-    denoising_steps: list[str] | None = typer.Option(
-        None, "--denoising-steps", help="Passes of a denoiser for one image."
-    ),
+    sizes: Sizes = OPTIONS,
     data: Path | None = typer.Option(
         None, "--data", help="Real inputs: a folder of images in class folders, sound or text."
     ),
@@ -270,12 +255,7 @@ def run(
             hardware=run_arguments.platforms([*words(hardware), *words(device)]),
             runtimes=runtimes_named(words(framework)),
             batch_sizes=numbers([*(batch_sizes or ()), *(batch_size or ())], "--batch-sizes"),
-            sequence_lengths=numbers(sequence_lengths, "--sequence-lengths"),
-            image_sizes=numbers(image_sizes, "--image-sizes"),
-            prompt_tokens=numbers(prompt_tokens, "--prompt-tokens"),
-            new_tokens=numbers(new_tokens, "--new-tokens", least=0),
-            audio_seconds=numbers(audio_seconds, "--audio-seconds"),
-            denoising_steps=numbers(denoising_steps, "--denoising-steps"),
+            **sizes_of(sizes),
             precisions=run_arguments.precisions(words(precision)),
             modes=run_arguments.modes(words(mode), training),
             options=run_arguments.options(compiled, threads),

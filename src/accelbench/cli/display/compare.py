@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from accelbench.analysis.cost_words import money
-from accelbench.analysis.questions import Axis
+from accelbench.analysis.questions import ComparisonAxis
 from accelbench.cli.display.compare_cells import (
     Lines,
     engines,
@@ -35,7 +35,7 @@ _LONGEST_UNIT = 9
 
 def show(
     found: Sequence[Lines],
-    axis: Axis,
+    axis: ComparisonAxis,
     machine: str = "",
     others: Sequence[str] = (),
     stream: IO[str] | None = None,
@@ -63,7 +63,7 @@ def show(
 
 
 def _table(
-    lines: Lines, axis: Axis, labels: Mapping[str, str], width: int, sign: str = "$"
+    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], width: int, sign: str = "$"
 ) -> Table:
     """The columns in which anything is known."""
     from rich import box

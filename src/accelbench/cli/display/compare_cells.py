@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from accelbench.analysis.comparison import Compared, doubtful
-from accelbench.analysis.questions import Axis
+from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.versions import engine_version, versions_apart
 from accelbench.cli.display.words import MISSING, figure
 from accelbench.core.figures import Statistic
@@ -19,7 +19,7 @@ _LONG = 30
 Lines = Sequence[Compared]
 
 
-def place(one: Compared, axis: Axis, labels: Mapping[str, str] | None = None) -> str:
+def place(one: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None = None) -> str:
     """Where a side stands on the axis; `labels` are of runs, by their ids."""
     if axis.name == "date":
         return axis.value(one.side.row)[0] or MISSING
@@ -29,7 +29,7 @@ def place(one: Compared, axis: Axis, labels: Mapping[str, str] | None = None) ->
     return " ".join(known) or MISSING
 
 
-def places(lines: Lines, axis: Axis, labels: Mapping[str, str]) -> list[str]:
+def places(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> list[str]:
     """The places of a table, with the versions of their engines where these differ."""
     names = [place(one, axis, labels) for one in lines]
     if "runtime" in axis.along:
@@ -55,7 +55,7 @@ def _versions(lines: Lines) -> list[str]:
     return [in_short(engine_version(row)) if apart else "" for row in rows]
 
 
-def threads(lines: Lines, axis: Axis) -> list[str]:
+def threads(lines: Lines, axis: ComparisonAxis) -> list[str]:
     """Threads of each side, where they went along with the axis and are not the same."""
     known = [one.side.row.get("threads") for one in lines]
     if "threads" not in axis.along or len({number for number in known if number}) < 2:
@@ -111,7 +111,7 @@ def _of_no_use(one: Compared) -> str:
     return "" if one.side.usable else UNUSABLE
 
 
-def speed(one: Compared, axis: Axis) -> str:
+def speed(one: Compared, axis: ComparisonAxis) -> str:
     """How many times as fast, with all that has to be known of it."""
     if one.refused:
         return "refused" if one.baseline else MISSING

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from accelbench.analysis.comparison import Compared
 from accelbench.analysis.cost_words import cost_notes
 from accelbench.analysis.costs import items_of
-from accelbench.analysis.questions import Axis
+from accelbench.analysis.questions import ComparisonAxis
 from accelbench.analysis.ratios import CANNOT_TELL, SAMPLES
 from accelbench.analysis.sides import PER_MILLION
 from accelbench.cli.display.compare_cells import (
@@ -46,7 +46,9 @@ _NAMES, _PAIRS = 8, 3
 _FIRST = ("figure ", "unit ")
 
 
-def under_table(lines: Lines, axis: Axis, labels: Mapping[str, str], *, alone: bool) -> list[str]:
+def under_table(
+    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], *, alone: bool
+) -> list[str]:
     """What is of one table.
 
     Args:
@@ -67,7 +69,7 @@ def under_table(lines: Lines, axis: Axis, labels: Mapping[str, str], *, alone: b
 
 
 def below(
-    found: Sequence[Lines], axis: Axis, others: Sequence[str], prices: Prices | None
+    found: Sequence[Lines], axis: ComparisonAxis, others: Sequence[str], prices: Prices | None
 ) -> Iterable[str]:
     """What is of all tables."""
     every = [one for lines in found for one in lines]
@@ -126,7 +128,7 @@ def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
         )
 
 
-def _unlike(lines: Lines, axis: Axis, labels: Mapping[str, str]) -> Iterable[str]:
+def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
     """Of each row that could not be matched, what is not alike with its baseline."""
     in_column = any(cell != MISSING for cell in threads(lines, axis))
     by_threads = False
@@ -152,14 +154,14 @@ def by_what(found: set[str]) -> str:
     return f"Times as fast: by the time of an item, {', '.join(named)}."
 
 
-def _otherwise(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """Where medians point to the other side."""
     for one in every:
         if one.ratio is not None and one.ratio.told and one.ratio.otherwise:
             yield f"{one.side.row.get('model')}, {place(one, axis)}: {one.ratio.otherwise}."
 
 
-def _failed_launches(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """Where launches of the run whose figures are shown came to nothing."""
     failing = [
         f"{one.side.row.get('model')}, {place(one, axis)} ({failed})"
@@ -170,7 +172,7 @@ def _failed_launches(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
         yield f"Not all launches came to a figure: {_some(failing)}."
 
 
-def _failed_since(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
+def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """Where a newer run came to nothing, whose figures are of an older one."""
     said = [
         f"{one.side.row.get('model')}, {place(one, axis)} ({', '.join(one.failed_since)})"
@@ -182,7 +184,7 @@ def _failed_since(every: Sequence[Compared], axis: Axis) -> Iterable[str]:
         yield f"Failed in a newer run, and shown by an older one: {'; '.join(said[:_PAIRS])}{more}."
 
 
-def _set_aside(lines: Sequence[Compared], axis: Axis) -> Iterable[str]:
+def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     """What was measured and does not stand."""
     faster = {(place(one, axis), text) for one in lines for text in one.side.faster}
     if faster:

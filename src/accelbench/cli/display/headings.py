@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accelbench.analysis.questions import Axis, Row, physical, plain
+from accelbench.analysis.questions import ComparisonAxis, Row, physical, plain
 from accelbench.analysis.versions import engine_version
 from accelbench.cli.display.words import MISSING, shapes
+from accelbench.core.axes import AXES
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 
 #: What stands before and after a value; what is not here is said with its name.
@@ -20,12 +21,7 @@ _AROUND: Mapping[str, tuple[str, str]] = {
     "precision": ("", ""),
     "scenario": ("", ""),
     "batch_size": ("batch ", ""),
-    "sequence_length": ("seq ", ""),
-    "image_size": ("", "px"),
-    "audio_seconds": ("", " s"),
-    "denoising_steps": ("", " steps"),
-    "prompt_tokens": ("prompt ", ""),
-    "new_tokens": ("new ", ""),
+    **{axis.column: axis.around for axis in AXES},
     "world_size": ("", " devices"),
     "threads": ("", " threads"),
 }
@@ -35,7 +31,7 @@ _AROUND: Mapping[str, tuple[str, str]] = {
 _APART = ("device_name", "compiled", "threads")
 
 
-def headings(questions: Sequence[Sequence[Row]], axis: Axis) -> list[str]:
+def headings(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[str]:
     """A heading for each question, by a row of each of its sides.
 
     The usual things are always said, and the CPU, the threads, the compiler and the engine's
@@ -73,7 +69,7 @@ def headings(questions: Sequence[Sequence[Row]], axis: Axis) -> list[str]:
     return found
 
 
-def _versions(questions: Sequence[Sequence[Row]], axis: Axis) -> list[str]:
+def _versions(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[str]:
     """The version of the engine that all sides of a question have, where it has to be said."""
     known = []
     for sides in questions:
@@ -99,7 +95,7 @@ def _published(sides: Sequence[Row]) -> bool:
     return all(row.get("provenance") == Provenance.IMPORTED for row in sides)
 
 
-def _usual(row: Row, axis: Axis) -> str:
+def _usual(row: Row, axis: ComparisonAxis) -> str:
     """What a question is known by, as far as all sides have it in common."""
     common = {name: row.get(name) for name in axis.alike}
     options = common.get("options") or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
 from accelbench.core.provenance import THIS_ARM, simulation_of
@@ -14,6 +15,8 @@ from accelbench.core.worth import interval_text
 MISSING = "n/a"
 #: Machines that are named; a lake may hold results of hundreds.
 _MACHINES = 8
+#: Of one pass; what a request reads and writes is said together.
+_SIZES = axes_of(Part.INPUT, Part.PASSES)
 
 
 def figure(value: float | None, digits: int = 3) -> str:
@@ -64,19 +67,20 @@ def spread(row: Mapping[str, Any], unit: str = "") -> str:
 
 
 def shapes(row: Mapping[str, Any]) -> str:
-    """The size beside the batch, short: what is read and written, else the first that there is."""
-    if row.get("new_tokens") and row.get("audio_seconds"):
-        return f"{row['audio_seconds']} s+{row['new_tokens']} tok"
+    """The size beside the batch, short: what is read and written, else the first that there is.
+
+    A size that has no place in this order is said behind it.
+    """
+    said = {
+        axis.field: axis.label.format(row[axis.column]) for axis in _SIZES if row.get(axis.column)
+    }
+    audio, text, image, steps = (said.pop(n, "") for n in ("audio", "sequence", "image", "steps"))
+    if image and steps:
+        image = f"{image} × {row['denoising_steps']}"
+    first = audio or text or image
     if row.get("new_tokens"):
-        return f"{row['prompt_tokens']}+{row['new_tokens']} tok"
-    if row.get("audio_seconds"):
-        return f"{row['audio_seconds']} s"
-    if row.get("sequence_length"):
-        return f"seq {row['sequence_length']}"
-    if row.get("image_size"):
-        steps = f" × {row['denoising_steps']}" if row.get("denoising_steps") else ""
-        return f"{row['image_size']}px{steps}"
-    return ""
+        first = f"{audio or row.get('prompt_tokens')}+{row['new_tokens']} tok"
+    return " ".join(filter(None, (first, *said.values())))
 
 
 def where(row: Mapping[str, Any]) -> str:

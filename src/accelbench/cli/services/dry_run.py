@@ -8,6 +8,7 @@ from typing import IO, Any
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
 from accelbench.cli.services.running import RunOptions, prepare
+from accelbench.core.axes import AXES
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run.plan import estimates
@@ -59,12 +60,7 @@ def _case_entry(planned: Planned) -> dict[str, Any]:
         "device": str(planned.device) if planned.device else None,
         "precision": case.precision,
         "batch_size": case.shapes.batch,
-        "sequence_length": case.shapes.sequence,
-        "image_size": case.shapes.image,
-        "prompt_tokens": case.shapes.prompt_tokens,
-        "new_tokens": case.shapes.new_tokens,
-        "audio_seconds": case.shapes.audio,
-        "denoising_steps": case.shapes.steps,
+        **{axis.column: getattr(case.shapes, axis.field) for axis in AXES},
         "mode": case.mode.value,
         "options": dict(case.options),
         "status": refusal.status.value if refusal else will_be,

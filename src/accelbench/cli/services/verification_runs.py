@@ -26,7 +26,7 @@ from accelbench.run.conduct.lifecycle import Found, RunSpec
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.named_targets import nothing_measured
 from accelbench.run.plan.request import Plan, Planned, Request, joined
-from accelbench.select.query.query import shapes_named
+from accelbench.select.query.query import GENERATING, shapes_named
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -112,7 +112,7 @@ class VerificationCase:
         return f"{platform}:{meant}".lower() if meant else platform.lower()
 
     def _has(self, column: str) -> bool:
-        generating = column in ("prompt_tokens", "new_tokens") and self.mode == Mode.TRAINING
+        generating = column in GENERATING and self.mode == Mode.TRAINING
         return self.shapes.get(column) is not None and not generating
 
 

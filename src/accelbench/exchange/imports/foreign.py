@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accelbench.core.axes import columns
 from accelbench.core.identity import IDENTITY_VERSION, digest
 from accelbench.core.ranges import TIME_MS
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status
 from accelbench.exchange.imports.holding import hold, hold_samples
 from accelbench.exchange.imports.records import Record
 
-#: What was asked, and makes a case; a figure's other columns are answers.
+#: What was asked, and makes a case; a figure's other columns are answers. Cases of figures that
+#: were imported are known by exactly these, said or not: the list never changes.
 _ASKED = (
     *("model", "hardware", "runtime", "precision", "batch_size", "sequence_length", "image_size"),
     *("prompt_tokens", "new_tokens", "audio_seconds", "mode", "scenario", "compiled"),
     *("world_size", "options"),
 )
+#: Sizes that came later make another case only where they are said. Denoising steps never did.
+_LATER = frozenset(columns()) - {*_ASKED, "denoising_steps"}
 _NS = 1e6  # in a millisecond
 
 
@@ -99,7 +103,9 @@ def _identities(
     Nor is the commit of its source in them, so that a later one brings what is new in it; nor a
     moment that who imports it gives, so that it may be given afterwards and doubles nothing.
     """
-    case = digest({"v": IDENTITY_VERSION, "imported": {name: body.get(name) for name in _ASKED}})
+    asked = {name: body.get(name) for name in _ASKED}
+    asked |= {name: body[name] for name in _LATER if body.get(name) is not None}
+    case = digest({"v": IDENTITY_VERSION, "imported": asked})
     where = {"hardware": body.get("hardware"), "device": body.get("device_name")}
     device = digest({"v": IDENTITY_VERSION, "imported": where})
     series = {"case": case, "device": device, "threads": body.get("threads"), "of": source.name}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.axes import columns
 from accelbench.core.errors import UsageError
 from accelbench.core.possible import ABOVE_ZERO, OTHERS, impossible
 from accelbench.core.precision import parse_precision
@@ -18,10 +19,7 @@ from accelbench.exchange.imports.records import Record, table_of
 PATTERN = "benchmark_results_*.csv"
 
 NEEDED = ("framework", "model", "device", "batch_size", "dtype", "latency_mean_ms")
-_SIZES = (
-    *("sequence_length", "image_size", "prompt_tokens", "new_tokens", "audio_seconds"),
-    *("denoising_steps", "threads"),
-)
+_SIZES = (*columns(), "threads")
 _COUNTS = ("launch", "sample_count")
 _TRUTHS = ("compiled", "latency_p95_rough", "latency_p99_rough")
 _TEXTS = (

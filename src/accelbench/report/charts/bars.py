@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.points import FigureInterval, Point, alike_of_each
-from accelbench.analysis.questions import Axis
+from accelbench.analysis.questions import ComparisonAxis
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality
 from accelbench.report.charts import axes
@@ -59,7 +59,7 @@ Figure = Callable[[Point], FigureInterval | None]
 class Comparison:
     """What is held against each other, and by which figure."""
 
-    axis: Axis
+    axis: ComparisonAxis
     figure: Figure
     title: str
 
@@ -83,7 +83,7 @@ class _Beside:
 Questions = Mapping[object, Sequence[Point]]
 
 
-def beside_each_other(asked: Questions, axis: Axis) -> list[Sequence[Point]]:
+def beside_each_other(asked: Questions, axis: ComparisonAxis) -> list[Sequence[Point]]:
     """Of each model and machine its most answered question, where two places answered it.
 
     Where a chart is of every batch, the same question at each of them.
@@ -123,7 +123,7 @@ def _question(point: Point, beside: Comparison) -> object:
 
 
 def _at_every_batch(
-    points: Sequence[Point], others: Iterable[Sequence[Point]], axis: Axis
+    points: Sequence[Point], others: Iterable[Sequence[Point]], axis: ComparisonAxis
 ) -> list[Point]:
     """A question's points and those of the same one at other batches, the smallest batch first."""
 
@@ -135,7 +135,7 @@ def _at_every_batch(
     return [one for several in ordered for one in several]
 
 
-def _left_out(axis: Axis) -> str:
+def _left_out(axis: ComparisonAxis) -> str:
     return "bar" if axis.name in _AT_EVERY_BATCH else "slower bar"
 
 
@@ -143,7 +143,7 @@ def _batch(point: Point) -> int:
     return int(point.row.get("batch_size") or 0)
 
 
-def _places(points: Sequence[Point], axis: Axis) -> tuple[int, int, int]:
+def _places(points: Sequence[Point], axis: ComparisonAxis) -> tuple[int, int, int]:
     """At how many places it was answered, how often, and how small its batch is."""
     if not points:
         return (0, 0, 0)
@@ -239,7 +239,7 @@ def _time(point: Point) -> float:
     return point.item_ms
 
 
-def _always(axis: Axis) -> tuple[str, ...]:
+def _always(axis: ComparisonAxis) -> tuple[str, ...]:
     """What each bar says, even where something else tells it apart."""
     return (PLACE if axis.name == "hardware" else axis.columns[0],)
 

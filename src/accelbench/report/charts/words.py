@@ -11,8 +11,9 @@ from itertools import takewhile
 from typing import Any
 
 from accelbench.analysis.points import Point
-from accelbench.analysis.questions import DESCRIBING
+from accelbench.analysis.questions import DESCRIBING, SHAPES
 from accelbench.analysis.standing import software
+from accelbench.core.axes import AXES
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside
 from accelbench.core.vocabulary import Provenance
@@ -44,10 +45,10 @@ EVERYTHING = tuple(
 _FIRST = ("mode", PLACE, DEVICES, "runtime", "precision", "batch_size", SOFTWARE)
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
 COMMON = (
-    *("mode", PLACE, DEVICES, "runtime", "precision", "batch_size", "sequence_length"),
-    *("image_size", "audio_seconds", "denoising_steps", "prompt_tokens", "new_tokens"),
+    *("mode", PLACE, DEVICES, "runtime", "precision", "batch_size"),
+    *SHAPES,
 )
-_SHORT = {"batch_size": "batch", "sequence_length": "seq", "image_size": "image"}
+_SHORT = {"batch_size": "batch", **{axis.column: axis.short for axis in AXES}}
 _BARE = ("model", "mode", PLACE, DEVICES, "runtime", "precision", "scenario", SOFTWARE, "machine")
 #: Software whose version says most.
 _ENGINES = frozenset(("torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.machines import chosen
-from accelbench.analysis.questions import flat
+from accelbench.analysis.questions import SHAPES, flat
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshot import Snapshot
 
@@ -182,8 +182,7 @@ def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[dict[str, Any
 #: What a line of a table says of a cell.
 _TOLD = (
     *("model", "kind", "mode", "hardware", "device_name", "machine", "runtime", "precision"),
-    *("batch_size", "sequence_length", "image_size", "audio_seconds", "denoising_steps"),
-    *("prompt_tokens", "new_tokens", "world_size"),
+    *("batch_size", *SHAPES, "world_size"),
 )
 #: What else may tell two lines apart, beside options and versions.
 _APART = ("compiled", "threads", "scenario", "weights", "data_source", "optimizer")

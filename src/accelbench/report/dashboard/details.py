@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.history import HistoryPoint, Series
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.warned import warned as all_warned
+from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
@@ -30,8 +31,8 @@ MOST_LAUNCHES = 40
 BY_METRIC = {metric.name: metric for metric in METRICS}
 #: What a list of results shows.
 _LISTED = (
-    *("model", "runtime", "hardware", "precision", "batch_size", "sequence_length", "image_size"),
-    *("audio_seconds", "prompt_tokens", "new_tokens", "denoising_steps", "mode", "launch"),
+    *("model", "runtime", "hardware", "precision", "batch_size"),
+    *(*columns(*AS_TOLD), "mode", "launch"),
     *("status", "reason", "message", "provenance", "emulated", "quality"),
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )

@@ -14,7 +14,7 @@ from accelbench.analysis.standing import version_sql, worth_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.failing import failing_sql, same_configuration_sql, whole_runs_columns
 from accelbench.core.figures import OF_A_STEP, TAIL_OF_SQL, TAIL_SQL
-from accelbench.core.provenance import OF_IMPORT_SQL, THIS_ARM_SQL
+from accelbench.core.provenance import COMPARABLE, OF_IMPORT_SQL, THIS_ARM_SQL
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.measure.launches import FEWEST_LAUNCHES
@@ -295,6 +295,7 @@ def _cells(
         typical_memory=typical_sql("memory_peak_mb", _COUNTED),
         typical_cost=typical_sql("cost_usd", _TIMED),
         spoilt=spoilt,
+        kinds=", ".join(repr(one.value) for one in COMPARABLE),
         **_IDENTITIES,
         said_by_some=", ".join(
             [

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED
 from accelbench.store.ingest import journals_in
@@ -20,8 +21,8 @@ from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
 #: What a page shows of a result; its samples, most of the journal, are forgotten at once.
 _KEPT = (
-    *("model", "runtime", "hardware", "precision", "batch_size", "sequence_length", "image_size"),
-    *("audio_seconds", "prompt_tokens", "new_tokens", "denoising_steps", "mode", "launch"),
+    *("model", "runtime", "hardware", "precision", "batch_size"),
+    *(*columns(*AS_TOLD), "mode", "launch"),
     *("status", "reason", "message", "provenance", "emulated", "quality", "finished_at"),
     *("latency_p50_ms", "latency_mean_ms", "latency_ci_low_ms", "latency_ci_high_ms"),
     *("throughput", "memory_peak_mb"),

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from accelbench.analysis.cost_words import money
+from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
 from accelbench.core.failing import FAILED, LAUNCHED, why_unusable
 from accelbench.core.nouns import counted
@@ -19,14 +20,7 @@ from accelbench.report.charts.words import short_device
 #: What an empty figure is shown as.
 NOTHING = "n/a"
 
-_SIZES = (
-    ("sequence_length", "seq {}"),
-    ("image_size", "{} px"),
-    ("audio_seconds", "{} s sound"),
-    ("prompt_tokens", "prompt {}"),
-    ("new_tokens", "new {}"),
-    ("denoising_steps", "{} steps"),
-)
+_SIZES = [(axis.column, axis.page_label) for axis in axes_of(*AS_TOLD)]
 
 
 def number(value: Any) -> str:

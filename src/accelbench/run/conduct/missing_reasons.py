@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from accelbench.core.axes import AXES, Part, columns
 from accelbench.core.columns import COLUMNS, Column, metric_columns
 from accelbench.core.vocabulary import Mode, Status
 
 _GENERATES = {
-    "prompt_tokens", "new_tokens", "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms",
+    *columns(Part.REQUEST), "tokens_per_second", "ttft_ms", "tpot_ms", "prefill_ms",
     "decode_ms",
 }  # fmt: skip
 _PARTS = {"forward_ms", "loss_ms", "backward_ms", "optimizer_ms"}
@@ -58,10 +59,7 @@ _ALWAYS = {
     "data_load_ms": "the inputs are synthetic: nothing was loaded",
     "data_digest": "the inputs are synthetic",
     "outputs_digest": "the outputs were looked at with the first case of the worker",
-    "audio_seconds": "the model takes no sound",
-    "denoising_steps": "nothing is denoised",
-    "image_size": "the model takes no image",
-    "sequence_length": "the model reads no sequence of its own",
+    **{axis.column: axis.why_absent for axis in AXES},
     "latency_ci_low_ms": "too few samples for an interval",
     "latency_ci_high_ms": "too few samples for an interval",
     "lag1_autocorrelation": "fewer than three samples, or all are alike",

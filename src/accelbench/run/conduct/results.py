@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.catalog.inputs import axis, tensors, throughput_unit
+from accelbench.core.axes import AXES
 from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
 from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
@@ -167,13 +168,8 @@ def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
         "device_fingerprint": device.fingerprint if device else None,
         "precision": case.precision,
         "batch_size": shapes.batch,
-        "sequence_length": shapes.sequence,
-        "image_size": shapes.image,
+        **{one.column: getattr(shapes, one.field) for one in AXES},
         "input_shape": json.dumps(input_shapes(case)),
-        "prompt_tokens": shapes.prompt_tokens,
-        "new_tokens": shapes.new_tokens,
-        "audio_seconds": shapes.audio,
-        "denoising_steps": shapes.steps,
         "mode": case.mode.value,
         "scenario": case.scenario,
         "world_size": case.world_size,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from accelbench.core.axes import AXES
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Runtime
@@ -34,14 +35,7 @@ _BASES = {
 }
 
 #: A request's sizes, by the store's columns.
-SIZES = {
-    "sequence_lengths": "sequence_length",
-    "image_sizes": "image_size",
-    "prompt_tokens": "prompt_tokens",
-    "new_tokens": "new_tokens",
-    "audio_seconds": "audio_seconds",
-    "denoising_steps": "denoising_steps",
-}
+SIZES = {axis.asked: axis.column for axis in AXES}
 
 #: Names what to take: `HardwareSelector.select_hardware`.
 Choose = Callable[..., Mapping[str, Any]]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from accelbench.core.axes import with_axes
 from accelbench.core.case import Case, Option
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device
@@ -24,8 +25,9 @@ Free = Callable[[Device], int | None]
 
 
 @dataclass(frozen=True)
+@with_axes(lambda axis: axis.asked, ())
 class Request:
-    """What a command asked for, names already resolved."""
+    """What a command asked for, names already resolved; of each axis of sizes any number."""
 
     models: tuple[ModelSpec, ...]
     hardware: tuple[str, ...] = ()  # empty: everything present

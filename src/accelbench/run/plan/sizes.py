@@ -6,20 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.request import Request
 
+#: How much text there is depends on whether it is read or written, and is settled by itself.
+_BESIDE_TEXT = tuple(axis for axis in axes_of(Part.INPUT, Part.PASSES) if axis.field != "sequence")
+
 
 def shapes_of(model: ModelSpec, request: Request, mode: Mode) -> Iterator[Shapes]:
     """Shapes of batch 1, in ascending order of each size. Sizes that the model has not are None."""
-    images = _axis(model.image, request.image_sizes)
-    sounds = _axis(model.audio, request.audio_seconds)
-    steps = _axis(None if mode is Mode.TRAINING else model.steps, request.denoising_steps)
-    for image, audio, count in product(images, sounds, steps):
-        base = Shapes(batch=1, image=image, audio=audio, steps=count)
-        yield from _texts(base, model, request, mode)
+    trains = mode is Mode.TRAINING
+    own = (
+        None if trains and axis.part is Part.PASSES else axis.own(model) for axis in _BESIDE_TEXT
+    )
+    wanted = (getattr(request, axis.asked) for axis in _BESIDE_TEXT)
+    for sizes in product(*map(_taken, own, wanted)):
+        named = {axis.field: size for axis, size in zip(_BESIDE_TEXT, sizes, strict=True)}
+        yield from _texts(Shapes(batch=1, **named), model, request, mode)
 
 
 def _texts(base: Shapes, model: ModelSpec, request: Request, mode: Mode) -> Iterator[Shapes]:
@@ -28,13 +34,13 @@ def _texts(base: Shapes, model: ModelSpec, request: Request, mode: Mode) -> Iter
     new_tokens = sorted(set(request.new_tokens)) or [makes.new_tokens if makes else 0]
     if makes is not None:
         wanted = request.prompt_tokens or request.sequence_lengths
-        for prompt, new in product(_axis(makes.prompt_tokens, wanted), filter(None, new_tokens)):
+        for prompt, new in product(_taken(makes.prompt_tokens, wanted), filter(None, new_tokens)):
             yield replace(base, prompt_tokens=prompt, new_tokens=new)
     if makes is None or 0 in new_tokens:
-        for sequence in _axis(model.sequence, request.sequence_lengths):
+        for sequence in _taken(model.sequence, request.sequence_lengths):
             yield replace(base, sequence=sequence)
 
 
-def _axis(default: int | None, wanted: Sequence[int]) -> Sequence[int | None]:
+def _taken(default: int | None, wanted: Sequence[int]) -> Sequence[int | None]:
     """What was asked for where the model has such a size, else its default."""
     return [default] if default is None or not wanted else sorted(set(wanted))

@@ -158,7 +158,7 @@ def _memory(one: Option, limit: float | None) -> Iterator[LimitReason]:
     """Where memory is not known to be within a limit: of launches the one that took most counts."""
     known = one.memory
     launches = one.measured and one.memory_basis == MEASURED and known is not None
-    if launches and known and limit is not None and known.middle <= limit < known.high:
+    if launches and known and limit is not None and known.high > max(limit, known.middle):
         text = f"memory of a launch {rounded(known.high)} MB is above {spelled(limit)}"
         yield LimitReason("memory_mb", text, known.high / limit)
         return

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from accelbench.catalog.inputs import settle
+from accelbench.core.axes import AXES
 from accelbench.core.case import Shapes
 from accelbench.core.devices import devices_in
 from accelbench.core.errors import AccelbenchError
@@ -28,14 +29,7 @@ from accelbench.select.query.select_context import own_shapes
 from accelbench.select.rank.candidates import Candidate
 
 #: How `run` is told each size.
-OPTIONS = {
-    "sequence_length": "--sequence-lengths",
-    "image_size": "--image-sizes",
-    "audio_seconds": "--audio-seconds",
-    "denoising_steps": "--denoising-steps",
-    "prompt_tokens": "--prompt-tokens",
-    "new_tokens": "--new-tokens",
-}
+OPTIONS = {axis.column: axis.option for axis in AXES}
 #: What `run` takes after a platform's colon; a device's whole name has spaces, which part its list.
 _ORDINAL = re.compile(r"\d{1,2}|cpu|gpu|npu", re.IGNORECASE)
 

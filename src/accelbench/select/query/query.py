@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.catalog.find import find
+from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.exactness import says_quantised
@@ -20,16 +21,9 @@ from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.task import task_key, task_named
 
 #: By the store's names, as shapes have them.
-SIZES = {
-    "sequence_length": "sequence",
-    "image_size": "image",
-    "audio_seconds": "audio",
-    "denoising_steps": "steps",
-    "prompt_tokens": "prompt_tokens",
-    "new_tokens": "new_tokens",
-}
+SIZES = {axis.column: axis.field for axis in axes_of(*AS_ASKED)}
 #: Tokens of a request: what is trained has none.
-GENERATING = ("prompt_tokens", "new_tokens")
+GENERATING = columns(Part.REQUEST)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.analysis.questions import SHAPES
+from accelbench.core.axes import AS_ASKED, axes_of
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, sizes_of
@@ -93,15 +94,7 @@ def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
     """The sizes that a model of the catalogue has for itself."""
     if spec is None:
         return {}
-    makes = spec.generation
-    sizes = {
-        "sequence_length": spec.sequence,
-        "image_size": spec.image,
-        "audio_seconds": spec.audio,
-        "denoising_steps": spec.steps,
-        "prompt_tokens": makes.prompt_tokens if makes else None,
-        "new_tokens": makes.new_tokens if makes else None,
-    }
+    sizes = {axis.column: axis.own(spec) for axis in axes_of(*AS_ASKED)}
     return {name: value for name, value in sizes.items() if value is not None}
 
 

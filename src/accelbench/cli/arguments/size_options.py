@@ -1,0 +1,55 @@
+"""An option for each axis of sizes, where a command asks for sizes as lists."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import typer
+
+from accelbench.cli.arguments.lists import numbers
+from accelbench.core.axes import AXES, Axis
+
+#: The lists that were typed, by the fields of a request.
+Sizes = Mapping[str, "list[str] | None"]
+#: Stands in a command's parameters where its options of sizes stand in its help.
+OPTIONS: Sizes = {}
+
+
+def with_size_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each axis in place of its parameter `sizes`."""
+    signature = inspect.signature(command)
+    parameters = [
+        option
+        for parameter in signature.parameters.values()
+        for option in (map(_option, AXES) if parameter.name == "sizes" else (parameter,))
+    ]
+
+    @wraps(command)
+    def asked(**typed: Any) -> None:
+        command(sizes={axis.asked: typed.pop(axis.asked) for axis in AXES}, **typed)
+
+    said = {name: said for name, said in command.__annotations__.items() if name != "sizes"}
+    asked.__annotations__ = said | {axis.asked: list[str] | None for axis in AXES}
+    asked.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return asked
+
+
+def sizes_of(typed: Sizes) -> dict[str, tuple[int, ...]]:
+    """The numbers in those lists, as a request takes them.
+
+    Raises:
+        UsageError: one is no number, or too small or too large.
+    """
+    return {axis.asked: numbers(typed[axis.asked], axis.option, least=axis.least) for axis in AXES}
+
+
+def _option(axis: Axis) -> inspect.Parameter:
+    return inspect.Parameter(
+        axis.asked,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=typer.Option(None, axis.option, help=axis.help),
+        annotation=list[str] | None,
+    )

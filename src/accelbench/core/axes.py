@@ -1,0 +1,215 @@
+"""The sizes of an input beside the batch: the one registry of them.
+
+A case's shapes, a request, the options of `run`, the columns of results, and what tables, charts,
+titles, files and reasons say of a size are made of these entries. A new size is one entry here;
+code reads a size by its name only where its meaning matters.
+
+Pure, and imported before almost everything else: it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from accelbench.core.model import ModelSpec
+
+T = TypeVar("T")
+
+
+class Part(StrEnum):
+    """What of a step a size is of."""
+
+    INPUT = "input"  # what one item is
+    REQUEST = "request"  # how much is read and written, token by token: inference alone has it
+    PASSES = "passes"  # how often the model runs for one item: inference alone has it
+
+
+#: The orders in which the sizes are told, part after part: that of questions, in columns and keys,
+#: and that of titles, in words. Files and names that were written are read by them.
+AS_ASKED = (Part.INPUT, Part.PASSES, Part.REQUEST)
+AS_TOLD = (Part.INPUT, Part.REQUEST, Part.PASSES)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Axis of sizes: what it is called wherever one of its sizes is asked for, stored or shown.
+
+    What is not given below `why_absent` follows from what is above it.
+
+    Attributes:
+        field: of a case's shapes, and of the model that has a size of its own.
+        column: of results.
+        option: of `accelbench run`.
+        label: one size in a heading or a title, as "seq {}".
+        unit: what is counted.
+        why_absent: why a result has no such size.
+        part: what of a step it is of.
+        least: the smallest size that can be asked for.
+        help: of the option.
+        idle: what no model of a run does that has no use for the option.
+        noun: in a sentence that refuses a size.
+        word: before the size where a model is described.
+        short: before the size in a chart.
+        page_label: as `label`, on a page, where there is more room.
+    """
+
+    field: str
+    column: str
+    option: str
+    label: str
+    unit: str
+    why_absent: str
+    part: Part = Part.INPUT
+    least: int = 1
+    help: str = ""
+    idle: str = "has such a size"
+    noun: str = ""
+    word: str = ""
+    short: str = ""
+    page_label: str = ""
+
+    def __post_init__(self) -> None:
+        """Fill in the wordings that follow from others."""
+        plainly = self.column.replace("_", " ")
+        follows = {
+            "help": f"{self.unit[:1].upper()}{self.unit[1:]}.",
+            "noun": plainly,
+            "word": self.field.replace("_", " "),
+            "short": plainly,
+            "page_label": self.label,
+        }
+        for name, text in follows.items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, text)
+
+    @property
+    def asked(self) -> str:
+        """The field of a request, which holds every size that was asked for."""
+        return self.option.removeprefix("--").replace("-", "_")
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What stands before and after a size in its label."""
+        before, _, after = self.label.partition("{}")
+        return before, after
+
+    def own(self, model: ModelSpec) -> int | None:
+        """The size that a model has for itself; None where it has none."""
+        holder = model.generation if self.part is Part.REQUEST else model
+        size: int | None = getattr(holder, self.field, None)
+        return size
+
+
+#: In the order of the columns of results.
+AXES: tuple[Axis, ...] = (
+    Axis(
+        field="sequence",
+        column="sequence_length",
+        option="--sequence-lengths",
+        label="seq {}",
+        unit="tokens in one item",
+        why_absent="the model reads no sequence of its own",
+        idle="reads text",
+        short="seq",
+    ),
+    Axis(
+        field="image",
+        column="image_size",
+        option="--image-sizes",
+        label="{}px",
+        unit="side of a square image in pixels",
+        why_absent="the model takes no image",
+        idle="takes images",
+        short="image",
+        page_label="{} px",
+    ),
+    Axis(
+        field="prompt_tokens",
+        column="prompt_tokens",
+        option="--prompt-tokens",
+        label="prompt {}",
+        unit="tokens of a generation prompt",
+        why_absent="nothing is generated",
+        part=Part.REQUEST,
+        help="Tokens that a model reads before it writes.",
+        idle="is asked to write",
+        noun="prompt",
+    ),
+    Axis(
+        field="new_tokens",
+        column="new_tokens",
+        option="--new-tokens",
+        label="new {}",
+        unit="tokens generated per request",
+        why_absent="nothing is generated",
+        part=Part.REQUEST,
+        least=0,  # one forward pass instead of a whole request
+        help="Tokens that it writes; 0 measures one forward pass instead.",
+        idle="is asked to write",
+    ),
+    Axis(
+        field="audio",
+        column="audio_seconds",
+        option="--audio-seconds",
+        label="{} s",
+        unit="seconds of sound in one item",
+        why_absent="the model takes no sound",
+        idle="takes sound",
+        noun="sound",
+        word="seconds",
+        page_label="{} s sound",
+    ),
+    Axis(
+        field="steps",
+        column="denoising_steps",
+        option="--denoising-steps",
+        label="{} steps",
+        unit="passes of the denoiser for one image",
+        why_absent="nothing is denoised",
+        part=Part.PASSES,
+        help="Passes of a denoiser for one image.",
+        idle="is asked to denoise",
+        noun="number of denoising steps",
+        word="denoising steps",
+    ),
+)
+
+
+def axes_of(*parts: Part) -> tuple[Axis, ...]:
+    """The axes of some parts of a step, part after part."""
+    return tuple(axis for part in parts for axis in AXES if axis.part is part)
+
+
+def columns(*parts: Part) -> tuple[str, ...]:
+    """The columns of some parts, part after part; of all, in the order of results, without any."""
+    return tuple(axis.column for axis in (axes_of(*parts) if parts else AXES))
+
+
+def with_axes(
+    name_of: Callable[[Axis], str], default: object, *parts: Part
+) -> Callable[[type[T]], type[T]]:
+    """Add to a dataclass, from under its decorator, a field for each axis that it does not spell.
+
+    It spells those that code reads by their names, for the sake of types; of any other the field
+    is known by its name alone.
+
+    Args:
+        name_of: what the field of an axis is called.
+        default: what it holds where nothing is said.
+        parts: of which axes; of all, without any.
+    """
+
+    def add(cls: type[T]) -> type[T]:
+        spelt = dict(cls.__annotations__)
+        for axis in axes_of(*parts) if parts else AXES:
+            if name_of(axis) not in spelt:
+                spelt[name_of(axis)] = object
+                setattr(cls, name_of(axis), default)
+        cls.__annotations__ = spelt
+        return cls
+
+    return add
