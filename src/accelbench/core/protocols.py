@@ -268,7 +268,7 @@ class RuntimeInfo:
     precisions: tuple[str, ...] = ("fp32",)
     api_version: int = API_VERSION
     isolation: Literal["fork", "spawn", "remote"] = "spawn"
-    consumes: Literal["torch", "onnx", "endpoint"] = "torch"
+    consumes: Literal["torch", "onnx"] = "torch"
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
     provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated
@@ -334,13 +334,4 @@ class Importing(Protocol):
 
     def wants(self, case: Case) -> ArtifactFormat:
         """Without importing the engine."""
-        ...
-
-
-@runtime_checkable
-class Servable(Protocol):
-    """Load generation and endpoints."""
-
-    def submit(self, request: Any, on_event: Any) -> None:
-        """Send one request; `on_event` gets first_token, token, done, error."""
         ...
