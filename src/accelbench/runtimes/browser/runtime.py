@@ -76,6 +76,7 @@ class BrowserRuntime:
             "browser_ended": Belongs.MACHINE,
             "browser_hung": Belongs.MACHINE,
             "browser_kind": Belongs.MACHINE,
+            "no_sandbox": Belongs.MACHINE,
             "tab_crashed": Belongs.CELL,
         },
     )
