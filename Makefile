@@ -11,8 +11,6 @@ BIN := $(VENV)/bin
 # NVIDIA's management library is read through a small package: taken along where it can work.
 EXTRAS ?= torch$(if $(shell command -v nvidia-smi 2>/dev/null),$(comma)cuda)
 comma := ,
-# Every engine that runs here is tested; QNN's emulator is for Linux on x86-64.
-ENGINES := int8,onnx,openvino,jax,browser$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),$(comma)qnn)
 
 DEMO := demo
 DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
@@ -69,7 +67,7 @@ $(INSTALLED): $(MADE) pyproject.toml constraints.txt $(COPY)
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(PIP) install $(MORE) -c constraints.txt -e '.[$(EXTRAS),$(ENGINES),dev]'
+	$(PIP) install $(MORE) -c constraints.txt -e '.[$(EXTRAS),dev]'
 	@touch $@
 
 install: $(INSTALLED)
@@ -147,7 +145,7 @@ constraints:
 	rm -rf build/pins
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip --disable-pip-version-check install \
-	  'torch==$(TORCH_VERSION)' '.[torch,int8,onnx,openvino,jax,qnn,browser,cuda,dev]'
+	  'torch==$(TORCH_VERSION)' '.[torch,cuda,dev]'
 	{ sed -n '/^#/p;/^[^#]/q' constraints.txt; \
 	  build/pins/bin/python -m pip freeze --exclude accelbench | sed -E 's/\+[a-z0-9.]+$$//' | \
 	  grep -vE '^(nvidia-(cu|nc|nv)|cuda-|triton)' | LC_ALL=C sort -f; } > build/constraints.txt

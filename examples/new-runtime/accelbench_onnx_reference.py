@@ -36,6 +36,11 @@ class OnnxReferenceRuntime:
         consumes="onnx",
         preload=("onnx.reference",),
         generates=False,
+        title="ONNX reference",
+        short="onnxref",
+        engine_packages=("onnx",),
+        packages=("numpy",),
+        dashes=(3, 1),
     )
 
     def probe(self) -> list[Device | Absent]:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from accelbench.analysis.checking import Check, Outcome, Rules, checked
-from accelbench.analysis.history import HistoryPoint, Series, every_series, series_of
+from accelbench.analysis.history import HistoryPoint, Series, every_series
 from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.analysis.run_noise import histories
+from one_series import series_of
 
 LATENCY = METRICS[0]
 FOUR = (126.0, 34.23, 104.0, 104.0)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from accelbench.artifacts import recipe as recipes
 from accelbench.artifacts.manifest import Manifest, Tensor, load
-from accelbench.artifacts.recipe import FORMATS, Recipe, recipe_of
+from accelbench.artifacts.recipe import FORMATS, Recipe
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import ArtifactFormat, Device, Job
+from accelbench.core.protocols import ArtifactFormat
 
 
 def recipe(model: str = "bert-tiny", batch: int = 1, static: bool = False, **more: int) -> Recipe:
@@ -113,12 +113,6 @@ def test_another_commit_of_the_hub_is_another_artefact(
     assert len(set(keys)) == 3
     assert keys[3] == unknown
     assert BASE.key == replace(BASE, weights="random").key
-
-
-def test_a_job_gives_its_recipe() -> None:
-    job = Job(BASE.case, Device("cpu", "a processor"), seed=3, weights="hub")
-    made = recipe_of(job, ArtifactFormat("onnx"), ["fixed_batch"])
-    assert (made.seed, made.weights, made.workarounds) == (3, "hub", ("fixed_batch",))
 
 
 tensors = st.builds(

@@ -21,6 +21,7 @@ from accelbench.hardware import browsers
 from accelbench.hardware.browsers import Browser
 from accelbench.runtimes.browser import assets, pins
 from accelbench.runtimes.browser.pins import Package
+from fetched import fetched_browser
 
 CHROME = Browser("Google Chrome", "/opt/chrome", "chromium")
 FIREFOX = Browser("Firefox", "/opt/firefox", "firefox")
@@ -70,7 +71,7 @@ class Machine:
 
     def find(self) -> list[Browser]:
         """As the look for programs: what is installed, then what was fetched."""
-        program = assets.fetched_browser()
+        program = fetched_browser()
         there = [Browser(browsers.FETCHED, str(program), "chromium")] if program else []
         return [*self.installed, *there]
 

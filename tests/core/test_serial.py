@@ -8,15 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.identity import plain
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.protocols import Device, Evidence
+from accelbench.core.protocols import Device
 from accelbench.core.serial import (
     case_from_json,
     case_to_json,
     device_from_json,
     device_to_json,
-    evidence_from_json,
 )
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
@@ -95,8 +93,3 @@ def test_a_device_comes_back_the_same(device: Device) -> None:
     again = device_from_json(json.loads(json.dumps(device_to_json(device))))
     assert again == device
     assert again.fingerprint == device.fingerprint
-
-
-def test_evidence_comes_back_the_same() -> None:
-    given_one = Evidence(("cpu:0", "cuda:1"), "cpu:0", "torch 2", True, {"threads": 2})
-    assert evidence_from_json(json.loads(json.dumps(plain(given_one)))) == given_one

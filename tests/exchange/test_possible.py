@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from foreign_files import results, table
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.possible import contradiction, impossible
-from accelbench.core.vocabulary import OWN_RUNTIMES
 from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
@@ -198,12 +196,6 @@ def test_a_table_of_nothing_breaks_no_rule() -> None:
     nothing = ", ".join(f'NULL::{SQL_TYPES[c.kind]} AS "{c.name}"' for c in COLUMNS)
     asked = ", ".join(rule.condition for rule in rules(list(BY_NAME)))
     assert set(*con.execute(f"SELECT {asked} FROM (SELECT {nothing})").fetchall()) == {True}
-
-
-def test_the_runtimes_that_are_called_our_own_are_ours() -> None:
-    told = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    named = told["project"]["entry-points"]["accelbench.runtimes"]
-    assert sorted(named) == sorted(OWN_RUNTIMES)
 
 
 SAMPLES = [

@@ -34,7 +34,7 @@ def test_only_installed_packages_are_listed():
             return "2.13.0"
         raise PackageNotFoundError(name)
 
-    assert packages(version_of) == {"torch": "2.13.0"}
+    assert packages(version_of, ("accelbench", "torch")) == {"torch": "2.13.0"}
 
 
 def repository(folder):

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from accelbench.core.reasons import REASONS, Belongs, belongs
+from accelbench.core.cards import cards
+from accelbench.core.reasons import SHARED, Belongs, belongs, known_reasons
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +37,7 @@ def test_every_reason_in_the_source_has_its_place() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         found |= set(given(ast.parse(path.read_text(encoding="utf-8"))))
     assert len(found) > 50
-    assert not found - set(REASONS)
+    assert not found - set(known_reasons())
 
 
 def test_the_docs_have_the_table() -> None:
@@ -44,7 +45,12 @@ def test_the_docs_have_the_table() -> None:
     for where in Belongs:
         (line,) = re.findall(rf"^\| {where} \|(.*)\|$", text, flags=re.MULTILINE)
         told = set(re.findall("`([a-z_]+)`", line))
-        assert told == {reason for reason, place in REASONS.items() if place is where}
+        assert told == {reason for reason, place in known_reasons().items() if place is where}
+
+
+def test_a_reason_is_said_once() -> None:
+    told = [*SHARED, *(reason for card in cards().values() for reason in card.reasons)]
+    assert len(told) == len(set(told))
 
 
 def test_a_reason_that_nobody_knows_is_the_cells() -> None:

@@ -63,8 +63,8 @@ class Chrome:
         said = self._process.folder / "profile" / "DevToolsActivePort"
         until = time.monotonic() + _PATIENCE
         while not (said.exists() and len(words := said.read_text().split()) == 2):
-            # In a container that allows no sandbox it ends at once, and starts without one.
-            if self._process.ended is not None and not self._process.started_again():
+            if self._process.ended is not None:
+                self._process.refuse_without_sandbox()
                 raise RuntimeError(f"the browser ended: {self._process.last_words()}")
             if time.monotonic() > until:
                 raise RuntimeError("the browser does not say where it listens")

@@ -151,22 +151,15 @@ def with_gap(series: Series, gap: Gap) -> Series:
     return replace(series, gap=gap, answer=answer)
 
 
-def series_of(row: Row, metric: Metric, points: Iterable[HistoryPoint], least: float) -> Series:
-    """A series and what happened in it.
-
-    Args:
-        row: what it is of.
-        metric: which figure.
-        points: in any order.
-        least: what a change has to exceed, as a share.
-    """
-    return every_series([(row, metric, points)], least)[0]
-
-
 def every_series(
     several: Iterable[tuple[Row, Metric, Iterable[HistoryPoint]]], least: float
 ) -> list[Series]:
-    """The same of many: thousands together are looked through in a tenth of the time."""
+    """Series and what happened in each; together they take a tenth of the time.
+
+    Args:
+        several: of each what it is of, which figure, and its points in any order.
+        least: what a change has to exceed, as a share.
+    """
     from accelbench.measure.changes import courses  # brings numpy
 
     known = [(row, metric, _in_order(points)) for row, metric, points in several]

@@ -8,17 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from accelbench.analysis.standing import Software, software
+from accelbench.core.cards import engine_package, engine_packages
 from accelbench.core.vocabulary import Provenance
 
-#: What makes a step quicker or slower most often: named first where many changed.
-_FIRST = ("engine", "torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench", "python")
 #: Names of conditions are told without what all packages have in common.
 _PACKAGES = "packages."
 #: Changes that are named; more are counted.
 _MOST = 3
 _NUMBER = re.compile(r"(\d+)")
-#: The package of an engine, where that has another name.
-_PACKAGE_OF = {"pytorch": "torch"}
 
 Row = Mapping[str, Any]
 
@@ -29,7 +26,7 @@ def engine_version(row: Row) -> str:
     An import names both in one, with what else there is to say of it: torch 2.4 eager.
     """
     engine = str(row.get("runtime") or "")
-    package = _PACKAGE_OF.get(engine, engine)
+    package = engine_package(engine)
     known = {name.rpartition(".")[2]: value for name, value in software(row)}
     if package in known:
         return f"{package} {known[package]}"
@@ -81,8 +78,10 @@ def natural(version: str) -> list[tuple[int, str]]:
 
 
 def _place(name: str) -> tuple[int, str]:
+    """What makes a step quicker or slower most often comes first: engines, and what is theirs."""
     short = _short(name)
-    return (_FIRST.index(short) if short in _FIRST else len(_FIRST)), short
+    first = ("engine", *engine_packages(), "accelbench", "python")
+    return (first.index(short) if short in first else len(first)), short
 
 
 def _change(name: str, before: str | None, after: str | None) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
+from accelbench.core.cards import title_of
 from accelbench.core.case import Case
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
 from accelbench.run.conduct.observer import Progress
 
 _LINE = "=" * 60
-_SPELLED = {"pytorch": "PyTorch", "jax": "JAX", "onnxruntime": "ONNX Runtime"}
 
 
 class Printed:
@@ -46,8 +46,7 @@ class Printed:
         self.say(f"Note: {text}")
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        framework = _SPELLED.get(case.target.runtime, case.target.runtime)
-        banner = f"{framework} Benchmark: {self._names[case.case_id]}"
+        banner = f"{title_of(case.target.runtime)} Benchmark: {self._names[case.case_id]}"
         if banner != self._banner:
             self._banner = banner
             self.say(_LINE, banner, _LINE, *_device_lines(self._places[case.case_id]), "")

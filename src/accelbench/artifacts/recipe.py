@@ -13,7 +13,7 @@ from accelbench.catalog.hubcache import snapshot
 from accelbench.core.case import Case
 from accelbench.core.identity import digest, said
 from accelbench.core.model import ModelSpec
-from accelbench.core.protocols import ArtifactFormat, Job
+from accelbench.core.protocols import ArtifactFormat
 from accelbench.hardware.environment import packages
 
 #: Raised whenever artefacts are made in another way.
@@ -85,13 +85,6 @@ class Recipe:
         # Whatever batch a graph is settled for, it is settled from the same one.
         static = self.wanted.static and self.wanted.format != SETTLED
         return replace(self, wanted=replace(self.wanted, format=BASE, static=static))
-
-
-def recipe_of(job: Job, wanted: ArtifactFormat, workarounds: Sequence[str] = ()) -> Recipe:
-    """The recipe of what a job's runtime wants."""
-    return Recipe(
-        job.case, wanted, job.seed, job.weights, job.trust_remote_code, tuple(workarounds)
-    )
 
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002

@@ -7,6 +7,7 @@ when asked for, so that looking at the list costs nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -30,6 +31,13 @@ def registered(group: str) -> dict[str, EntryPoint]:
             )
         found[point.name] = point
     return found
+
+
+@cache
+def own_runtimes() -> tuple[str, ...]:
+    """This program's own runtimes; others come from other packages, with reasons of their own."""
+    ours = f"{RUNTIMES}."
+    return tuple(n for n, point in registered(RUNTIMES).items() if point.value.startswith(ours))
 
 
 def load(point: EntryPoint) -> Any:

@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from accelbench.core.columns import BY_NAME, COLUMNS
+from accelbench.core.plugins import own_runtimes
 from accelbench.core.precision import PRECISIONS
-from accelbench.core.reasons import REASONS
+from accelbench.core.reasons import known_reasons
 from accelbench.core.visible import brief, in_quotes
-from accelbench.core.vocabulary import OWN_RUNTIMES, Provenance, Status, Verification
+from accelbench.core.vocabulary import Provenance, Status, Verification
 
 #: A step takes time, and what is asked for has a size.
 ABOVE_ZERO = frozenset(
@@ -56,7 +57,6 @@ PASSED = "verification is ok, and this is more than verification_tolerance"
 OWN_WORDS: Mapping[str, tuple[str, ...]] = {"precision": PRECISIONS}
 #: A reason is a token; those of our own runtimes are known, other packages have their own.
 REASON_FORM = "[a-z][a-z0-9_]{0,63}"
-OWN_REASONS = tuple(REASONS)
 NO_REASON = "it is no reason that this program knows; a newer one may have written it"
 
 #: How many times a rate may be off what its latency says. By our own arithmetic it is that very
@@ -179,7 +179,8 @@ def _of_words(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if row.get(name) is not None and row[name] not in words:
             yield name, f"{brief(row[name])} is none of {', '.join(words)}"
     reason = row.get("reason")
-    if reason is not None and row.get("runtime") in OWN_RUNTIMES and reason not in REASONS:
+    own = reason is not None and row.get("runtime") in own_runtimes()
+    if own and reason not in known_reasons():
         yield "reason", NO_REASON
 
 

@@ -12,6 +12,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
 from accelbench.core.options import RuntimeOption
+from accelbench.core.reasons import Belongs
 from accelbench.core.vocabulary import Provenance, Timing
 
 #: The version of these protocols; a plugin states the one it was written for.
@@ -267,7 +268,7 @@ class RuntimeInfo:
     precisions: tuple[str, ...] = ("fp32",)
     api_version: int = API_VERSION
     isolation: Literal["fork", "spawn", "remote"] = "spawn"
-    consumes: Literal["torch", "onnx", "endpoint"] = "torch"
+    consumes: Literal["torch", "onnx"] = "torch"
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
     provenance: Provenance = Provenance.MEASURED  # the scripted runtime says simulated
@@ -276,6 +277,15 @@ class RuntimeInfo:
     generates: bool = True  # token by token; else a forward pass is what is measured by default
     reopens: bool = False  # what is dear to start serves one model after another in a worker
     spills: bool = False  # heeds Job.spill: fp32 weights may stay on the disk, nothing being timed
+    # What other rooms say of it; read through core/cards.py, so that none of them lists runtimes.
+    title: str = ""  # as people write it: "ONNX Runtime"; the name unless given
+    short: str = ""  # in a narrow column of a table: "ort"; the name unless given
+    aliases: tuple[str, ...] = ()  # other words that people type for it: "onnx", "ort"
+    engine_packages: tuple[str, ...] = ()  # distributions that are the engine; the first's version
+    packages: tuple[str, ...] = ()  # further ones whose version can change a figure
+    dashes: tuple[int, ...] = ()  # of its lines in charts; drawn by lot from its name unless given
+    place: int = 100  # in lists of engines: what most people have comes first
+    reasons: Mapping[str, Belongs] = field(default_factory=dict)  # that it alone gives
 
 
 @runtime_checkable
@@ -324,13 +334,4 @@ class Importing(Protocol):
 
     def wants(self, case: Case) -> ArtifactFormat:
         """Without importing the engine."""
-        ...
-
-
-@runtime_checkable
-class Servable(Protocol):
-    """Load generation and endpoints."""
-
-    def submit(self, request: Any, on_event: Any) -> None:
-        """Send one request; `on_event` gets first_token, token, done, error."""
         ...

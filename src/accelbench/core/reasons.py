@@ -1,13 +1,15 @@
 """Where each reason of a result that is not ok belongs: what it says something about.
 
 A platform is incompatible with a model only for reasons of the cell. What lies in the
-machine around it, or in what was asked, says nothing of the platform.
+machine around it, or in what was asked, says nothing of the platform. A reason that one runtime
+alone gives is on that runtime's card; the others are here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 
 
 class Belongs(StrEnum):
@@ -21,37 +23,45 @@ class Belongs(StrEnum):
 _OF: Mapping[Belongs, str] = {
     Belongs.CELL: """
         autocast bad_block bad_evidence cached compile_failed conversion_failed crash
-        exception export_failed fallback generation hardware host_random implausible
-        killed_for_memory loss loss_not_finite mode no_cache no_cpu_to_hold_against
-        no_outputs no_proof not_exported not_real nothing_quantised operator out_of_memory
+        exception export_failed fallback generation hardware implausible
+        killed_for_memory loss loss_not_finite mode
+        no_outputs no_proof not_exported not_real operator out_of_memory
         out_of_memory_estimated precision precision_changed precision_unknown
-        precision_upcast run_failed session_failed smaller_batch_out_of_memory tab_crashed
+        precision_upcast run_failed session_failed smaller_batch_out_of_memory
         unlike_the_cpu unsynchronised work_skipped wrong_clock wrong_outputs wrong_steps
     """,
     Belongs.MACHINE: """
-        artefact_lost browser_ended browser_hung browser_kind builder_missing cache_unwritable
+        artefact_lost builder_missing cache_unwritable
         device_absent device_lost disk_full
         engine_sees_no_device hardware_absent killed no_artefact no_runtime not_isolated not_set_up
         package_missing
-        profile_failed provider_missing runtime_broken surroundings weights_unavailable
-        worker_did_not_start wrong_build
+        profile_failed runtime_broken surroundings weights_unavailable
+        worker_did_not_start
     """,
     Belongs.QUESTION: """
         audio_length budget data_mismatch data_unreadable dropout fixed_batch
         generation_compiled gradient_checkpointing image_size no_generation no_profiler
-        no_real_inputs no_training not_counted not_scripted not_verified option prompt_too_short
-        provider remote_code scripted sequence_too_long sequence_too_short timeout
+        no_real_inputs no_training not_counted not_verified option prompt_too_short
+        remote_code sequence_too_long sequence_too_short timeout
         tokenizer_mismatch tokenizer_unreadable too_many_classes too_many_steps unsafe_weights
         vocabulary_too_small weights_incomplete weights_mismatch weights_unreadable
     """,
 }
 
-#: Every reason of this program's own.
-REASONS: Mapping[str, Belongs] = {
+#: Reasons that no one runtime gives alone.
+SHARED: Mapping[str, Belongs] = {
     reason: where for where, text in _OF.items() for reason in text.split()
 }
 
 
+@cache
+def known_reasons() -> Mapping[str, Belongs]:
+    """Every reason that a registered runtime can give; what is shared says the same for all."""
+    from accelbench.core.cards import cards  # cards say what these are about
+
+    return {**{r: w for card in cards().values() for r, w in card.reasons.items()}, **SHARED}
+
+
 def belongs(reason: str) -> Belongs:
-    """What a reason is about; one of another package's is taken for its cell's."""
-    return REASONS.get(reason, Belongs.CELL)
+    """What a reason is about; one that no card has either is taken for its cell's."""
+    return SHARED.get(reason) or known_reasons().get(reason, Belongs.CELL)

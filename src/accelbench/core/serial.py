@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.identity import plain
 from accelbench.core.model import Generation, InputSpec, ModelSpec, Training
-from accelbench.core.protocols import Device, Evidence
+from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
 
@@ -71,8 +71,3 @@ def device_to_json(device: Device) -> dict[str, Any]:
 def device_from_json(body: Mapping[str, Any]) -> Device:
     """The inverse of `device_to_json`."""
     return Device(**{k: v for k, v in body.items() if k != "fingerprint"})
-
-
-def evidence_from_json(body: Mapping[str, Any]) -> Evidence:
-    """Evidence as a worker sent it."""
-    return Evidence(**{**body, "devices": tuple(body["devices"])})

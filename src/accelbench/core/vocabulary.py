@@ -102,9 +102,6 @@ class Architecture(StrEnum):
 #: The platforms as the documents name them, in the order tables show them.
 HARDWARE = ("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu", "wasm", "tpu")
 
-#: This program's own runtimes; others come from other packages, with reasons of their own.
-OWN_RUNTIMES = ("browser", "jax", "onnxruntime", "openvino", "pytorch", "qnn", "scripted")
-
 #: One stream of requests, the next sent when the last has come back.
 SINGLE_STREAM = "single_stream"
 

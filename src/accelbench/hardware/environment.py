@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.cards import recorded_packages
 from accelbench.hardware.common import (
     Command,
     Files,
@@ -21,33 +22,11 @@ from accelbench.hardware.common import (
 )
 from accelbench.hardware.cpu import CpuDetector
 
-#: Distributions whose version can change a figure or its meaning.
+#: Distributions whose version can change a figure or its meaning, whatever runs; those of an
+#: engine are on its runtime's card.
 PACKAGES = (
-    "accelbench",
-    "torch",
-    "transformers",
-    "safetensors",
-    "numpy",
-    "scipy",
-    "duckdb",
-    "pyarrow",
-    "onnx",
-    "onnxruntime",
-    "onnxruntime-gpu",
-    "onnxruntime-openvino",
-    "onnxruntime-qnn",
-    "onnxscript",
-    "openvino",
-    "nncf",
-    "jax",
-    "jaxlib",
-    "flax",
-    "keras",
-    "triton",
-    "torchao",
-    "nvidia-ml-py",
-    "amdsmi",
-    "psutil",
+    *("accelbench", "numpy", "scipy", "duckdb", "pyarrow"),
+    *("nvidia-ml-py", "amdsmi", "psutil"),
 )
 
 #: Variables that change how many threads engines use, what they see or how they compute.
@@ -110,15 +89,13 @@ def environment(
         },
         "governor": str(scaling) if isinstance(scaling, NotAvailable) else scaling.governor,
         "virtualisation": facts.virtualisation,
-        "packages": packages(version_of),
+        "packages": packages(version_of, (*PACKAGES, *recorded_packages())),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         "git": git(folder or Path.cwd(), command),
     }
 
 
-def packages(
-    version_of: Callable[[str], str] = version, names: Iterable[str] = PACKAGES
-) -> dict[str, str]:
+def packages(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
     """Versions of those of the packages that are installed."""
     found = {}
     for name in names:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from accelbench.core.cards import cards
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS
@@ -21,8 +22,6 @@ PACKAGE = "accelbench"
 _OF_EXTRA = re.compile(r"^(?:\(?(?P<rest>.*?)\)?\s+and\s+)?extra\s*==\s*['\"][^'\"]+['\"]$")
 #: For those who change this program: not among the names that are offered.
 _NOT_OFFERED = frozenset({"dev"})
-#: What somebody types who thinks of an engine, and the extra that brings it.
-_ENGINES = {"pytorch": "torch", "onnxruntime": "onnx", "ort": "onnx"}
 
 VersionOf = Callable[[str], str | None]
 
@@ -64,17 +63,28 @@ class Extras:
             UsageError: none does.
         """
         low = word.lower().replace("_", "-")
-        name = low if low in self.wanted else _ENGINES.get(low, low)
+        engines = _extras_of_engines()
+        name = low if low in self.wanted else engines.get(low, low)
         if name in self.wanted:
             return name
-        near = difflib.get_close_matches(low, [*self.offered, *_ENGINES], n=3, cutoff=0.6)
-        close = list(dict.fromkeys(_ENGINES.get(one, one) for one in near))
+        near = difflib.get_close_matches(low, [*self.offered, *engines], n=3, cutoff=0.6)
+        close = list(dict.fromkeys(engines.get(one, one) for one in near))
         raise UsageError(
             f"There is no extra named {in_quotes(word)}.",
             f"Did you mean {' or '.join(close)}?"
             if close
             else f"Known: {', '.join(self.offered)}.",
         )
+
+
+def _extras_of_engines() -> dict[str, str]:
+    """What somebody types who thinks of an engine → the extra that brings it."""
+    return {
+        word: card.extra
+        for name, card in cards().items()
+        for word in (name, *card.aliases)
+        if card.extra and word != card.extra
+    }
 
 
 def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:

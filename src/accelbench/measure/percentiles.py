@@ -58,11 +58,6 @@ def required_size(q: float) -> float:
     return _required(q, _BEYOND)
 
 
-def upper_end_size(q: float) -> int:
-    """The effective n from which on the interval of percentile `q` has an upper end."""
-    return math.ceil(math.log((1.0 - _LEVEL) / 2.0) / math.log(q / 100.0))
-
-
 def percentile(samples: Samples, q: float, effective_n: float) -> Percentile | None:
     """Percentile `q`, or None where there are too few samples for one.
 

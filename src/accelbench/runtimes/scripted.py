@@ -51,6 +51,7 @@ from accelbench.core.protocols import (
     RuntimeInfo,
     Support,
 )
+from accelbench.core.reasons import Belongs
 from accelbench.core.vocabulary import HARDWARE, Provenance, Timing
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
@@ -265,6 +266,7 @@ class ScriptedRuntime:
         ),
         isolation="fork",
         provenance=Provenance.SIMULATED,
+        reasons={"not_scripted": Belongs.QUESTION, "scripted": Belongs.QUESTION},
     )
 
     def __init__(self, script: Mapping[str, Any] | None = None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from accelbench.core.columns import BY_NAME, Kind
+from accelbench.core.plugins import own_runtimes
 from accelbench.core.possible import (
     DEVICE_TIME,
     EARLIEST,
@@ -16,7 +17,6 @@ from accelbench.core.possible import (
     ORDERS,
     OTHER_PASS,
     OURS,
-    OWN_REASONS,
     OWN_WORDS,
     PASSED,
     REASON_FORM,
@@ -25,7 +25,8 @@ from accelbench.core.possible import (
     latest,
 )
 from accelbench.core.ranges import Range
-from accelbench.core.vocabulary import OWN_RUNTIMES, Provenance, Status, Verification
+from accelbench.core.reasons import known_reasons
+from accelbench.core.vocabulary import Provenance, Status, Verification
 from accelbench.store.duck import quoted
 from accelbench.store.fit import spell_time
 
@@ -148,8 +149,9 @@ def _words(there: There, other: str) -> Iterator[Rule]:
             holds = f"coalesce({other} OR {_among(name, words)}, true)"
             yield Rule(name, holds, f"it is none of {', '.join(words)}")
     if there("reason") and there("runtime"):
-        own = f"{other} OR NOT {_among('runtime', OWN_RUNTIMES)}"
-        yield Rule("reason", f"coalesce({own} OR {_among('reason', OWN_REASONS)}, true)", NO_REASON)
+        own = f"{other} OR NOT {_among('runtime', own_runtimes())}"
+        known = _among("reason", tuple(known_reasons()))
+        yield Rule("reason", f"coalesce({own} OR {known}, true)", NO_REASON)
 
 
 def _parts(there: There) -> Iterator[Rule]:

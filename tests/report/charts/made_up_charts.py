@@ -7,12 +7,13 @@ from typing import Any
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.history import HistoryPoint as Moment
-from accelbench.analysis.history import Series, series_of
+from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.exchange.prices import Prices
 from accelbench.report.charts.chart import Roof, Subject
+from one_series import series_of
 
 PRICES = Prices({"cpu": 0.1, "NVIDIA GeForce RTX 4090": 0.69, "mps": 0.4})
 LAB = "lab (AMD EPYC, 2 CPUs, 24 GiB)"

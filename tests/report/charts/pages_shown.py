@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelbench.runtimes.browser.assets import fetched_browser
+from fetched import fetched_browser
 
 _PATIENCE = 40.0
 #: How long a page that has drawn may still say or fetch something.

@@ -18,7 +18,7 @@ from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture, Subject, picture
 from accelbench.report.charts.glyphs import drawable
 from accelbench.report.charts.phrases import safe
-from accelbench.runtimes.browser.assets import fetched_browser
+from fetched import fetched_browser
 
 pytest.importorskip("vl_convert")
 

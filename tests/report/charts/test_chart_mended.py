@@ -12,7 +12,7 @@ from made_up_charts import LAB, result, results, subject_for, values
 from test_chart_colours import SEEN_BY, seen
 
 from accelbench.analysis.history import HistoryPoint as Moment
-from accelbench.analysis.history import Series, series_of
+from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.points import points
 from accelbench.report.charts import CHARTS, draw
@@ -20,6 +20,7 @@ from accelbench.report.charts.chart import Picture, Subject, picture
 from accelbench.report.charts.font_metrics import fitted, width
 from accelbench.report.charts.pareto import _CLEAR
 from accelbench.report.charts.theme import ALERT, BETTER, engine_dashes
+from one_series import series_of
 
 
 def drawn(name: str, given: Subject | None = None) -> Picture:

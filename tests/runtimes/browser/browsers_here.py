@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.runtimes.browser.assets import engine_folder, fetched_browser
+from accelbench.runtimes.browser.assets import engine_folder
+from fetched import fetched_browser
 
 #: Where npm is, `make test` has fetched both: what is missing then is a failure.
 needs_browser = pytest.mark.skipif(

@@ -409,14 +409,8 @@ def test_npm_is_asked_for_one_version_and_nothing_around_it(
 
 def test_what_was_fetched_is_found(tmp_path: Path) -> None:
     assert assets.engine_folder(tmp_path) is None
-    assert assets.fetched_browser(tmp_path) is None
     folder_of(ENGINE, tmp_path).mkdir(parents=True)
     assert assets.engine_folder(tmp_path) == folder_of(ENGINE, tmp_path)
-    program = folder_of(CHROMIUM, tmp_path) / "chromium"
-    program.parent.mkdir()
-    assert assets.fetched_browser(tmp_path) is None
-    program.touch()
-    assert assets.fetched_browser(tmp_path) == program
 
 
 def test_the_cache_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

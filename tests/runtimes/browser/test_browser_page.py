@@ -130,9 +130,9 @@ def test_a_browser_that_ends_says_how(page: Page) -> None:
     assert "-9" in caught.value.message
 
 
-def test_a_browser_that_gets_no_sandbox_is_started_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def without_namespaces(tmp_path: Path) -> Path:
+    """A browser as it is where a system forbids what its sandbox is made of."""
     real = program()
     fake = tmp_path / "chromium"
     fake.write_text(
@@ -142,16 +142,64 @@ def test_a_browser_that_gets_no_sandbox_is_started_without(
         "echo 'FATAL: No usable sandbox! See elsewhere.' >&2; exit 133\n"
     )
     fake.chmod(0o755)
-    monkeypatch.setattr(process, "may_sandbox", lambda: True)
+    return fake
+
+
+def test_a_user_without_namespaces_is_told_how_to_have_them(
+    without_namespaces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "is_root", lambda: False)
     engine = engine_folder()
     assert engine is not None
-    page = Page(fake, engine, "wasm")
+    page = Page(without_namespaces, engine, "wasm")
     try:
+        with pytest.raises(UnsupportedError, match="forbids the user namespaces") as caught:
+            surroundings(page)
+        assert caught.value.reason == "no_sandbox"
+        assert "kernel.apparmor_restrict_unprivileged_userns=0" in caught.value.advice
         assert page.browser.started.sandboxed
-        assert surroundings(page)["isolated"] is True
-        assert not page.browser.started.sandboxed
     finally:
         page.close()
+
+
+def test_root_in_a_container_measures_without_a_sandbox_and_it_is_said(
+    without_namespaces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "is_root", lambda: True)
+    monkeypatch.setattr(process, "container", lambda: "/.dockerenv is there")
+    engine = engine_folder()
+    assert engine is not None
+    page = Page(without_namespaces, engine, "wasm")
+    try:
+        assert surroundings(page)["isolated"] is True
+        assert not page.browser.started.sandboxed
+        assert (
+            "root in a container gets none (/.dockerenv is there)" in page.browser.started.without
+        )
+    finally:
+        page.close()
+
+
+def test_root_outside_a_container_is_asked_to_be_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "is_root", lambda: True)
+    monkeypatch.setattr(process, "container", lambda: "")
+    with pytest.raises(UnsupportedError, match="no sandbox where root starts it") as caught:
+        process.BrowserProcess(tmp_path / "chromium", "wasm", "", "about:blank")
+    assert caught.value.reason == "no_sandbox"
+    assert "normal user" in caught.value.advice
+
+
+def test_who_asks_for_no_sandbox_gets_none_and_it_is_said(
+    without_namespaces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "is_root", lambda: False)
+    made = process.BrowserProcess(without_namespaces, "wasm", "--no-sandbox", "about:blank")
+    try:
+        assert made.started.without == "The browser ran without its sandbox, as its switches said."
+    finally:
+        made.close()
 
 
 def test_a_page_that_does_not_answer_is_given_up(page: Page) -> None:

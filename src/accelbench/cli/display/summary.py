@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from accelbench.cli.display.words import figure, marks, shapes, spread, where
+from accelbench.core.cards import short_of
 from accelbench.core.columns import step_ms
 from accelbench.core.provenance import simulation_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.run.conduct.simulation import measured_of
-
-#: What the table has no room for.
-_SHORT = {"onnxruntime": "ort"}
 
 
 def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -65,7 +63,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         timed = row["status"] == "ok" and step_ms(row) is not None
         place = where(row)
         if row["runtime"] not in ("pytorch", "none"):
-            place = f"{_SHORT.get(row['runtime'], row['runtime'])}/{place}"
+            place = f"{short_of(row['runtime'])}/{place}"
         table.add_row(
             str(row["model"]),
             f"{place} {row['precision']}{marks(row)}",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import print_line, print_lines
-from accelbench.cli.display.watch import PlainWatch, watch_for
+from accelbench.cli.display.watch import watch_for
 from accelbench.cli.services.against import document_of, held, other_of, say
 from accelbench.cli.services.profiles import ProfileFiles
 from accelbench.cli.services.run_comparisons import (
@@ -32,6 +32,9 @@ from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, RunSettings
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.observer import Observer
+from accelbench.run.conduct.run_log import SUFFIX as LOG
+from accelbench.run.conduct.run_log import recorded
 from accelbench.run.plan import estimates
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
@@ -179,7 +182,7 @@ def prepare(
     plan, settings = planned(request), how.settings(new_run_id())
     other = other_of(how.against, request, settings, plan, planned)
     about = {
-        "command": shlex.join(["accelbench", *sys.argv[1:]]),
+        "command": _typed(),
         "label": how.label,
         "names": dict(how.names),
         NAMED: named(request, how.precisions_named, found, runtimes),
@@ -191,23 +194,23 @@ def new_run(
     request: Request, how: RunOptions, places: OutputPlaces, stream: IO[str], quiet: bool
 ) -> RunResult:
     """Plan and run; the results are in the database when this returns."""
-    planned, found = prepare(request, how)
-    places.check()
-    watch = watch_for(stream, quiet)
-    watch.devices(_concerned(request, planned.plan, found))
-    for note in planned.plan.notes:
-        watch.note(note)
-    total = planned.measurements
-    busy = busy_warning(snapshot())
-    if busy is not None and total:
-        watch.note(busy)
-    rough = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
-    watch.started(planned.settings.run_id, total, rough)
-    with _resumable(planned.settings.run_id, places):
-        ended = lifecycle.start(
-            planned, places.journals(), watch, environment(), places.keep_profiles()
-        )
-    return _filled(ended, places, watch)
+    with recorded() as log:
+        planned, found = prepare(request, how)
+        places.check()
+        run_id, folder, here = planned.settings.run_id, places.journals(), environment()
+        watch = log.of_run(folder, run_id, watch_for(stream, quiet), here, _typed())
+        watch.devices(_concerned(request, planned.plan, found))
+        for note in planned.plan.notes:
+            watch.note(note)
+        total = planned.measurements
+        busy = busy_warning(snapshot())
+        if busy is not None and total:
+            watch.note(busy)
+        rough = estimates.seconds_of_all((plan, how) for _, plan, how in planned.arms)
+        watch.started(run_id, total, rough)
+        with _resumable(run_id, places):
+            ended = lifecycle.start(planned, folder, watch, here, places.keep_profiles())
+        return _filled(ended, places, watch)
 
 
 def resume_run(run_id: str, places: OutputPlaces, stream: IO[str], quiet: bool) -> RunResult:
@@ -217,15 +220,19 @@ def resume_run(run_id: str, places: OutputPlaces, stream: IO[str], quiet: bool) 
         run_id = lifecycle.last_unfinished(folder) or ""
         if not run_id:
             raise UsageError(f"No run in {folder} was cut off.", "Start a new one.")
-    watch = watch_for(stream, quiet)
+    shown = watch_for(stream, quiet)
     if journal_path(folder, run_id).is_file():
         places.check()  # a run that is not there must not bring a database about
-        watch.say(f"Resuming run {run_id}")
-    found = detect_all()
-    with _resumable(run_id, places):
-        keep = places.keep_profiles()
-        ended = lifecycle.resume(run_id, folder, watch, environment(), found, keep, simulated)
-    return _filled(ended, places, watch)
+        shown.say(f"Resuming run {run_id}")
+    with recorded() as log, _resumable(run_id, places):
+        found, here, keep = detect_all(), environment(), places.keep_profiles()
+        watch = log.of_run(folder, run_id, shown, here, _typed())
+        ended = lifecycle.resume(run_id, folder, watch, here, found, keep, simulated)
+        return _filled(ended, places, watch)
+
+
+def _typed() -> str:
+    return shlex.join(["accelbench", *sys.argv[1:]])
 
 
 @contextmanager
@@ -239,7 +246,7 @@ def _resumable(run_id: str, places: OutputPlaces) -> Iterator[None]:
         raise
 
 
-def _filled(ended: RunResult, places: OutputPlaces, watch: PlainWatch) -> RunResult:
+def _filled(ended: RunResult, places: OutputPlaces, watch: Observer) -> RunResult:
     database = places.open_database()
     if database is not None:
         for problem in database.fill().problems:
@@ -266,11 +273,7 @@ def deliver(
     from accelbench.runtimes.shared.names import BOTH
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
-    written: list[tuple[str, Path | str]] = []
-    database = places.open_database()
-    if database is not None:
-        written.append(("Database", database.name))
-    written.append(("Journal", journal))
+    written = _stored(ended, places, journal)
     if not ended.interrupted:
         written += _result_files(ended, places, journal)
     written += places.profiles
@@ -314,6 +317,14 @@ def deliver(
     ends = [f"Total configurations: {len(ended.rows)} ({counts or 'none finished'})"]
     print_lines(("", *ends, *(f"{what}: {path}" for what, path in written)), stream)
     return check
+
+
+def _stored(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path | str]]:
+    """Where the results are, and what to attach to a report where something failed."""
+    database, log = places.open_database(), journal.with_suffix(LOG)
+    found: list[tuple[str, Path | str]] = [] if database is None else [("Database", database.name)]
+    failed = not ended.tally.all_fine and log.is_file()
+    return [*found, ("Journal", journal), *([("Log", log)] if failed else [])]
 
 
 def started_of(journal: Path) -> Mapping[str, Any]:

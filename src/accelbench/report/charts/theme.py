@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from accelbench.analysis.points import KINDS
+from accelbench.core.cards import cards
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.font_metrics import FONT
@@ -76,8 +77,8 @@ PANEL_TITLE: Mapping[str, Any] = {
 SHAPES = dict(zip(KINDS, ("circle", "diamond", "square", "triangle-up", "cross"), strict=True))
 _DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 5], [6, 2, 1, 2, 1, 2])
 
-#: In the order of the dashes; an engine of somebody else's has those that its name comes to.
-_ENGINES = ("pytorch", "onnxruntime", "jax", "openvino", "browser", "qnn", "tensorflow", "ncnn")
+#: Engines of which there are imported figures alone: they have no card that could say it.
+_IMPORTED = {"tensorflow": (1, 5), "ncnn": (6, 2, 1, 2, 1, 2)}
 #: Lines of one engine on one platform, in another precision say, differ in this.
 LINE_WIDTHS = (1.8, 4.0, 0.8, 2.8, 5.6, 1.3, 3.4, 4.8)
 
@@ -100,9 +101,10 @@ def dash_scale(names: Sequence[str]) -> dict[str, Any]:
 
 
 def engine_dashes(engine: str) -> list[int]:
-    """An engine's own, the same in every chart; those of engines that we do not know repeat."""
-    place = _ENGINES.index(engine) if engine in _ENGINES else crc32(engine.encode())
-    return _DASHES[place % len(_DASHES)]
+    """An engine's own, by its card, the same in every chart; drawn by lot where none says any."""
+    card = cards().get(engine)
+    own = card.dashes if card else _IMPORTED.get(engine, ())
+    return [*own] or _DASHES[crc32(engine.encode()) % len(_DASHES)]
 
 
 def kind_scale(kinds: Iterable[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.questions import DESCRIBING, SHAPES
 from accelbench.analysis.standing import software
 from accelbench.core.axes import AXES
+from accelbench.core.cards import engine_packages
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside
 from accelbench.core.vocabulary import Provenance
@@ -50,8 +51,6 @@ COMMON = (
 )
 _SHORT = {"batch_size": "batch", **{axis.column: axis.short for axis in AXES}}
 _BARE = ("model", "mode", PLACE, DEVICES, "runtime", "precision", "scenario", SOFTWARE, "machine")
-#: Software whose version says most.
-_ENGINES = frozenset(("torch", "onnxruntime", "openvino", "jax", "jaxlib", "accelbench"))
 #: What a submission says of itself at length: names are told apart by it where nothing else does.
 _WORDY = frozenset(("Accuracy", "Notes"))
 _DEVICE = "device"
@@ -274,7 +273,8 @@ def _telling(
 
 
 def _base(name: str) -> bool:
-    return name.rpartition(".")[2] not in _ENGINES
+    """Whether it is no engine: an engine's version says most."""
+    return name.rpartition(".")[2] not in {*engine_packages(), "accelbench"}
 
 
 def _software(point: Point, names: Sequence[str]) -> str:

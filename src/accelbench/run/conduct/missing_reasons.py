@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.axes import AXES, Part, columns
@@ -94,13 +94,8 @@ def not_measured() -> dict[str, str]:
     return {column.name: "only verified, not measured" for column in metric_columns()}
 
 
-def unexplained(nulls: Mapping[str, str]) -> Iterable[str]:
-    """Columns that no rule explains: a test holds that there are none."""
-    return [name for name, why in nulls.items() if why == _UNKNOWN]
-
-
 _VISITS = frozenset({"first_visit_ms", "repeat_visit_ms"})
-_UNKNOWN = "not known"
+_UNKNOWN = "not known"  # no rule explains it: tests hold that this is said nowhere
 
 
 def _empty(body: Mapping[str, Any], column: Column) -> bool:

@@ -168,7 +168,7 @@ def _no_runtime(name: str) -> Outcome:
 
 
 def _from_error(message: Mapping[str, Any]) -> Outcome:
-    _log.debug("worker: %s", message.get("traceback"))
+    _log.info("worker: %s", message.get("traceback"))
     advice = message["advice"] or "Run again with --debug to see where it was raised."
     return Outcome(Status(message["status"]), message["reason"], message["message"], advice)
 

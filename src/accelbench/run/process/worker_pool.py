@@ -127,7 +127,7 @@ class Worker:
             text = self._log.read_text(errors="replace")
         except OSError:
             return ""
-        _log.debug("what the worker printed: %s", text)
+        _log.info("what the worker printed: %s", text)
         return " | ".join(line for line in text.strip().splitlines()[-lines:] if line.strip())
 
 
@@ -326,6 +326,7 @@ def _did_not_start(process: processes.Process, log: Path) -> SurroundingsError:
     process.kill()
     status = process.wait()
     text = log.read_text(errors="replace").strip().splitlines()
+    _log.info("what the worker printed: %s", "\n".join(text))
     last = text[-1] if text else "it printed nothing"
     return SurroundingsError(
         f"A worker process could not start ({describe_end(status)}): {last}.",

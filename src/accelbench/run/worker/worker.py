@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,12 @@ def skipped(found: Measurement) -> list[str]:
     return [f"{steps} overflowed in fp16, changed no weight, and took part in the figures."]
 
 
+def noted(found: Measurement) -> Sequence[str]:
+    """What a session itself says that a reader should know of how it ran."""
+    notes: Sequence[str] = found.evidence.details.get("notes", ())
+    return notes
+
+
 def nudged(inputs: Any, by: float) -> Any:
     """A torch session's inputs, numbers a little larger; ids and labels as they are."""
     if not by:
@@ -275,7 +281,7 @@ class CaseBench:
             **plain(found),
             "metrics": {**plain(found.metrics), "steps_verified": checked.steps_verified},
             "self_check": checked.self_check,
-            "warnings": [*found.warnings, *skipped(found), *checked.warnings],
+            "warnings": [*found.warnings, *skipped(found), *noted(found), *checked.warnings],
             "samples": {name: list(values) for name, values in found.samples.items()},
         }
 

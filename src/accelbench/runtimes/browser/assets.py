@@ -46,12 +46,6 @@ def engine_folder(base: Path | None = None) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def fetched_browser(base: Path | None = None) -> Path | None:
-    """The browser that was fetched, if one was."""
-    program = folder_of(CHROMIUM, base) / "chromium"
-    return program if program.is_file() else None
-
-
 def wanted(with_browser: bool) -> list[Package]:
     """What has to be here."""
     return [ENGINE, *([CHROMIUM] if with_browser and chromium_runs_here() else [])]

@@ -184,8 +184,7 @@ class Page:
             # The connection of a browser that ends breaks a moment before its process is gone.
             self.browser.ended_within(1.0)
         if self.browser.ended is not None:
-            if self.browser.started_again():
-                return None  # what was asked still waits for the page
+            self.browser.refuse_without_sandbox()
             return CaseError(
                 "browser_ended",
                 f"the browser ended ({self.browser.ended}) at {in_quotes(what)}"

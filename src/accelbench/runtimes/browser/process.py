@@ -12,13 +12,14 @@ import os
 import shlex
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from accelbench.core import processes
 from accelbench.core.errors import CaseError, UnsupportedError
+from accelbench.hardware.container import container
 from accelbench.store.scratch import Scratch
 
 #: Of every browser: no first-run pages, no calls home, no slowing of what is not looked at.
@@ -52,6 +53,7 @@ SWITCHES = {
 }
 _LISTS = ("--enable-features", "--disable-features")
 _NO_SANDBOX, _NO_NAMESPACES = "--no-sandbox", "No usable sandbox"
+_SWITCHED_OFF = "--option browser.switches=--no-sandbox measures without it."
 _PATIENCE = 5.0
 
 
@@ -61,6 +63,7 @@ class Started:
 
     switches: Sequence[str]
     sandboxed: bool
+    without: str = ""  # why there is no sandbox, as a sentence
 
 
 class BrowserProcess:
@@ -68,6 +71,8 @@ class BrowserProcess:
 
     def __init__(self, program: Path, provider: str, extra: str, address: str) -> None:
         own = merged([*SWITCHES[provider], *parted(extra)])
+        without = "" if _NO_SANDBOX not in own else _ASKED
+        without = without or unsandboxed(program)
         self._closed = False
         self._cpu_seconds: dict[tuple[int, float], float] = {}
         self._scratch = Scratch()
@@ -75,7 +80,7 @@ class BrowserProcess:
         profile = f"--user-data-dir={self._scratch.folder / 'profile'}"
         self._program = program
         self._words = [*_ALWAYS, *own, profile, address]
-        self.started = Started(tuple(own), may_sandbox() and _NO_SANDBOX not in own)
+        self.started = Started(tuple(own), not without, without)
         try:
             self._start()
         except OSError as error:
@@ -95,17 +100,22 @@ class BrowserProcess:
                 environment=_environment(self._program),
             )
 
-    def started_again(self) -> bool:
-        """Start it without a sandbox, where that is why it ended; whether it was.
+    def refuse_without_sandbox(self) -> None:
+        """Say it where it ended because the system forbids what a sandbox is made of.
 
-        Containers, and some distributions, forbid the namespaces that Chromium builds one of.
-        The page is our own, and the model is data.
+        Raises:
+            UnsupportedError: it did. A sandbox is never given up unasked: the page is our own, but
+                a model may be somebody else's.
         """
-        if not (self.started.sandboxed and _NO_NAMESPACES in self._log.read_text(errors="replace")):
-            return False
-        self.started = replace(self.started, sandboxed=False)
-        self._start()
-        return True
+        if self.started.sandboxed and _NO_NAMESPACES in self._log.read_text(errors="replace"):
+            raise UnsupportedError(
+                "no_sandbox",
+                f"this system forbids the user namespaces that the sandbox of {self._program} is"
+                " made of",
+                "Allow them: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu,"
+                " kernel.unprivileged_userns_clone=1 on Debian, a seccomp profile that has them in"
+                f" a container. Or: {_SWITCHED_OFF}",
+            )
 
     @property
     def folder(self) -> Path:
@@ -187,9 +197,31 @@ def parted(switches: str) -> list[str]:
         ) from error
 
 
-def may_sandbox() -> bool:
-    """Whether to ask for a sandbox at all: the kernel refuses Chromium's to root."""
-    return not hasattr(os, "geteuid") or os.geteuid() != 0
+_ASKED = "The browser ran without its sandbox, as its switches said."
+
+
+def is_root() -> bool:
+    """Whether this is root's process: Chromium makes no sandbox for root."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def unsandboxed(program: Path) -> str:
+    """Why a browser has to do without its sandbox, as a sentence; "" where it has one.
+
+    Root in a container is mostly the only user there is, and the container is a wall as well.
+
+    Raises:
+        UnsupportedError: root outside a container, who can be another user.
+    """
+    if not is_root():
+        return ""
+    if where := container():
+        return f"The browser ran without its sandbox: root in a container gets none ({where})."
+    raise UnsupportedError(
+        "no_sandbox",
+        f"{program} has no sandbox where root starts it, and nothing says that this is a container",
+        f"Run as a normal user. {_SWITCHED_OFF}",
+    )
 
 
 def merged(switches: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
+from accelbench.core.reasons import Belongs
 from accelbench.runtimes.browser.assets import COMMAND, engine_folder
 from accelbench.runtimes.browser.process import SWITCHES
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no, not_listed
@@ -69,6 +70,15 @@ class BrowserRuntime:
         options=_OWN,
         generates=False,
         reopens=True,
+        dashes=(4, 4),
+        place=4,
+        reasons={
+            "browser_ended": Belongs.MACHINE,
+            "browser_hung": Belongs.MACHINE,
+            "browser_kind": Belongs.MACHINE,
+            "no_sandbox": Belongs.MACHINE,
+            "tab_crashed": Belongs.CELL,
+        },
     )
 
     def __init__(self) -> None:

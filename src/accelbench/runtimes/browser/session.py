@@ -240,6 +240,8 @@ class BrowserSession(ArtefactSession):
             "visits": self._visits,
             **self.details(),
         }
+        if without := self._page.browser.started.without:
+            details["notes"] = [without]
         if self._provider == "webgpu":
             details["adapter"] = adapter
         if self._provider == "webnn":

@@ -13,6 +13,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
+from accelbench.core.reasons import Belongs
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
@@ -66,6 +67,12 @@ class JaxRuntime:
             **CARDS_IN_ORDER,
             **MODULES_QUIET,
         },
+        title="JAX",
+        engine_packages=("jax", "jaxlib"),
+        packages=("flax", "keras"),
+        dashes=(2, 3),
+        place=3,
+        reasons={"host_random": Belongs.CELL},
     )
 
     def probe(self) -> list[Device | Absent]:

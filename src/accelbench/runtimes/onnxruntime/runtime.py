@@ -15,6 +15,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
+from accelbench.core.reasons import Belongs
 from accelbench.runtimes.onnxruntime.providers import HARDWARE, PROVIDERS, names_on, serving
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
 from accelbench.runtimes.shared.variables import CARDS_IN_ORDER
@@ -54,6 +55,15 @@ class OnnxruntimeRuntime:
         options=_OWN,
         generates=False,
         spills=True,
+        title="ONNX Runtime",
+        short="ort",
+        aliases=("onnx", "ort"),
+        engine_packages=("onnxruntime",),
+        # Builds for other hardware carry the same module under names of their own.
+        packages=("onnxruntime-gpu", "onnxruntime-openvino", "onnx", "onnxscript"),
+        dashes=(7, 3),
+        place=1,
+        reasons={"provider": Belongs.QUESTION, "provider_missing": Belongs.MACHINE},
     )
 
     def probe(self) -> list[Device | Absent]:

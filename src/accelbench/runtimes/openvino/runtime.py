@@ -51,6 +51,11 @@ class OpenvinoRuntime:
         compiles=True,
         options=_OWN,
         generates=False,
+        title="OpenVINO",
+        engine_packages=("openvino",),
+        packages=("nncf", "onnx", "onnxscript"),
+        dashes=(9, 3, 2, 3),
+        place=2,
     )
 
     def probe(self) -> list[Device | Absent]:

@@ -13,6 +13,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
+from accelbench.core.reasons import Belongs
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
@@ -56,6 +57,17 @@ class PytorchRuntime:
             **MODULES_QUIET,
         },
         spills=True,
+        title="PyTorch",
+        aliases=("torch",),
+        engine_packages=("torch",),
+        packages=("transformers", "safetensors", "triton", "torchao"),
+        dashes=(1, 0),
+        place=0,
+        reasons={
+            "no_cache": Belongs.CELL,
+            "nothing_quantised": Belongs.CELL,
+            "wrong_build": Belongs.MACHINE,
+        },
     )
 
     def probe(self) -> list[Device | Absent]:

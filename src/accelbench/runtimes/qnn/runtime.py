@@ -14,6 +14,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
+from accelbench.core.reasons import Belongs
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
 
 _OPTIONS = frozenset({"threads"})
@@ -46,6 +47,11 @@ class QnnRuntime:
         preload=("onnxruntime", "accelbench.runtimes.qnn.session"),
         environment={"ORT_DISABLE_TELEMETRY": "1"},
         generates=False,
+        title="QNN",
+        packages=("onnxruntime-qnn", "onnx", "onnxscript"),
+        dashes=(12, 4),
+        place=5,
+        reasons={"no_cpu_to_hold_against": Belongs.CELL},
     )
 
     def probe(self) -> list[Device | Absent]:

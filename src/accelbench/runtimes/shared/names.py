@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from accelbench.core.cards import aliases
 from accelbench.core.errors import UsageError
 from accelbench.core.near import meant
 from accelbench.core.plugins import RUNTIMES, registered
 from accelbench.core.visible import in_quotes
 
-#: What the guide means by both, and how people call others.
+#: What the guide means by both.
 BOTH = ("pytorch", "jax")
-_ALIASES = {"onnx": "onnxruntime", "ort": "onnxruntime", "torch": "pytorch"}
 #: The runtime that tests script; its script is named in this variable.
 _SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
 
@@ -33,12 +33,12 @@ def runtime_named(word: str, what: str = "runtime") -> str:
     Raises:
         UsageError: there is none.
     """
-    low = word.lower()
-    name, names = _ALIASES.get(low, low), known_runtimes()
-    if name in names:
+    low, names = word.lower(), known_runtimes()
+    for name in (low, word):  # somebody's own may be in capitals
+        if name in names:
+            return name
+    if (name := aliases().get(low, low)) in names:
         return name
-    if word in names:  # somebody's own, in capitals
-        return word
     raise no_such_runtime(word, names, what)
 
 

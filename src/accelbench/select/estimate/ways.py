@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from accelbench.core.cards import cards
+from accelbench.core.protocols import RuntimeInfo
 from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.store.duck import quoted
 
 #: What of a way no cell of a table says by itself.
 SETTINGS = ("compiled", "threads", "options", "machine", "device_fingerprint")
 #: Which of several machines' figures stands for a device.
 BY_FASTEST = ", each device by its fastest"
-#: What engines are by other names as packages.
-PACKAGES = {"pytorch": "torch"}
 
 
 def engine_said(row: Mapping[str, Any]) -> str:
@@ -81,11 +82,18 @@ def engine_sql(runtime: str, conditions: str) -> str:
         runtime: SQL for the engine's name.
         conditions: SQL for the conditions' text.
     """
-    named = " ".join(f"WHEN '{engine}' THEN '{name}'" for engine, name in PACKAGES.items())
-    package = f"""replace(CASE {runtime} {named} ELSE {runtime} END, '"', '')"""
+    packages = {name: card.engine_packages[0] for name, card in cards().items() if _renamed(card)}
+    named = " ".join(f"WHEN {quoted(one)} THEN {quoted(name)}" for one, name in packages.items())
+    called = f"CASE {runtime} {named} ELSE {runtime} END" if named else runtime
+    package = f"""replace({called}, '"', '')"""
     paths = (f"""'$.{before}"' || {package} || '"'""" for before in ("packages.", ""))
     versions = ", ".join(f"json_extract_string({conditions}, {path})" for path in paths)
     return (
         f"coalesce(json_extract_string({conditions}, '$.engine'),"
         f" {package} || ' ' || coalesce({versions}))"
     )
+
+
+def _renamed(card: RuntimeInfo) -> bool:
+    """Whether an engine is called otherwise as a package."""
+    return bool(card.engine_packages) and card.engine_packages[0] != card.name

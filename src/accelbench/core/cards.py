@@ -1,0 +1,70 @@
+"""The cards of all registered runtimes: what any room may ask about an engine.
+
+They are found by entry point, so that a runtime of another package is known wherever one of our
+own is, and nothing but its own module names it. Cards import no engine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+
+from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.protocols import RuntimeInfo
+
+_log = logging.getLogger(__name__)
+
+
+@cache
+def cards() -> Mapping[str, RuntimeInfo]:
+    """Every card by its runtime's name, in the order of lists; what cannot be loaded has none."""
+    found: dict[str, RuntimeInfo] = {}
+    for name, made in load_all(RUNTIMES):
+        info = getattr(made, "info", None)
+        if isinstance(info, RuntimeInfo):
+            found[name] = info
+        else:
+            _log.debug("runtime %s has no card: %r", name, made)
+    return dict(sorted(found.items(), key=lambda one: (one[1].place, one[0])))
+
+
+def title_of(runtime: str) -> str:
+    """A runtime's name as people write it; one that nobody registered is called as it is stored."""
+    card = cards().get(runtime)
+    return card.title if card and card.title else runtime
+
+
+def short_of(runtime: str) -> str:
+    """A runtime's name where a table is narrow."""
+    card = cards().get(runtime)
+    return card.short if card and card.short else runtime
+
+
+def engine_package(runtime: str) -> str:
+    """The distribution whose version is the engine's; mostly called as the runtime is."""
+    card = cards().get(runtime)
+    return card.engine_packages[0] if card and card.engine_packages else runtime
+
+
+@cache
+def engine_packages() -> tuple[str, ...]:
+    """The distributions that are engines, in the order of lists."""
+    return tuple(dict.fromkeys(name for card in cards().values() for name in card.engine_packages))
+
+
+def recorded_packages() -> tuple[str, ...]:
+    """The distributions whose versions belong to a result of any runtime.
+
+    A card that names none stands for the package it is read by.
+    """
+    found: dict[str, None] = {}
+    for card in cards().values():
+        named = (*card.engine_packages, *card.packages)
+        found |= dict.fromkeys(named or filter(None, (card.package.replace("_", "-"),)))
+    return tuple(found)
+
+
+def aliases() -> Mapping[str, str]:
+    """What people type instead of a runtime's name → that name."""
+    return {word: name for name, card in cards().items() for word in card.aliases}

@@ -1,0 +1,51 @@
+"""What says that this is a container."""
+
+from __future__ import annotations
+
+import pytest
+
+from accelbench.hardware.container import container
+
+
+class Some:
+    """A few files, and nothing else."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self._files = files
+
+    def text(self, path: str) -> str | None:
+        return self._files.get(path)
+
+    def names(self, path: str) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("files", "variables", "said"),
+    [
+        ({"/.dockerenv": ""}, {}, "/.dockerenv is there"),
+        ({"/run/.containerenv": ""}, {}, "/run/.containerenv is there"),
+        ({}, {"container": "podman"}, "the variable container is set"),
+        (
+            {},
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1"},
+            "the variable KUBERNETES_SERVICE_HOST is set",
+        ),
+        (
+            {"/proc/1/environ": "PATH=/bin\0container=lxc\0"},
+            {},
+            "the first process was started with the variable container",
+        ),
+        (
+            {"/proc/1/cgroup": "0::/kubepods/burstable/pod1/x"},
+            {},
+            "the first process is in a cgroup of kubepods",
+        ),
+        ({"/proc/1/cgroup": "0::/init.scope", "/proc/1/environ": "A=container=1"}, {}, ""),
+        ({}, {"container": ""}, ""),
+    ],
+)
+def test_what_engines_of_containers_leave(
+    files: dict[str, str], variables: dict[str, str], said: str
+) -> None:
+    assert container(Some(files), variables) == said

@@ -1,0 +1,207 @@
+"""A runtime of another package is known everywhere by its card: nothing else has to name it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelbench.analysis.versions import changes, engine_version
+from accelbench.api.progress import Printed
+from accelbench.core import cards, plugins, reasons
+from accelbench.core.reasons import Belongs, belongs
+from accelbench.hardware.colours import colour_of
+from accelbench.hardware.environment import environment
+from accelbench.report.charts.lines import way_of
+from accelbench.runtimes.shared.names import known_runtimes, runtime_named
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "accelbench"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MODULE = '''
+from dataclasses import replace
+
+from accelbench.core.reasons import Belongs
+from accelbench.runtimes.scripted import ScriptedRuntime
+
+
+class GizmoRuntime(ScriptedRuntime):
+    """Follows the script, under a card of its own."""
+
+    info = replace(
+        ScriptedRuntime.info,
+        name="gizmo",
+        title="Gizmo Engine",
+        short="gz",
+        aliases=("gzm",),
+        engine_packages=("gizmo-engine",),
+        dashes=(8, 1),
+        reasons={"gizmo_jammed": Belongs.MACHINE},
+    )
+'''
+ENTRY = "[accelbench.runtimes]\ngizmo = accelbench_gizmo:GizmoRuntime\n"
+ASKED = (
+    *("bert-tiny", "--framework", "gzm", "--hardware", "cpu", "--batch-sizes", "1"),
+    *("--iterations", "3", "--warmup", "1"),
+)
+#: What is asked once for the whole process.
+REMEMBERED = (cards.cards, cards.engine_packages, plugins.own_runtimes, reasons.known_reasons)
+
+
+def forget() -> None:
+    for one in REMEMBERED:
+        one.cache_clear()
+
+
+@pytest.fixture
+def gizmo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Its package, as an installer would leave it."""
+    site = tmp_path / "site"
+    about = site / "gizmo_engine-4.5.6.dist-info"
+    about.mkdir(parents=True)
+    (site / "accelbench_gizmo.py").write_text(MODULE, encoding="utf-8")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gizmo-engine\nVersion: 4.5.6\n")
+    (about / "entry_points.txt").write_text(ENTRY)
+    monkeypatch.syspath_prepend(str(site))
+    forget()
+    yield site
+    sys.modules.pop("accelbench_gizmo", None)
+    forget()
+
+
+def test_it_is_named_as_any_other(gizmo: Path) -> None:
+    assert "gizmo" in known_runtimes()
+    assert runtime_named("gzm") == runtime_named("GIZMO") == "gizmo"
+    assert "gizmo" not in plugins.own_runtimes()
+
+
+def test_its_version_is_recorded_and_told(gizmo: Path) -> None:
+    there = environment(gizmo)["packages"]
+    assert there["gizmo-engine"] == "4.5.6"
+    row = {"runtime": "gizmo", "conditions": {"packages": there}}
+    assert engine_version(row) == "gizmo-engine 4.5.6"
+    before = (("packages.abacus", "1"), ("packages.gizmo-engine", "4"))
+    after = (("packages.abacus", "2"), ("packages.gizmo-engine", "5"))
+    assert changes(before, after) == ["gizmo-engine 4 → 5", "abacus 1 → 2"]
+
+
+def test_a_card_that_names_no_package_has_the_one_it_is_read_by_recorded(gizmo: Path) -> None:
+    bare = MODULE.replace('engine_packages=("gizmo-engine",)', 'package="gizmo_engine"')
+    (gizmo / "accelbench_gizmo.py").write_text(bare, encoding="utf-8")
+    assert environment(gizmo)["packages"]["gizmo-engine"] == "4.5.6"
+
+
+def test_charts_give_its_lines_the_dashes_of_its_card_and_its_platforms_colour(
+    gizmo: Path,
+) -> None:
+    ways = way_of(
+        [
+            {"line": "one", "hardware": "cuda", "runtime": "gizmo"},
+            {"line": "two", "hardware": "cpu", "runtime": "pytorch"},
+        ]
+    )
+    assert ways["strokeDash"]["scale"]["range"] == [[8, 1], [1, 0]]
+    assert ways["color"]["scale"]["range"] == [colour_of("cuda"), colour_of("cpu")]
+
+
+def test_what_the_api_prints_has_its_title(gizmo: Path) -> None:
+    class Asked:
+        case_id = "a"
+        target = type("Target", (), {"runtime": "gizmo"})
+        shapes = type("Shapes", (), {"batch": 1})
+
+    said = io.StringIO()
+    absent = type("Place", (), {"hardware": "cpu", "reason": "none"})
+    Printed(said, {"a": "bert-tiny"}, {"a": absent}).case_started(Asked(), 0, 1, 1)  # type: ignore[arg-type, dict-item]
+    assert "Gizmo Engine Benchmark: bert-tiny\n" in said.getvalue()
+
+
+def test_a_reason_of_its_own_says_what_its_card_says_it_does(gizmo: Path) -> None:
+    assert belongs("gizmo_jammed") is Belongs.MACHINE
+    forget()
+
+
+def test_it_runs_by_another_name_and_is_in_every_table(gizmo: Path) -> None:
+    (gizmo / "script.json").write_text(json.dumps({"step_ns": 1_000_000}))
+    work = gizmo / "work"
+    work.mkdir()
+    path = os.pathsep.join(filter(None, (str(gizmo), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, "-m", "accelbench", "run", *ASKED],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "ACCELBENCH_SCRIPT": str(gizmo / "script.json"),
+        },
+        cwd=work,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "gz/cpu" in done.stdout
+    (journal,) = work.rglob("*.jsonl")
+    assert '"gizmo-engine":"4.5.6"' in journal.read_text(encoding="utf-8")
+
+
+# -- and nobody keeps a list beside the cards --
+
+
+#: Names that are runtimes' alone, and no platforms'.
+ALONE = frozenset(("pytorch", "onnxruntime", "jax", "browser", "scripted"))
+#: What other projects call engines is said where their files are read.
+OTHERS_WORDS = ("exchange/imports/", "runtimes/")
+
+
+def listed(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
+    """Where a literal has the names of several runtimes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            parts: list[Any] = [*node.keys]
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+            parts = node.elts
+        else:
+            continue
+        words = {p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)}
+        if len(words & ALONE) > 1:
+            yield node.lineno, words & ALONE
+
+
+def test_no_room_has_a_list_of_runtimes() -> None:
+    found = {
+        f"{path.relative_to(SOURCE)}:{line}": names
+        for path in SOURCE.rglob("*.py")
+        if not path.relative_to(SOURCE).as_posix().startswith(OTHERS_WORDS)
+        for line, names in listed(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert not found
+
+
+def test_our_own_runtimes_are_what_the_project_registers() -> None:
+    named = PROJECT["entry-points"]["accelbench.runtimes"]
+    assert sorted(named) == sorted(plugins.own_runtimes())
+    assert set(named) == set(cards.cards())
+
+
+def test_the_dashes_of_our_own_tell_them_apart() -> None:
+    drawn = [card.dashes for card in cards.cards().values() if card.dashes]
+    assert len(drawn) == len(set(drawn)) == len(plugins.own_runtimes()) - 1  # one is for tests
+
+
+def test_every_engine_of_our_own_comes_with_what_the_tests_need() -> None:
+    asked = " ".join(PROJECT["optional-dependencies"]["dev"])
+    brought = {
+        name for part in re.findall(r"accelbench\[([^\]]+)\]", asked) for name in part.split(",")
+    }
+    assert {card.extra for card in cards.cards().values() if card.extra} <= brought
