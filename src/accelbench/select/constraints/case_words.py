@@ -16,8 +16,8 @@ from accelbench.select.constraints.measure_command import OPTIONS
 from accelbench.select.constraints.options import Option
 from accelbench.select.evidence.cells import sizes_of
 from accelbench.select.query.query import GENERATING, Query
-from accelbench.select.query.select_context import own_shapes
-from accelbench.select.rank.candidates import Candidate
+from accelbench.select.evidence.select_context import own_shapes
+from accelbench.select.evidence.candidates import Candidate
 
 Words = dict[str, Any]
 

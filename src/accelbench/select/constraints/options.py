@@ -19,7 +19,7 @@ from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge, sizes
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.units import ITEMS
 from accelbench.select.query.query import Query
-from accelbench.select.rank.candidates import Candidate
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.rank.choosing import Prices
 
 ESTIMATED = "estimated"

@@ -14,8 +14,8 @@ from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, Evi
 from accelbench.select.evidence.failures import Failure, in_the_way, lasting, standing
 from accelbench.select.evidence.other_measurements import OtherMeasurement, otherwise
 from accelbench.select.query.query import Query
-from accelbench.select.query.select_context import meant, own_shapes
-from accelbench.select.rank.candidates import Candidate
+from accelbench.select.evidence.select_context import meant, own_shapes
+from accelbench.select.evidence.candidates import Candidate
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.errors import UsageError
 from accelbench.hardware.detect import known
-from accelbench.select.answer.matrices import MatrixLayer
-from accelbench.select.answer.matrix_pages import of_markdown
+from accelbench.select.rank.matrices import MatrixLayer
+from accelbench.select.rank.matrix_pages import of_markdown
 from accelbench.select.estimate.ceilings import Rates
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, Tried
 from accelbench.select.evidence.failures import Failure

@@ -33,7 +33,7 @@ from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.estimate.ceilings import FEWEST_MODELS
-from accelbench.select.estimate.ways import engine_sql
+from accelbench.select.evidence.ways import engine_sql
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, Tried
 from accelbench.select.evidence.failures import Failure
 from accelbench.store.fit import spell_time

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from accelbench.analysis.run_noise import Histories
-from accelbench.select.answer.matrices import Matrices
+from accelbench.select.rank.matrices import Matrices
 from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.ceilings import Rates, bounded
 from accelbench.select.estimate.figures import (
@@ -18,7 +18,7 @@ from accelbench.select.estimate.figures import (
     has_sizes,
 )
 from accelbench.select.estimate.rules import RuleSubject, ruled
-from accelbench.select.estimate.ways import told_apart_by
+from accelbench.select.evidence.ways import told_apart_by
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, best
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
@@ -27,7 +27,7 @@ from accelbench.select.evidence.unusable import set_aside
 from accelbench.select.query.config import size_of
 from accelbench.select.query.query import Query, known_of
 from accelbench.select.query.task import TASKS
-from accelbench.select.rank.candidates import Candidate
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.rank.certainty import no_clear_winner_between
 from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scored
 
