@@ -35,9 +35,9 @@ from accelbench.core.failing import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
-from accelbench.select.evidence.ways import BY_FASTEST, of_machines
 from accelbench.select.evidence.other_measurements import FEW, sentences_of, without_figure
 from accelbench.select.evidence.unusable import sentences_of as set_aside
+from accelbench.select.evidence.ways import BY_FASTEST, of_machines
 
 Answer = Mapping[str, Any]
 

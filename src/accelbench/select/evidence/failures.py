@@ -19,6 +19,8 @@ _WAY = (
     *("hardware", "device_name", "device_fingerprint", "runtime", "precision", "compiled"),
     "options",
 )
+#: In which precision a platform is tried where nobody names one.
+USUAL_PRECISION = "fp32"
 _WRONG_OUTPUTS = "wrong_outputs"
 
 
@@ -139,3 +141,12 @@ def in_the_way(
     ]
     free = [cell for cell in cells if not any(one.is_of_way(cell) for one in against)]
     return free, against
+
+
+def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
+    """Whether failures speak of the platform as such: of the precision asked, else the usual one.
+
+    That int8 did not go through says nothing of fp32.
+    """
+    known = (None, *(precisions or (USUAL_PRECISION,)))
+    return any(one.row.get("precision") in known for one in against)
