@@ -303,7 +303,9 @@ def _tail(rows: Sequence[Row]) -> str:
     found = [one for one in known if one is not None]
     if not found or len(found) < len(rows):
         return ""
-    return f"{digits(typical([value for value, _ in found]))} ms {found[0][1]}"
+    low, high = (digits(end([value for value, _ in found])) for end in (min, max))
+    said = low if low == high else f"{low} to {high}"  # published results are launches of none
+    return f"{said} ms {found[0][1]}"
 
 
 def _why_unusable(rows: Sequence[Row]) -> str:
