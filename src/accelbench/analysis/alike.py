@@ -13,8 +13,6 @@ from accelbench.core.worth import usable_launches
 Row = Mapping[str, Any]
 Launches = Sequence[Row]
 
-_UNIT = "unit"
-
 
 def unlike(then: Launches, good: Launches, passed: Collection[str]) -> str:
     """What makes launches figures of different things; empty where nothing does.
@@ -36,8 +34,8 @@ def parted(metric: Metric, before: Launches, now: Launches) -> list[str]:
         before: one row of each kind that there is among the first.
         now: the same of the others.
     """
-    unit = [_UNIT] if metric.rated and rates_apart([*before, *now]) else []
-    return [*_apart(before, now), *unit]
+    units = rates_apart([*before, *now]) if metric.rated else ()
+    return [*_apart(before, now), *([f"unit {' → '.join(units)}"] if units else [])]
 
 
 def _apart(a: Launches, b: Launches) -> list[str]:
