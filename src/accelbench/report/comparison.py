@@ -69,6 +69,7 @@ def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
         "item_ms": _item(one.side),
         "throughput": one.side.throughput,
         "throughput_unit": row.get("throughput_unit"),
+        **_kind(one.side),
         "memory_mb": one.side.memory_mb,
         "cost_per_million": one.side.cost,
         "cost_per_step": one.side.step_cost,
@@ -102,6 +103,17 @@ def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
         "launches_set_aside": one.side.older,
         "newer_launches_set_aside": one.side.newer,
         "unusable_launches_left_out": one.side.unusable,
+    }
+
+
+def _kind(side: Side) -> dict[str, Any]:
+    """What its figures are of, for who holds others against them: of all of its launches."""
+    digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
+    ways = dict.fromkeys(way for row in side.rows for way in row.get("workarounds") or ())
+    return {
+        "weights_digest": digests.pop() if len(digests) == 1 else None,
+        "workarounds": list(ways),
+        "emulated": any(row.get("emulated") for row in side.rows),
     }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, HistoryPoint, Series, same_jobs
+from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Series, same_jobs
 from accelbench.analysis.judging import METRICS, Judgement, Metric
 from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.arguments.lists import SpacedLists
@@ -22,12 +22,16 @@ from accelbench.cli.services.queries import filled, marks, on_one_machine, rows_
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
+from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
-from accelbench.report.series import points_in, told
+from accelbench.report.gaps import Unseen
+from accelbench.report.series import Line, nothing_in, points_in, told
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
+
+Row = Mapping[str, Any]
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -75,11 +79,15 @@ def history(
     with database.asking():
         where, values, here, others = on_one_machine(database, filters, machine)
         with _collected_later():
-            found = series_in(database, _METRICS[metric], where, values, threshold)
+            found, unseen = series_in(database, _METRICS[metric], where, values, threshold)
+            lacking = _named(database, unseen)
         undated = 0 if found else _without_moment(database, where, values)
     names = [str(one) for one in others]
-    if not found:
+    if not found and not lacking:
         raise _no_history(here, undated, names)
+    if not found:
+        raise _no_figure(here, metric, lacking, names)
+    counts = answers(found) | ({f"no {metric}": len(lacking)} if lacking else {})
     if as_json:
         from accelbench.report.history import document
 
@@ -97,7 +105,22 @@ def history(
                 )
                 for one in found
             ],
-            "answers": answers(found),
+            "answers": counts,
+            "without_figure": [
+                {
+                    "what": title(row),
+                    "series_key": one.series_key,
+                    "device_name": row.get("device_name"),
+                    "runs": one.runs,
+                    "newest": {
+                        "started_at": one.newest.moment,
+                        "run_id": one.newest.run_id,
+                        "why": one.newest.why,
+                    },
+                    "metrics": list(one.metrics),
+                }
+                for row, one in lacking
+            ],
             "without_change": sum(one.answer is Judgement.STEADY for one in found),
         }
         print_document(whole)
@@ -105,7 +128,9 @@ def history(
     from accelbench.cli.display.history import show
 
     with _collected_later():
-        show(found if every else worth_showing(found), answers(found), str(here), names)
+        shown = found if every else worth_showing(found)
+        left = len(found) - len(shown)
+        show(shown, counts, left, str(here), without_figure(metric, lacking), names)
 
 
 def worth_showing(found: Sequence[Series]) -> list[Series]:
@@ -158,30 +183,77 @@ def _no_history(here: Machine, undated: int, others: Sequence[str]) -> NothingMe
     )
 
 
-def series_in(
-    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
-) -> list[Series]:
-    """Every series with points enough, that which became worst first."""
-    points = points_in(database, metric, where, values)
-    points = {key: line for key, line in points.items() if len(line[1]) >= FEWEST_DRAWN}
-    newest = {key: max(several, key=lambda one: one.moment) for key, (_, several) in points.items()}
-    about = _about(database, newest)
-    several = [(about[key], by, known) for key, (by, known) in points.items()]
-    found = told(database, several, metric, (where, values), least)
-    names = ("model", "series_key")
-    return sorted(
-        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+def _no_figure(
+    here: Machine, metric: str, lacking: Sequence[tuple[Row, Unseen]], others: Sequence[str]
+) -> NothingMeasuredError:
+    """The error where all that was measured twice has another figure, or none."""
+    return NothingMeasuredError(
+        f"Nothing on {here} has a history by {metric}.",
+        " ".join([*without_figure(metric, lacking), *other_machines(others)]),
     )
 
 
-def _about(database: Database, newest: Mapping[str, HistoryPoint]) -> dict[str, dict[str, Any]]:
+def without_figure(metric: str, lacking: Sequence[tuple[Row, Unseen]]) -> list[str]:
+    """Of series that ran twice and more and have no such figure: why, and what they have."""
+    told = [f"{title(row)} has no {metric} in {_runs(one)}{_instead(one)}" for row, one in lacking]
+    more = [f"{len(told) - _FEW} more have no {metric}, see --json."] if len(told) > _FEW else []
+    return [f"{sentence}." for sentence in told[:_FEW]] + more
+
+
+def _runs(one: Unseen) -> str:
+    return f"{one.runs} runs, the newest of {one.newest.moment[:16]}"
+
+
+def _instead(one: Unseen) -> str:
+    """By which metric it has a history, or why it has none."""
+    if one.metrics:
+        return f"; {' and '.join(f'--metric {name}' for name in one.metrics)} shows it"
+    return f": {one.newest.why}"
+
+
+def series_in(
+    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
+) -> tuple[list[Series], list[Unseen]]:
+    """Every series with points enough, that which became worst first, and those without any.
+
+    One point is enough where a run came after it that has no figure.
+    """
+    lines = points_in(database, metric, where, values)
+    nothing = nothing_in(database, metric, where, values)
+    shown = {
+        key: line
+        for key, line in lines.items()
+        if len(line.points) >= FEWEST_DRAWN or nothing.newest(key, line.case, line.points)
+    }
+    about = _about(database, {key: _newest_run(line) for key, line in shown.items()})
+    several = [(about[key], line) for key, line in shown.items()]
+    found = told(database, several, metric, (where, values), least, nothing)
+    names = ("model", "series_key")
+    ordered = sorted(
+        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+    )
+    return ordered, nothing.unseen(lines)
+
+
+def _newest_run(line: Line) -> str:
+    return max(line.points, key=lambda one: one.moment).run_id
+
+
+def _named(database: Database, unseen: Sequence[Unseen]) -> list[tuple[Row, Unseen]]:
+    """The same, each with a row that says what it is of."""
+    about = _about(database, {one.series_key: one.newest.run_id for one in unseen})
+    return [(about[one.series_key], one) for one in unseen if one.series_key in about]
+
+
+def _about(database: Database, newest: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """A row of each series, of its newest run: what it is of."""
     if not newest:
         return {}
-    runs = sorted({point.run_id for point in newest.values()})
+    runs = sorted(set(newest.values()))
     condition = (
         f"series_key IN ({marks(list(newest))}) AND coalesce(run_id, '') IN ({marks(runs)})"
-        " QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY started_at DESC) = 1"
+        " QUALIFY row_number() OVER (PARTITION BY series_key"
+        " ORDER BY coalesce(emulated, false), started_at DESC) = 1"
     )
     rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
     return {str(row["series_key"]): row for row in rows}

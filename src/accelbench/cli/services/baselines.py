@@ -52,6 +52,7 @@ COLUMNS = (
     *("latency_ci_low_ms", "latency_ci_high_ms"),
     *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
     *("conditions", "effective_sample_count", "device_fingerprint"),
+    *("verification", "verification_error", "self_check"),
 )
 #: What helps where the baseline has nothing to say.
 _ANOTHER = "Name another --baseline."

@@ -206,5 +206,7 @@ def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[S
     from accelbench.core.provenance import COMPARABLE_SQL
     from accelbench.measure.launches import LEAST_EFFECT
 
-    found = series_in(database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT)
+    found, _ = series_in(
+        database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT
+    )
     return sorted(found, key=lambda one: not one.changed)
