@@ -293,6 +293,20 @@ def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:
     assert "| ok | measured |" in lines[3]
 
 
+def test_markdown_says_of_quantised_outputs_that_nobody_verified_them(tmp_path: Path) -> None:
+    """It read “ok”, as of any other figure."""
+    rows = [
+        row(result_id="a", precision="int8", verification="not_done"),
+        row(result_id="b", precision="int8", launch=1, verification="ok", verification_error=0.6),
+        row(result_id="c", precision="int8", launch=2, verification="ok", verification_error=0.01),
+        row(result_id="d", verification="not_done"),
+    ]
+    export(tmp_path / "a.md", rows, "markdown")
+    lines = (tmp_path / "a.md").read_text("utf-8").splitlines()[2:]
+    said = [line.split(" | ")[5] for line in lines]
+    assert sorted(said) == ["ok", "ok", "ok, error 0.6", "ok, outputs not verified"]
+
+
 @pytest.mark.parametrize("word", NASTY)
 @pytest.mark.parametrize("form", list(REPORTS))
 def test_hostile_names_break_nothing(tmp_path: Path, word: str, form: str) -> None:

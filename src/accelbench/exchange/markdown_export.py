@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.exactness import not_exact
 from accelbench.core.figures import Statistic, latency, statistic_of, step_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import markdown
@@ -31,8 +32,9 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     status = str(row.get("status") or "unknown")
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
-    elif not usable(row):
-        status = f"{status}, {Quality.UNUSABLE.value}"
+    else:
+        useless = "" if usable(row) else Quality.UNUSABLE.value
+        status = ", ".join(filter(None, (status, useless, not_exact([row]))))
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
         title(row),

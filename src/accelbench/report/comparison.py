@@ -13,6 +13,7 @@ from accelbench.analysis.questions import Axis
 from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
+from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
@@ -61,6 +62,8 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "axis": axis.name,
         "launches": len(one.side.times),
         "quality": _quality(one.side),
+        "verification_error": _error(one.side),
+        "not_exact": not_exact(one.side.rows),
         "figure": str(one.side.statistic),
         "latency_ms": _latency(one.side),
         "latency_p50_ms": _median(one.side),
@@ -101,6 +104,11 @@ def _line(one: Compared, axis: Axis, currency: str) -> dict[str, Any]:
         "newer_launches_set_aside": one.side.newer,
         "unusable_launches_left_out": one.side.unusable,
     }
+
+
+def _error(side: Side) -> float | None:
+    """How far outputs are from the reference's, in the launch that is furthest off."""
+    return max((one for row in side.rows if (one := error_of(row)) is not None), default=None)
 
 
 def _alike(side: Side) -> dict[str, Any]:

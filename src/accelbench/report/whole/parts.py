@@ -14,7 +14,7 @@ from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
-from accelbench.core.exactness import error_of
+from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.failing import launches_failed
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
@@ -119,7 +119,7 @@ def _cell(point: Point, name: str, unit: str) -> list[str]:
         figure(first) if timed else "n/a",
         str(len(point.rows)),
         f"{point.samples:,}" if point.samples else "n/a",
-        ", ".join(filter(None, (*qualities, launches_failed(point.rows)))),
+        ", ".join(filter(None, (*qualities, launches_failed(point.rows), not_exact(point.rows)))),
     ]
 
 
