@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.analysis.cells import Availability, Matrix
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Row
@@ -23,7 +23,7 @@ from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
 from accelbench.report.charts.words import PointNames, told
-from accelbench.report.matrix import mark
+from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
 from accelbench.report.whole.costs import costs
 
@@ -199,7 +199,8 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
         return
     headers = ["model", *matrix.hardware]
     rows = [
-        [line.name, *(mark(line.cells[name]) for name in matrix.hardware)] for line in matrix.models
+        [line.name, *(_level(line.cells[name]) for name in matrix.hardware)]
+        for line in matrix.models
     ]
     why = [
         [line.name, name, cell.availability.value, cell.reason]
@@ -210,11 +211,17 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
     yield Section(
         "Compatibility matrix",
         [
-            Table(headers, rows, caption="Inference in fp32"),
+            Table(headers, rows, caption=f"Inference, {BEST_PRECISION}"),
             Table(["model", "hardware", "state", "reason"], why, caption="Reasons", folded=True),
             Text(RULE, listed=True),
         ],
     )
+
+
+def _level(cell: MatrixCell) -> str:
+    """The level, and the precision where it is not the usual one."""
+    named = " and ".join(precisions(cell))
+    return f"{mark(cell)} ({named})" if named else mark(cell)
 
 
 # -- trust
