@@ -14,6 +14,7 @@ from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
 from accelbench.core.columns import ASKED
+from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
@@ -63,6 +64,8 @@ def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
         "axis": axis.name,
         "launches": len(one.side.times),
         "quality": _quality(one.side),
+        "verification_error": _error(one.side),
+        "not_exact": not_exact(one.side.rows),
         "figure": str(one.side.statistic),
         "latency_ms": _latency(one.side),
         "latency_p50_ms": _median(one.side),
@@ -115,6 +118,11 @@ def _kind(side: Side) -> dict[str, Any]:
         "workarounds": list(ways),
         "emulated": any(row.get("emulated") for row in side.rows),
     }
+
+
+def _error(side: Side) -> float | None:
+    """How far outputs are from the reference's, in the launch that is furthest off."""
+    return max((one for row in side.rows if (one := error_of(row)) is not None), default=None)
 
 
 def _alike(side: Side) -> dict[str, Any]:
