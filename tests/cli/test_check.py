@@ -13,8 +13,8 @@ from shells import Command
 from stored_rows import MACHINE, store
 
 from accelbench.cli.services import noise
-from accelbench.cli.services.baselines import NOISE, RERUN_OF
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
+from accelbench.query.baselines import NOISE, RERUN_OF
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

@@ -13,17 +13,17 @@ import typer
 
 from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Series, same_jobs
 from accelbench.analysis.judging import METRICS, Judgement, Metric
-from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.suggestions import NothingMeasuredError
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.words import other_machines
-from accelbench.cli.services.queries import filled, marks, on_one_machine, rows_of
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.query.filters import filters_of
+from accelbench.query.stored_results import filled, marks, on_one_machine, rows_of
+from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.report.gaps import Unseen
 from accelbench.report.series import Line, nothing_in, points_in, told
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.arguments.filters import Filters, filters_of
 from accelbench.cli.arguments.lists import SpacedLists, words
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.json_output import print_document
@@ -21,6 +20,7 @@ from accelbench.core.near import meant
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
+from accelbench.query.filters import Filters, filters_of
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
@@ -140,7 +140,7 @@ def _wanted(
 
 
 def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
-    from accelbench.cli.arguments.suggestions import NothingMeasuredError
+    from accelbench.query.suggestions import NothingMeasuredError
 
     if not subject.points:
         return NothingMeasuredError(
@@ -208,9 +208,9 @@ def _subject(
     prices: Prices | None,
     db: Path | None,
 ) -> Subject:
-    from accelbench.cli.arguments.run_names import only_ids, only_runs
-    from accelbench.cli.services.chart_data import subject_in, subject_of
-    from accelbench.cli.services.queries import filled_if_any
+    from accelbench.query.run_names import only_ids, only_runs
+    from accelbench.query.stored_results import filled_if_any
+    from accelbench.report.chart_data import subject_in, subject_of
 
     if files:
         return subject_of(files, filters | only_ids(runs), prices)

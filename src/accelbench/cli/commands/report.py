@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.query.filters import filters_of
 
 if TYPE_CHECKING:
     from accelbench.report.whole.contents import Report
@@ -59,12 +59,12 @@ def report(
     """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
     from accelbench.analysis.cost_words import nothing_priced
     from accelbench.cli.arguments.lists import words
-    from accelbench.cli.arguments.run_names import only_ids, only_runs
     from accelbench.cli.commands.plot import files_in
-    from accelbench.cli.services.queries import filled
-    from accelbench.cli.services.report_data import known_in, known_of
     from accelbench.exchange.writing import refuse_taken
+    from accelbench.query.run_names import only_ids, only_runs
+    from accelbench.query.stored_results import filled
     from accelbench.report.whole.parts import report as made
+    from accelbench.report.whole.report_data import known_in, known_of
 
     if (json_path or input_dir) and (db or db_path):
         raise UsageError("A report is of files or of a database.", "Leave out one of them.")

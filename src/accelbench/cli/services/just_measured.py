@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.filters import catalogued
 from accelbench.core.failing import of_whole_runs, why_unusable
 from accelbench.core.figures import Statistic, name_of, step_of
 from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches, usable, usable_launches
 from accelbench.measure.launches import typical
+from accelbench.query.filters import catalogued
 from accelbench.select.evidence.units import rounded
 from accelbench.select.query.model_names import plain_name
 

@@ -65,7 +65,7 @@ def _known(
     prices: Prices | None,
 ) -> ReportData:
     """From the database, which knows more than a run: its devices' limits."""
-    from accelbench.cli.services.report_data import known_in, known_of
+    from accelbench.report.whole.report_data import known_in, known_of
 
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)

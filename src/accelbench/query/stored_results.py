@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.suggestions import none_found, nothing, refuse_unknown
 from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.query.hardware_words import named_sql
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
+from accelbench.query.suggestions import none_found, nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.services.chart_data import Filters, subject_in, subject_of
-from accelbench.cli.services.queries import marks
 from accelbench.core.facts import utc_now
+from accelbench.query.stored_results import marks
+from accelbench.report.chart_data import Filters, subject_in, subject_of
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices

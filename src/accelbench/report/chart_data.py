@@ -10,16 +10,16 @@ from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.analysis.run_noise import histories
 from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
-from accelbench.cli.arguments.filters import catalogued
-from accelbench.cli.services.queries import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.failing import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import is_named
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms
+from accelbench.query.stored_results import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:

@@ -12,15 +12,14 @@ from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.machines import chosen, machine_of
 from accelbench.analysis.run_noise import Histories
-from accelbench.cli.arguments.filters import Filters, catalogued
-from accelbench.cli.arguments.run_names import harmless, labels_of, runs_meant
-from accelbench.cli.arguments.suggestions import (
-    NothingMeasuredError,
-    none_found,
-    nothing,
-    refuse_unknown,
-)
-from accelbench.cli.services.queries import (
+from accelbench.core.columns import ASKED
+from accelbench.core.devices import named_apart
+from accelbench.core.errors import UsageError
+from accelbench.exchange.baselines import FromFile, read_baseline
+from accelbench.query.filters import Filters, catalogued
+from accelbench.query.histories import NOISE, RERUN_OF, histories_on
+from accelbench.query.run_names import harmless, labels_of, runs_meant
+from accelbench.query.stored_results import (
     filled,
     marks,
     no_lake_in,
@@ -29,11 +28,12 @@ from accelbench.cli.services.queries import (
     runs_of,
     where_of,
 )
-from accelbench.core.columns import ASKED
-from accelbench.core.devices import named_apart
-from accelbench.core.errors import UsageError
-from accelbench.exchange.baselines import FromFile, read_baseline
-from accelbench.query.histories import NOISE, RERUN_OF, histories_on
+from accelbench.query.suggestions import (
+    NothingMeasuredError,
+    none_found,
+    nothing,
+    refuse_unknown,
+)
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
