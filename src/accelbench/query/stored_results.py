@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.query.hardware_words import named_sql
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
     from accelbench.store.places import StorePlace
 
+_log = logging.getLogger("accelbench.query")
 #: What may be compared at all: what nobody measured is not among it.
 _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 
@@ -27,8 +28,13 @@ _COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 _MOST = 20_000
 
 
-def filled(path: Path | None) -> Database:
-    """The database, with what runs left in the journals."""
+def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
+    """The database, with what runs left in the journals.
+
+    Args:
+        path: the database; the usual one where none is named.
+        notice: hears what could not be read or written.
+    """
     from accelbench.store.duck import absent
     from accelbench.store.files import ReadOnlyPlaceError
     from accelbench.store.lake import Lake, store_at
@@ -39,19 +45,24 @@ def filled(path: Path | None) -> Database:
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:
-        complain(f"{error.message} What waits in journals is not shown.")
+        notice(f"{error.message} What waits in journals is not shown.")
     else:
         for problem in filled.problems:
-            complain(problem)
+            notice(problem)
     return database
 
 
-def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Database:
+def filled_if_any(
+    path: Path | None,
+    asked: Mapping[str, Sequence[Any]],
+    notice: Callable[[str], None] = _log.warning,
+) -> Database:
     """As `filled`; where nobody named a database and there is none, nothing is measured yet.
 
     Args:
         path: the database that is named, if one is.
         asked: column → the values that would have counted.
+        notice: as `filled` has it.
 
     Raises:
         NothingMeasuredError: there is none, with the command that would bring what is asked for.
@@ -61,7 +72,7 @@ def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Data
     usual = store_at(None)
     if path is None and not usual.there:
         raise nothing(f"Nothing is measured, as there is no database at {usual.name}", asked)
-    return filled(path)
+    return filled(path, notice)
 
 
 def _no_lake(place: StorePlace) -> StoreError:

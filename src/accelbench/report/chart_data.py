@@ -202,9 +202,9 @@ def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float
 
 def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[Series]:
     from accelbench.analysis.judging import METRICS
-    from accelbench.cli.commands.history import series_in
     from accelbench.core.provenance import COMPARABLE_SQL
     from accelbench.measure.launches import LEAST_EFFECT
+    from accelbench.report.all_series import series_in
 
     found, _ = series_in(
         database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT

@@ -12,21 +12,23 @@ import typer
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, ComparisonAxis
-from accelbench.cli.arguments.lists import SpacedLists, words
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import distrusted, not_shown
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.words import other_machines
+from accelbench.cli.services.opening import filled
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import TIMES
 from accelbench.core.visible import in_quotes
+from accelbench.core.word_lists import words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly
 from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
-from accelbench.query.stored_results import filled, on_one_machine, rows_of
+from accelbench.query.stored_results import on_one_machine, rows_of
 from accelbench.query.suggestions import NothingMeasuredError
 
 if TYPE_CHECKING:

@@ -114,7 +114,7 @@ def _token(asked: str | None) -> str:
 
 
 def _filled(path: Path | None) -> Database:
-    from accelbench.query.stored_results import filled
+    from accelbench.cli.services.opening import filled
 
     database = filled(path)
     with database.asking():  # what cannot be read is said here, not on every page

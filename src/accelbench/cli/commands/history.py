@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, Series, same_jobs
-from accelbench.analysis.judging import METRICS, Judgement, Metric
+from accelbench.analysis.history import NOT_JUDGED, Series, same_jobs
+from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.words import other_machines
-from accelbench.core.axes import AS_TOLD, columns
+from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.filters import filters_of
-from accelbench.query.stored_results import filled, marks, on_one_machine, rows_of
+from accelbench.query.stored_results import on_one_machine
 from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.report.all_series import about_series, series_in
 from accelbench.report.gaps import Unseen
-from accelbench.report.series import Line, nothing_in, points_in, told
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
@@ -38,11 +38,6 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 #: Series of which nobody can tell that are shown unasked.
 _FEW = 10
 _METRICS = {metric.name: metric for metric in METRICS}
-_COLUMNS = (
-    *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
-    *("batch_size", *columns(*AS_TOLD), "mode", "scenario", "world_size", "options", "threads"),
-    *("emulated", "provenance", "case_id", "device_fingerprint"),
-)
 
 
 @app.command(cls=SpacedLists)
@@ -211,49 +206,7 @@ def _instead(one: Unseen) -> str:
     return f": {one.newest.why}"
 
 
-def series_in(
-    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
-) -> tuple[list[Series], list[Unseen]]:
-    """Every series with points enough, that which became worst first, and those without any.
-
-    One point is enough where a run came after it that has no figure.
-    """
-    lines = points_in(database, metric, where, values)
-    nothing = nothing_in(database, metric, where, values)
-    shown = {
-        key: line
-        for key, line in lines.items()
-        if len(line.points) >= FEWEST_DRAWN or nothing.newest(key, line.case, line.points)
-    }
-    about = _about(database, {key: _newest_run(line) for key, line in shown.items()})
-    several = [(about[key], line) for key, line in shown.items()]
-    found = told(database, several, metric, (where, values), least, nothing)
-    names = ("model", "series_key")
-    ordered = sorted(
-        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
-    )
-    return ordered, nothing.unseen(lines)
-
-
-def _newest_run(line: Line) -> str:
-    return max(line.points, key=lambda one: one.moment).run_id
-
-
 def _named(database: Database, unseen: Sequence[Unseen]) -> list[tuple[Row, Unseen]]:
     """The same, each with a row that says what it is of."""
-    about = _about(database, {one.series_key: one.newest.run_id for one in unseen})
+    about = about_series(database, {one.series_key: one.newest.run_id for one in unseen})
     return [(about[one.series_key], one) for one in unseen if one.series_key in about]
-
-
-def _about(database: Database, newest: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """A row of each series, of its newest run: what it is of."""
-    if not newest:
-        return {}
-    runs = sorted(set(newest.values()))
-    condition = (
-        f"series_key IN ({marks(list(newest))}) AND coalesce(run_id, '') IN ({marks(runs)})"
-        " QUALIFY row_number() OVER (PARTITION BY series_key"
-        " ORDER BY coalesce(emulated, false), started_at DESC) = 1"
-    )
-    rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
-    return {str(row["series_key"]): row for row in rows}

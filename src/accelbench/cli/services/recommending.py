@@ -78,7 +78,7 @@ class Recommender:
 
         Unless it is about to be made by what is measured for the answer.
         """
-        from accelbench.query.stored_results import filled
+        from accelbench.cli.services.opening import filled
         from accelbench.store.lake import store_at
 
         named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
@@ -121,7 +121,8 @@ class Recommender:
         firsts = [one["primary_recommendation"] for one in found]
 
         def show(explain: bool) -> None:
-            from accelbench.cli.display.recommend import show_answer, show_answers, show_measured
+            from accelbench.cli.display.measured_now import show_measured
+            from accelbench.cli.display.recommend import show_answer, show_answers
 
             if len(found) == 1 or explain:
                 for one in found:
@@ -176,7 +177,7 @@ class Recommender:
 
         def show(explain: bool) -> None:
             from accelbench.cli.display.limits import show_under
-            from accelbench.cli.display.recommend import show_measured
+            from accelbench.cli.display.measured_now import show_measured
 
             for one in found:
                 show_under(one, explain)
@@ -316,7 +317,7 @@ class Recommender:
         Raises:
             NothingMeasuredError: There is none.
         """
-        from accelbench.query.stored_results import filled_if_any
+        from accelbench.cli.services.opening import filled_if_any
         from accelbench.query.suggestions import none_found, nothing
 
         database = self.selector.database

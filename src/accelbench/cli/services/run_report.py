@@ -39,8 +39,8 @@ def report_of_run(
     Returns:
         What was written, and where.
     """
-    from accelbench.cli.commands.plot import drawn_into
-    from accelbench.cli.commands.report import write
+    from accelbench.cli.services.chart_files import drawn_into
+    from accelbench.cli.services.report_files import write
     from accelbench.exchange import tree
     from accelbench.exchange.writing import inside
     from accelbench.report.charts import CHARTS
