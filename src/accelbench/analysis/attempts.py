@@ -24,8 +24,8 @@ from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, ste
 from accelbench.core.nouns import digits
 from accelbench.core.provenance import of_import
 from accelbench.core.rates import kind_of_unit
-from accelbench.core.reasons import Belongs, belongs
-from accelbench.core.vocabulary import Provenance
+from accelbench.core.reasons import belongs
+from accelbench.core.vocabulary import Belongs, Provenance
 from accelbench.core.worth import answered, usable, usable_launches
 from accelbench.measure.launches import interval_of, typical
 

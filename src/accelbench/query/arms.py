@@ -10,8 +10,9 @@ from accelbench.analysis.machines import machine_of
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import COMPARABLE
+from accelbench.query.conditions import one_of
 from accelbench.query.run_names import harmless, labels_of, runs_meant
-from accelbench.query.stored_results import one_of, rows_of
+from accelbench.query.stored_results import rows_of
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check

@@ -16,18 +16,11 @@ from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.exchange.baselines import FromFile, read_baseline
+from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import Filters, catalogued
 from accelbench.query.histories import NOISE, RERUN_OF, histories_on
 from accelbench.query.run_names import harmless, labels_of, runs_meant
-from accelbench.query.stored_results import (
-    filled,
-    marks,
-    no_lake_in,
-    of_machine,
-    rows_of,
-    runs_of,
-    where_of,
-)
+from accelbench.query.stored_results import filled, no_lake_in, of_machine, rows_of, runs_of
 from accelbench.query.suggestions import (
     NothingMeasuredError,
     none_found,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes, visible
+from accelbench.query.conditions import marks
 from accelbench.query.filters import Filters, misplaced
-from accelbench.query.stored_results import marks
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import StoreError, UsageError
-from accelbench.core.provenance import COMPARABLE_SQL
-from accelbench.query.hardware_words import named_sql
+from accelbench.query.conditions import marks, where_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.query.suggestions import none_found, nothing, refuse_unknown
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from accelbench.store.places import StorePlace
 
 _log = logging.getLogger("accelbench.query")
-#: What may be compared at all: what nobody measured is not among it.
-_COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
 
 
 #: Results that are held against each other at once.
@@ -90,33 +87,6 @@ def no_lake_in(folder: Path, option: str) -> str:
     files = sorted(f"{option} {path}" for path in folder.glob("*.duckdb"))
     there = f" There is a database in it: {' or '.join(files[:3])}." if files else ""
     return f"{folder} is a folder with no lake in it.{there}"
-
-
-def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
-    """Results that count and have these values in these columns: SQL and its parameters."""
-    parts: list[str] = [_COUNTS]
-    values: list[Any] = []
-    for column, wanted in filters.items():
-        parts.append(one_of(column, wanted))
-        values += wanted
-    return " AND ".join(parts), values
-
-
-#: OpenVINO is a platform of its own in a store, and on the machine's processor one of its engines.
-_ON_THE_CPU = (
-    "hardware = 'openvino' AND device_name IN (SELECT environment->>'cpu' FROM benchmark_runs)"
-)
-
-
-def one_of(column: str, wanted: Sequence[Any]) -> str:
-    """That a column has one of so many values, in SQL with a parameter for each.
-
-    What runs on the CPU is all its engines.
-    """
-    if column != "hardware":
-        return f"{column} IN ({marks(wanted)})"
-    said = " OR ".join(named_sql(str(word)) for word in wanted)
-    return f"({said} OR {_ON_THE_CPU})" if "cpu" in wanted else f"({said})"
 
 
 def runs_of(
@@ -207,11 +177,6 @@ def on_one_machine(
     machine, ours, others = of_machine(runs, asked)
     where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
     return where, [*values, *ours], machine, others
-
-
-def marks(values: Sequence[Any]) -> str:
-    """What stands in SQL for so many parameters."""
-    return ", ".join("?" * len(values))
 
 
 def rows_of(

@@ -157,7 +157,7 @@ def _known(column: str) -> tuple[str, ...]:
 
 
 def _is_stored(database: Database, column: str, word: str) -> bool:
-    from accelbench.query.stored_results import one_of
+    from accelbench.query.conditions import one_of
 
     _, rows = database.query(
         f"SELECT 1 FROM benchmark_results WHERE {one_of(column, [word])} LIMIT 1",  # noqa: S608

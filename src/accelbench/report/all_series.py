@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.history import FEWEST_DRAWN, Series
 from accelbench.analysis.judging import Metric
 from accelbench.core.axes import AS_TOLD, columns
-from accelbench.query.stored_results import marks, rows_of
+from accelbench.query.conditions import marks
+from accelbench.query.stored_results import rows_of
 from accelbench.report.gaps import Unseen
 from accelbench.report.series import Line, nothing_in, points_in, told
 

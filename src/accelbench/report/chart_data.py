@@ -15,11 +15,12 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.failing import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.query.conditions import marks, one_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import is_named
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms
-from accelbench.query.stored_results import marks, of_machine, one_of, rows_of, runs_to_judge
+from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:

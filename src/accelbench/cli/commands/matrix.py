@@ -21,8 +21,9 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.word_lists import words
 from accelbench.exchange.writing import refuse_taken
 from accelbench.hardware.names import platforms_named
+from accelbench.query.conditions import where_of
 from accelbench.query.filters import Filters, by_word, filters_of
-from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge, where_of
+from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.query.suggestions import refuse_unknown
 
 if TYPE_CHECKING:

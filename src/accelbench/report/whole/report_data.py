@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.facts import utc_now
-from accelbench.query.stored_results import marks
+from accelbench.query.conditions import marks
 from accelbench.report.chart_data import Filters, subject_in, subject_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.core.reasons import Belongs, belongs
-from accelbench.core.vocabulary import Status
+from accelbench.core.reasons import belongs
+from accelbench.core.vocabulary import Belongs, Status
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
 
 #: How it was tried; a failure that never came to a device says nothing of some of it.
