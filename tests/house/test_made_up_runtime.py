@@ -32,7 +32,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 MODULE = '''
 from dataclasses import replace
 
-from accelbench.core.reasons import Belongs
+from accelbench.core.vocabulary import Belongs
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 

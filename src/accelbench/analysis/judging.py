@@ -71,7 +71,11 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure that is judged, and which way is worse."""
+    """A figure that is judged, and which way is worse.
+
+    Attributes:
+        columns: what has to be read of a result for it to be known.
+    """
 
     name: str
     header: str
@@ -81,6 +85,7 @@ class Metric:
     runs: Noise = PRIOR  # by how much runs differ where nothing is known of them
     timed: bool = True  # what is no time hardly differs between launches
     statistic: Statistic | None = None  # of a latency, which; None where either may stand for it
+    columns: tuple[str, ...] = ()
     rated: bool = False  # it counts items, of which each result says the kind
 
     @property
@@ -162,16 +167,25 @@ LATENCIES = tuple(
 #: Nothing is made of another kind: a rate of many requests at once has no latency, and only a mean
 #: of a known batch has a rate.
 METRICS = (
-    Metric(LATENCY, "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)"),
+    Metric(LATENCY, "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)", columns=STEP_MS),
     Metric(
         "throughput",
         "items/s",
         rate_of,
         "coalesce(throughput, 1e3 * batch_size / nullif(latency_mean_ms, 0))",
         lower_is_better=False,
+        columns=("throughput", "throughput_unit"),
         rated=True,
     ),
-    Metric("memory", "MB", _memory, "memory_peak_mb", runs=PRIOR_OF_MEMORY, timed=False),
+    Metric(
+        "memory",
+        "MB",
+        _memory,
+        "memory_peak_mb",
+        runs=PRIOR_OF_MEMORY,
+        timed=False,
+        columns=("memory_peak_mb",),
+    ),
 )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
+from accelbench.analysis.judging import METRICS
 from accelbench.analysis.machines import chosen, machine_of
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.columns import ASKED
@@ -41,9 +42,9 @@ _OF_A_MACHINE = frozenset({"device_name", "threads"})
 COLUMNS = (
     *ASKED,
     *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
-    *("provenance", "quality", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
-    *("latency_ci_low_ms", "latency_ci_high_ms"),
-    *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
+    *("provenance", "quality", "emulated", "started_at"),
+    *(column for metric in METRICS for column in metric.columns),
+    *("latency_ci_low_ms", "latency_ci_high_ms", "weights_digest", "workarounds"),
     *("conditions", "effective_sample_count", "device_fingerprint"),
     *("verification", "verification_error", "self_check"),
 )
