@@ -83,11 +83,11 @@ class Check:
     @property
     def outcome(self) -> Outcome:
         """The answer to the whole: the worst that is known, else what is not."""
-        found = {one.outcome for one in self.questions}
+        found = {question.outcome for question in self.questions}
         if found & set(BAD):
             return Outcome.WORSE
         unseen = self.not_measured and not self.may_miss
-        judged_any = any(one.figures for one in self.questions)
+        judged_any = any(question.figures for question in self.questions)
         if Outcome.CANNOT_TELL in found or unseen or not judged_any:
             return Outcome.CANNOT_TELL
         return Outcome.STEADY
@@ -97,8 +97,8 @@ class Check:
         """By how much all times changed alike, where they did: the machine, rather than each."""
         moved = [
             math.log1p(figure.worse_by)
-            for one in self.questions
-            for figure in one.figures
+            for question in self.questions
+            for figure in question.figures
             if figure.metric.name == "latency"
         ]
         least = min((abs(one) for one in moved), default=0.0)

@@ -94,7 +94,7 @@ def compared(
         lines = [_compared(side, base, axis, allow, known) for side in ordered]
         found.append(_with_knee(lines, known) if axis.name == "batch" else lines)
     failed = _failures(rows, axis)
-    return _in_order([[_with_failures(one, failed, axis) for one in lines] for lines in found])
+    return _in_order([[_with_failures(line, failed, axis) for line in lines] for lines in found])
 
 
 #: Reasons by question and place, each with the moment of the run, and its id.

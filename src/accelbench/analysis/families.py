@@ -43,7 +43,7 @@ def _cell(named: Sequence[tuple[str, MatrixCell]]) -> MatrixCell:
         _said(runs, broken, len(named)),
         token=_token([cell for _, cell in runs]) if rating is Rating.NONE else "",
         emulated=emulated,
-        runtimes=tuple(sorted({one for _, cell in runs for one in cell.runtimes})),
+        runtimes=tuple(sorted({runtime for _, cell in runs for runtime in cell.runtimes})),
         workarounds=tuple(dict.fromkeys(w for _, cell in runs for w in cell.workarounds)),
     )
 

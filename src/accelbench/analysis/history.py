@@ -120,7 +120,8 @@ class Series:
         start = max(edge for edge in (*edges, *steps) if edge < at)
         end = min((edge for edge in (*edges, *steps) if edge > at), default=len(self.points))
         before, now = (
-            of_level([one.outputs for one in self.points[a:b]]) for a, b in ((start, at), (at, end))
+            of_level([point.outputs for point in self.points[a:b]])
+            for a, b in ((start, at), (at, end))
         )
         return why_other_outputs(before, now) or why_no_gain(before, now)
 
@@ -160,10 +161,10 @@ def same_jobs(several: Iterable[Series]) -> dict[str, list[Series]]:
     A hub lists a board and its proxy with the figures of one job: a change is one change of both.
     """
     found: dict[tuple[str, ...], list[Series]] = {}
-    for one in several:
-        jobs = tuple(point.job for point in one.points)
+    for series_ in several:
+        jobs = tuple(point.job for point in series_.points)
         if all(jobs):
-            found.setdefault(jobs, []).append(one)
+            found.setdefault(jobs, []).append(series_)
     return {
         str(one.row.get("series_key")): [other for other in alike if other is not one]
         for alike in found.values()
@@ -275,20 +276,20 @@ def _as_outputs_are(
     if answer is Judgement.BETTER:
         doubt = series.doubt_of(max(since, series.stretches[-1].start + 1))
         return (Judgement.CANNOT_TELL, doubt) if doubt else (answer, why)
-    outputs = [one.outputs for one in series.points[series.stretches[-1].start :]]
+    outputs = [point.outputs for point in series.points[series.stretches[-1].start :]]
     other = why_other_outputs(of_level(outputs[:-1]), outputs[-1])
     return (Judgement.CANNOT_TELL, other) if other else (answer, why)
 
 
 def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> Judgement:
     """The newest run against the one before, as a check judges them."""
-    runs = [one.each or (one.value,) for one in points]
+    runs = [point.each or (point.value,) for point in points]
     known = NoisePrior(
-        pooled_noise([one for one in runs if len(one) > 1]),
+        pooled_noise([run for run in runs if len(run) > 1]),
         noise_between(runs, (), metric.runs, len(points) - 1),
     )
     threshold = None if least == LEAST_EFFECT else least
-    settled = all(one.settled for one in points[-2:])
+    settled = all(point.settled for point in points[-2:])
     return judged(metric, runs[-2], runs[-1], known, threshold, settled=settled).answer
 
 

@@ -147,8 +147,12 @@ def _countable(many: Sequence[Attempt]) -> list[Attempt]:
     Of several precisions those that are quantised only within a small error, unless there is no
     other: what an NPU computes in int8 alone is what it is worth.
     """
-    wrong = {one.way for one in many if one.wrong}
-    found = [one for one in many if one.verified and not one.emulated and one.way not in wrong]
+    wrong = {attempt.way for attempt in many if attempt.wrong}
+    found = [
+        attempt
+        for attempt in many
+        if attempt.verified and not attempt.emulated and attempt.way not in wrong
+    ]
     exact = [one for one in found if one.exact]
     return exact if exact and any(one.way.precision for one in found) else found
 
@@ -161,7 +165,7 @@ def _cell(
     absence: str,
     untried: str,
 ) -> MatrixCell:
-    good = [one for one in many if one.ok]
+    good = [attempt for attempt in many if attempt.ok]
     if not good:
         return _impossible(many, absence, untried)
     real = [one for one in good if not one.emulated]
@@ -191,7 +195,7 @@ def _cell(
             "nothing_shown",
             how_to_time(real, "--verify-only and --benchmark-only"),
         )
-    if any(one.wrong for one in many):
+    if any(attempt.wrong for attempt in many):
         why = f"its outputs are not trusted: {_unverified(many)}"
         return _found(
             many, real, Rating.LOW, why, WRONG, "Look into it: accelbench matrix --explain"
@@ -215,7 +219,7 @@ def _run(one: Attempt) -> str:
 
 def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCell:
     """Nothing went through: what the hardware refuses comes before what is missing around it."""
-    refused = [one for one in many if one.refused]
+    refused = [attempt for attempt in many if attempt.refused]
     worst = min(refused or many, key=_gravity, default=None)
     if worst is None:
         reason = f"not here: {absence}" if absence else "nothing was measured on it"
@@ -234,7 +238,7 @@ def _impossible(many: Sequence[Attempt], absence: str, untried: str) -> MatrixCe
         workarounds=worst.workarounds,
         emulated=worst.emulated,
         run_id=worst.run_id,
-        notes=_notes([one for one in many if not _alike(one, worst)]),
+        notes=_notes([attempt for attempt in many if not _alike(attempt, worst)]),
     )
 
 
@@ -250,7 +254,7 @@ def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
 
 
 def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> MatrixCell:
-    verified = [one for one in good if one.verified and not _is_wrong(one, many)]
+    verified = [attempt for attempt in good if attempt.verified and not _is_wrong(attempt, many)]
     said = "compatible (emulated): software stood in for the device, so its times mean nothing"
     if not verified:
         said += f"; its outputs are not verified: {_unverified(many)}"
@@ -262,10 +266,13 @@ def _is_wrong(one: Attempt, many: Sequence[Attempt]) -> bool:
 
 
 def _unverified(many: Sequence[Attempt]) -> str:
-    wrong = next((one for one in many if one.wrong), None)
+    wrong = next((attempt for attempt in many if attempt.wrong), None)
     if wrong is not None:
         return f"they were wrong at batch {wrong.batch}"
-    return next((one.why_unverified for one in many if one.why_unverified), "nothing was compared")
+    return next(
+        (attempt.why_unverified for attempt in many if attempt.why_unverified),
+        "nothing was compared",
+    )
 
 
 def _rated(
@@ -322,13 +329,13 @@ def _in_precisions(used: Sequence[Attempt]) -> str:
 
 def _precisions(used: Sequence[Attempt]) -> tuple[str, ...]:
     """Of the ways that were fastest, where several precisions stand beside each other."""
-    counted = Counter(one.way.precision for one in used if one.way.precision)
+    counted = Counter(attempt.way.precision for attempt in used if attempt.way.precision)
     return tuple(sorted(counted, key=lambda name: (-counted[name], name)))
 
 
 def _runtimes(used: Sequence[Attempt]) -> tuple[str, ...]:
     """Who was fastest, the one that was so most often first."""
-    counted = Counter(str(one.way) for one in used)
+    counted = Counter(str(attempt.way) for attempt in used)
     return tuple(sorted(counted, key=lambda way: (-counted[way], way)))
 
 
@@ -344,8 +351,8 @@ def _found(
     emulated: bool = False,
 ) -> MatrixCell:
     """A compatible cell, with what its results say of themselves."""
-    newest = max(used, key=lambda one: (one.moment, one.run_id))
-    unlike = [one.verification for one in used if not one.verified]
+    newest = max(used, key=lambda attempt: (attempt.moment, attempt.run_id))
+    unlike = [attempt.verification for attempt in used if not attempt.verified]
     return MatrixCell(
         Availability.COMPATIBLE,
         level,
@@ -357,8 +364,8 @@ def _found(
         runtimes=_runtimes(used),
         precisions=_precisions(used),
         verification=unlike[0] if unlike else used[0].verification,
-        error=max((one.error for one in used if one.error is not None), default=None),
-        workarounds=tuple(dict.fromkeys(w for one in used for w in one.workarounds)),
+        error=max((attempt.error for attempt in used if attempt.error is not None), default=None),
+        workarounds=tuple(dict.fromkeys(w for attempt in used for w in attempt.workarounds)),
         emulated=emulated,
         run_id=newest.run_id,
         notes=_notes(many),
@@ -368,17 +375,17 @@ def _found(
 def _notes(many: Sequence[Attempt]) -> tuple[str, ...]:
     """What else happened on the platform, each thing once with the batches it happened at."""
     at: dict[str, list[int]] = defaultdict(list)
-    for one in many:
-        way = f"{one.way} {one.way.precision}".rstrip()
-        for lost in one.lost:
-            at[f"{way}: {len(one.lost)} of {one.launches} launches failed, {lost}"].append(
-                one.batch
+    for attempt in many:
+        way = f"{attempt.way} {attempt.way.precision}".rstrip()
+        for lost in attempt.lost:
+            at[f"{way}: {len(attempt.lost)} of {attempt.launches} launches failed, {lost}"].append(
+                attempt.batch
             )
-        if one.timed_in:
-            at[f"{way}: timed in run {one.timed_in}, verified since"].append(one.batch)
-        if not one.ok:
-            said = f"{one.reason}, {one.message}" if one.message else one.reason
-            at[f"{way}: {said}"].append(one.batch)
+        if attempt.timed_in:
+            at[f"{way}: timed in run {attempt.timed_in}, verified since"].append(attempt.batch)
+        if not attempt.ok:
+            said = f"{attempt.reason}, {attempt.message}" if attempt.message else attempt.reason
+            at[f"{way}: {said}"].append(attempt.batch)
     return tuple(
         f"{said} (batch {', '.join(map(str, sorted(set(batches))))})"
         for said, batches in sorted(at.items())

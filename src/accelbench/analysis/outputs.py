@@ -73,11 +73,11 @@ def why_other_outputs(before: Outputs, now: Outputs) -> str:
 
 def of_level(points: Sequence[Outputs]) -> Outputs:
     """The same of runs one after the other, of which not each was verified: by the last error."""
-    errors = [one.error for one in points if one.error is not None]
+    errors = [outputs.error for outputs in points if outputs.error is not None]
     return Outputs(
-        any(one.verified for one in points),
+        any(outputs.verified for outputs in points),
         errors[-1] if errors else None,
-        any(one.checked for one in points),
+        any(outputs.checked for outputs in points),
     )
 
 

@@ -171,7 +171,16 @@ def _sorted(lines: Sequence[PivotLine], sort: str) -> list[PivotLine]:
     if sort == "engine":
         return sorted(lines, key=name)
     if sort == "precision":
-        return sorted(lines, key=lambda one: (str(one.row.get("precision")), name(one)))
+        return sorted(
+            lines, key=lambda pivot_line: (str(pivot_line.row.get("precision")), name(pivot_line))
+        )
     if sort == "error":
-        return sorted(lines, key=lambda one: (one.error is None, one.error or 0.0, name(one)))
-    return sorted(lines, key=lambda one: (-one.fastest, name(one)))
+        return sorted(
+            lines,
+            key=lambda pivot_line: (
+                pivot_line.error is None,
+                pivot_line.error or 0.0,
+                name(pivot_line),
+            ),
+        )
+    return sorted(lines, key=lambda pivot_line: (-pivot_line.fastest, name(pivot_line)))

@@ -199,7 +199,7 @@ def alike_of_each(
         together: what points are drawn together, as a key.
         only: what ran other software is left out: a line is of one thing.
     """
-    every = [(one, together(one)) for one in found]
+    every = [(point, together(point)) for point in found]
     ran: dict[object, dict[Software, _Ran]] = {}
     for one, drawn in every:
         known_by = ran.setdefault(drawn, {}).setdefault(one.software, _Ran())

@@ -37,7 +37,7 @@ class Histories:
         """The noise of launches in older runs of a row's series."""
         runs = self.runs.get(str(row.get("series_key")), ())
         values = [run.values.get(metric.name, ()) for run in runs]
-        return pooled_noise([one for one in values if len(one) > 1])
+        return pooled_noise([value for value in values if len(value) > 1])
 
     def between(self, row: Row, metric: Metric, now: Sequence[float] = ()) -> Noise:
         """By how much runs of a row's series differ.
@@ -49,7 +49,7 @@ class Histories:
         """
         key = str(row.get("series_key"))
         others = [one for one in self.beside.get(alike(row), ()) if one != key]
-        beside = (self._of(one, metric) for one in others)
+        beside = (self._of(other, metric) for other in others)
         own = self._of(key, metric)
         if not now:
             return noise_between(own, beside, metric.runs)
@@ -93,7 +93,7 @@ def of_runs(runs: Mapping[str, Sequence[Run]], about: Mapping[str, tuple[str, st
     """
     beside: dict[tuple[str, str], list[str]] = {}
     # Those with the longest history first: they know most.
-    for key in sorted(runs, key=lambda one: (-len(runs[one]), one)):
+    for key in sorted(runs, key=lambda run: (-len(runs[run]), run)):
         beside.setdefault(about[key], []).append(key)
     return Histories(runs, beside)
 

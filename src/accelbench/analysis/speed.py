@@ -41,10 +41,10 @@ class PlatformRatio:
 def fastest(attempts: list[Attempt]) -> dict[Question, Attempt]:
     """For each question the attempt with the highest throughput."""
     best: dict[Question, Attempt] = {}
-    for one in sorted(attempts, key=lambda a: (str(a.way), a.way.device, a.way.precision)):
-        other = best.get(one.question)
-        if one.throughput and (other is None or one.throughput > (other.throughput or 0.0)):
-            best[one.question] = one
+    for attempt in sorted(attempts, key=lambda a: (str(a.way), a.way.device, a.way.precision)):
+        other = best.get(attempt.question)
+        if attempt.throughput and (other is None or attempt.throughput > (other.throughput or 0.0)):
+            best[attempt.question] = attempt
     return best
 
 

@@ -63,7 +63,7 @@ def _filled(known: Kinds, kinds: Kinds) -> Kinds:
 
 def stretches(count: int, where: Sequence[Parting]) -> list[range]:
     """The pieces of a line of so many points."""
-    edges = [0, *(one.at for one in where), count]
+    edges = [0, *(parting.at for parting in where), count]
     return [range(a, b) for a, b in pairwise(edges)]
 
 

@@ -74,14 +74,14 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
     is another question each, and has a line of its own.
     """
     found: dict[tuple[str, str], dict[str, list[Point]]] = {}
-    for one in points:
-        if one.timed and one.usable and times_by(one.rows) and comparable(one.row):
-            work = (str(one.row.get("model")), str(one.row.get("mode")))
-            found.setdefault(work, {}).setdefault(_scenario(one), []).append(one)
+    for point in points:
+        if point.timed and point.usable and times_by(point.rows) and comparable(point.row):
+            work = (str(point.row.get("model")), str(point.row.get("mode")))
+            found.setdefault(work, {}).setdefault(_scenario(point), []).append(point)
     if not found:
         return
     every = [answers for scenarios in found.values() for answers in scenarios.values()]
-    several = _several_devices([one for answers in every for one in answers])
+    several = _several_devices([answer for answers in every for answer in answers])
     yield _what_is_fastest(every)
     told = sorted(found)[:_MOST_MODELS]
     for model, mode in told:
@@ -94,7 +94,7 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
 
 def _what_is_fastest(every: Iterable[Sequence[Point]]) -> str:
     """What the lines below it say, and what they leave out."""
-    mixed = any(len({devices_of(one.row) for one in points}) > 1 for points in every)
+    mixed = any(len({devices_of(point.row) for point in points}) > 1 for points in every)
     many = ", of as many devices as most results there (others: in the tables)" if mixed else ""
     return f"Fastest at the smallest batch that was measured{many}, and what is next elsewhere:"
 
@@ -104,8 +104,10 @@ def _alike(points: Sequence[Point]) -> list[Point]:
 
     Of as many devices as well: that several are faster than one is no news.
     """
-    smallest = min((_batch(one) for one in points), key=lambda batch: (batch is None, batch or 0))
-    there = [one for one in points if _batch(one) == smallest]
+    smallest = min(
+        (_batch(point) for point in points), key=lambda batch: (batch is None, batch or 0)
+    )
+    there = [point for point in points if _batch(point) == smallest]
     work = Counter(_work(one) for one in there)
     most = min(work, key=lambda key: (-work[key], str(key)))
     return sorted((one for one in there if _work(one) == most), key=_time)
@@ -149,9 +151,9 @@ def _time(point: Point) -> tuple[float, str]:
 def _several_devices(points: Sequence[Point]) -> set[str]:
     """The platforms of which there is more than one device, so that their name says too little."""
     devices: dict[str, set[str]] = {}
-    for one in points:
-        place = devices.setdefault(str(one.row.get("hardware")), set())
-        place.add(str(one.row.get("device_name")))
+    for point in points:
+        place = devices.setdefault(str(point.row.get("hardware")), set())
+        place.add(str(point.row.get("device_name")))
     return {platform for platform, names in devices.items() if len(names) > 1}
 
 
@@ -169,7 +171,7 @@ def _one_fastest(
     """
     there = _alike(answers)
     points = [one for one in there if not not_exact(one.rows)] or there
-    best = points[quickest([one.rows for one in points])]
+    best = points[quickest([point.rows for point in points])]
     told = f"{model}, {mode}, {_question(best, answers)}: {_told(best, several)}"
     doubtful = [one for one in there if one not in points]
     quick = [one for one in doubtful if is_faster(one.rows, best.rows)]
@@ -193,7 +195,7 @@ def _beside(best: Point, points: Sequence[Point], several: Collection[str]) -> l
 
     Of one place another engine or precision: else a thing would be beside itself.
     """
-    alike = [one for one in points if one is not best and not unlike(best.rows, one.rows)]
+    alike = [point for point in points if point is not best and not unlike(best.rows, point.rows)]
     elsewhere = [one for one in alike if _where(one) != _where(best)]
     return elsewhere or [one for one in alike if _by(one, several) != _by(best, several)]
 
@@ -211,7 +213,7 @@ def _next(best: Point, others: Sequence[Point], several: set[str], known: Histor
         several: platforms of which there is more than one device.
         known: the older runs of these.
     """
-    other = others[quickest([one.rows for one in others])]
+    other = others[quickest([point.rows for point in others])]
     found, next_one = ratio(best.rows, other.rows, known), _by(other, several)
     if why := not_exact(other.rows):
         next_one += f" ({why})"
@@ -291,9 +293,9 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     ran = [row for row in rows if answered(row)]
     done = [row for row in ran if not mostly_failed([row])]
     unsure = sum(row.get("quality") not in (None, Quality.CONVERGED.value) for row in done)
-    single = sum(len(one.rows) < 2 for one in points if one.kind == "measured")
-    emulated = sum(one.kind == EMULATED for one in points)
-    kinds = Counter(one.kind for one in points if one.kind not in ("measured", EMULATED))
+    single = sum(len(point.rows) < 2 for point in points if point.kind == "measured")
+    emulated = sum(point.kind == EMULATED for point in points)
+    kinds = Counter(point.kind for point in points if point.kind not in ("measured", EMULATED))
     told = []
     if unsure:
         told.append(
@@ -339,19 +341,19 @@ def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
             if known is None or str(row.get("started_at")) > str(known.get("started_at")):
                 failed[row["case_id"]] = row
     found = []
-    for one in points:
-        lost = failed.get(one.row.get("case_id"))
-        if lost is None or lost.get("run_id") in {row.get("run_id") for row in one.rows}:
+    for point in points:
+        lost = failed.get(point.row.get("case_id"))
+        if lost is None or lost.get("run_id") in {row.get("run_id") for row in point.rows}:
             continue
-        if str(lost.get("started_at") or "") > last_moment(one.rows):
+        if str(lost.get("started_at") or "") > last_moment(point.rows):
             why = str(lost.get("reason") or lost.get("status")).replace("_", " ")
-            found.append(f"{one.row.get('model')}, {_by(one)} ({why})")
+            found.append(f"{point.row.get('model')}, {_by(point)} ({why})")
     return found
 
 
 def _apart(points: Sequence[Point]) -> str:
     """How far launches differ where there are several."""
-    timed = [one for one in points if one.kind == "measured" and len(one.rows) > 1]
+    timed = [point for point in points if point.kind == "measured" and len(point.rows) > 1]
     known = [noise for one in timed if (noise := aa_noise(_times(one))) is not None]
     if not known:
         return ""

@@ -10,16 +10,16 @@ from accelbench.analysis.speed import Timed
 
 def untimed(many: Sequence[Attempt]) -> str:
     """What is known of the time of attempts that have no rate."""
-    if why := next((one.unusable for one in many if one.unusable), ""):
+    if why := next((attempt.unusable for attempt in many if attempt.unusable), ""):
         return f"no time of it is usable: {why}"
-    if tails := [one.tail for one in many if one.tail]:
+    if tails := [attempt.tail for attempt in many if attempt.tail]:
         return f"of its time a percentile alone is known ({tails[0]}), no mean and no rate"
     return "nothing was timed"
 
 
 def how_to_time(many: Sequence[Attempt], without: str) -> str:
     """How what was not timed gets a time; of what others measured nothing here says one."""
-    if all(one.imported for one in many):
+    if all(attempt.imported for attempt in many):
         return "It was imported: only its source can say more of its time."
     return f"Measure it: accelbench run without {without}."
 

@@ -102,7 +102,7 @@ def _along_prompt(spec: ModelSpec) -> Iterator[Rule]:
 
 def _along_sequence(spec: ModelSpec, kind: str) -> Iterator[Rule]:
     assert spec.sequence is not None
-    least = max((one.lead[1] + 1 for one in spec.inputs if one.lead), default=1)
+    least = max((input_.lead[1] + 1 for input_ in spec.inputs if input_.lead), default=1)
     longest = spec.max_sequence or 2 * spec.sequence
     if longest >= least + _SPREAD[-1]:
         lengths = tuple(least + more for more in _SPREAD)

@@ -106,7 +106,7 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
             f"{spec.id} takes {spec.audio} seconds of sound, not {shapes.audio}.",
             f"Leave the length at {spec.audio}.",
         )
-    least = max((one.lead[1] + 1 for one in spec.inputs if one.lead), default=1)
+    least = max((input_.lead[1] + 1 for input_ in spec.inputs if input_.lead), default=1)
     if shapes.sequence is not None and shapes.sequence < least:
         raise UnsupportedError(
             "sequence_too_short",

@@ -87,7 +87,7 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
             raise MissingExtraError(package, "torch", "Describing a model of your own")
     with closing(Scratch()) as scratch:
         asked = scratch.folder / "models.json"
-        asked.write_text(json.dumps([plain(one) for one in models]), encoding="utf-8")
+        asked.write_text(json.dumps([plain(own_models) for own_models in models]), encoding="utf-8")
         try:
             done = processes.run_python(
                 "accelbench.catalog.own", [str(asked)], timeout=_PATIENCE_SECONDS
@@ -102,7 +102,7 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
             "Check that torch and transformers import.",
         )
     answers = json.loads(done.stdout.splitlines()[-1])
-    return [one if isinstance(one, str) else model_from_json(one) for one in answers]
+    return [answer if isinstance(answer, str) else model_from_json(answer) for answer in answers]
 
 
 # -- in the process that ends afterwards

@@ -14,8 +14,8 @@ _MOST = 3
 def near(word: str, names: Iterable[str], like: float = LIKE) -> list[str]:
     """Names that are like a word, whatever their case; the likest first."""
     spelt: dict[str, list[str]] = {}
-    for one in names:
-        spelt.setdefault(one.lower(), []).append(one)
+    for name in names:
+        spelt.setdefault(name.lower(), []).append(name)
     found = difflib.get_close_matches(word.lower(), spelt, n=_MOST, cutoff=like)
     return [one for low in found for one in spelt[low]]
 

@@ -100,9 +100,13 @@ def meant(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:
     Raises:
         UsageError: with what it knows.
     """
-    option = next((one for one in declared if one.name == setting.name), None)
+    option = next(
+        (runtime_option for runtime_option in declared if runtime_option.name == setting.name), None
+    )
     if option is None:
-        known = "; ".join(f"{one.name} ({one.takes})" for one in declared)
+        known = "; ".join(
+            f"{runtime_option.name} ({runtime_option.takes})" for runtime_option in declared
+        )
         raise UsageError(
             f"The runtime {setting.runtime} has no option {in_quotes(setting.name)}.",
             f"It has: {known}." if known else "It has none of its own.",
@@ -119,5 +123,7 @@ def on_purpose(
     values: Mapping[str, Option], declared: Sequence[RuntimeOption], hardware: str
 ) -> dict[str, Option]:
     """Without those that say what is meant anyway: they would name one question twice."""
-    defaults = {one.name: one.default_on(hardware) for one in declared}
+    defaults = {
+        runtime_option.name: runtime_option.default_on(hardware) for runtime_option in declared
+    }
     return {name: value for name, value in values.items() if value != defaults.get(name)}

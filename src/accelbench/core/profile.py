@@ -110,7 +110,10 @@ def by_kind(profile: Profile) -> tuple[Operator, ...]:
 
 
 def _ranked(operators: Iterable[Operator], wall_ms: float) -> tuple[Operator, ...]:
-    shared = (replace(one, share=one.total_ms / wall_ms if wall_ms else 0.0) for one in operators)
+    shared = (
+        replace(operator, share=operator.total_ms / wall_ms if wall_ms else 0.0)
+        for operator in operators
+    )
     return tuple(sorted(shared, key=lambda one: (-one.total_ms, one.kind, one.name)))
 
 

@@ -124,7 +124,7 @@ def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
     if not isinstance(document, dict) or document.get("schema") != RESULT_SCHEMA:
         raise StoreError(f"it is no document of schema {RESULT_SCHEMA}")
     results, run = document.get("results"), document.get("run", {})
-    whole = isinstance(results, list) and all(isinstance(one, dict) for one in results)
+    whole = isinstance(results, list) and all(isinstance(result, dict) for result in results)
     if not whole or not isinstance(run, dict):
         raise StoreError("its results are not as the schema has them")
     return run, results  # type: ignore[return-value]  # seen to be a list of dicts above
@@ -168,11 +168,11 @@ def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     by_batch = _by_batch(usable)
     batches = [_batch(size, of) for size, of in sorted(by_batch.items())]
     # Nothing is the best by a time that is of no use.
-    good = [one for one in batches if usable_launches(by_batch[one["batch_size"]])]
+    good = [batch for batch in batches if usable_launches(by_batch[batch["batch_size"]])]
     timed = [one for one in good if one["latency_ms"] is not None]
     yielding = [one for one in good if one["throughput"] is not None]
     best = max(yielding, key=lambda one: one["throughput"], default=None)
-    memory = [one for one in batches if one["memory_peak_mb"] is not None]
+    memory = [batch for batch in batches if batch["memory_peak_mb"] is not None]
     largest = max(memory, key=lambda one: one["memory_peak_mb"], default=None)
     quickest = min(timed, key=lambda one: one["latency_ms"], default=None)
     return {
@@ -189,7 +189,7 @@ def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "results": len(rows),
         "status_counts": _counts((r.get("status") for r in rows), Status),
         "emulated": any(r.get("emulated") for r in rows),
-        "flags": sorted({flag for one in batches for flag in one["flags"]}),
+        "flags": sorted({flag for batch in batches for flag in batch["flags"]}),
         "provenance": sorted({str(r["provenance"]) for r in rows}),
         "run_ids": sorted({str(r["run_id"]) for r in rows if r.get("run_id")}),
     }

@@ -82,7 +82,7 @@ def _of_json(path: Path) -> FromFile:
     if "comparisons" in whole.values:
         sides = list(objects_in(path, whole.list("comparisons")))
         untold = _untold(sides[0].values if sides else ())
-        rows = [_side(one, {**one.values, **_figures(one)}, untold) for one in sides]
+        rows = [_side(side, {**side.values, **_figures(side)}, untold) for side in sides]
         return FromFile(tuple(rows), _columns(rows), untold)
     refuse_another(whole)
     if "results" not in whole.values:
@@ -115,7 +115,7 @@ def _one_machine(runs: Iterable[Any]) -> Mapping[str, Any] | None:
     """The machine of all runs of a file; None where they are of several, or do not say it."""
     told = [run.get("environment") if isinstance(run, Mapping) else None for run in runs]
     facts = [machine_facts(environment) for environment in told]
-    return facts[0] if facts and facts[0] and all(one == facts[0] for one in facts) else None
+    return facts[0] if facts and facts[0] and all(fact == facts[0] for fact in facts) else None
 
 
 def _of_guide(row: Row, header: Sequence[str]) -> Row:

@@ -18,6 +18,8 @@ def entry_of(body: Mapping[str, Any]) -> dict[str, Any]:
     fitted = fit(body)
     entry = dict(fitted.row)
     if fitted.samples:
-        entry["samples"] = {one.phase: one.ns for one in fitted.samples}
-        entry["sampling"] = {one.phase: one.sampling for one in fitted.samples if one.sampling}
+        entry["samples"] = {sample.phase: sample.ns for sample in fitted.samples}
+        entry["sampling"] = {
+            sample.phase: sample.sampling for sample in fitted.samples if sample.sampling
+        }
     return entry

@@ -135,7 +135,7 @@ def _choosing(units: Sequence[Device]) -> Device:
     first = units[0]
     return Device(
         hardware=first.hardware,
-        name=f"{_AUTO} of {', '.join(one.name for one in units)}",
+        name=f"{_AUTO} of {', '.join(device.name for device in units)}",
         ordinal=len(units),
         unit=_AUTO.lower(),
         memory_bytes=first.memory_bytes,
@@ -143,7 +143,7 @@ def _choosing(units: Sequence[Device]) -> Device:
         driver=first.driver,
         details={
             "device": _AUTO.lower(),
-            "capabilities": sorted({c for one in units for c in one.details["capabilities"]}),
+            "capabilities": sorted({c for device in units for c in device.details["capabilities"]}),
             "architecture": None,
         },
     )

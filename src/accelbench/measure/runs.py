@@ -56,7 +56,7 @@ def noise_between(
         judged: which of its runs is judged by it: a change would be part of the noise that it is
             held against. Where levels begin it tells with the others.
     """
-    beside = [found for one in neighbours if len(one) >= FEWEST_RUNS and (found := _seen(one))]
+    beside = [found for runs in neighbours if len(runs) >= FEWEST_RUNS and (found := _seen(runs))]
     parts = [prior, *(Noise(one.value, 1.0) for one in beside[:MOST_NEIGHBOURS])]
     mine = _seen(own, judged)
     found = pooled(parts if mine is None else [*parts, mine])

@@ -114,12 +114,12 @@ def work_of(case: Case) -> Mapping[str, Work] | None:
 
 def _metrics(case: Case, found: list[Bound]) -> dict[str, float]:
     """The columns that follow from the time of a step; all others can only be measured."""
-    seconds = sum(one.ms for one in found) / 1e3
+    seconds = sum(bound.ms for bound in found) / 1e3
     metrics = {
         "latency_mean_ms": seconds * 1e3,
         "throughput": items_per_step(case.model, case.shapes, case.mode) / seconds,
     }
-    times = {one.part: one.ms for one in found}
+    times = {bound.part: bound.ms for bound in found}
     if "prefill" in times:
         metrics["ttft_ms"] = times["prefill"]
         if case.procedure != "rag":  # whose reading is embedding and retrieving as well

@@ -183,7 +183,7 @@ class HardwareSelector:
             )  # fmt: skip
             chosen = choose(asked, among, knows.store, ground, known)
         answer = told(chosen, self.prices, knows.beside(chosen))
-        spread = advised(asked, [one.candidate.platform for one in chosen.ranked])
+        spread = advised(asked, [candidate.candidate.platform for candidate in chosen.ranked])
         if spread is not None:
             answer["distributed"] = spread
         _log.debug("%s", answer["explanation"])

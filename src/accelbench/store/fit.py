@@ -94,7 +94,7 @@ def miscounted(body: Mapping[str, Any], fitted: Fitted) -> str:
     said, count = body.get("samples"), fitted.row["sample_count"]
     if count is None or not isinstance(said, Mapping) or said.get("step") is None:
         return ""
-    there = next((len(one.ns) for one in fitted.samples if one.phase == "step"), 0)
+    there = next((len(sample.ns) for sample in fitted.samples if sample.phase == "step"), 0)
     return "" if there == count else f"it has {there:,} samples where it says {count:,}"
 
 

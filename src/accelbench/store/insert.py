@@ -115,9 +115,9 @@ def _sample_table(results: Iterable[tuple[Fitted, int]]) -> Any:
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for fitted, _ in results:
-            for one in fitted.samples:
+            for sample in fitted.samples:
                 ids = (fitted.row["result_id"], fitted.row["run_id"])
-                yield (*ids, one.phase, one.timing, one.steps, one.ns)
+                yield (*ids, sample.phase, sample.timing, sample.steps, sample.ns)
 
     text, whole = pa.string(), pa.list_(pa.int64())
     return table_of(

@@ -186,7 +186,7 @@ def _read(name: str, sql: str) -> str:
 
 
 def _among(name: str, words: Sequence[str]) -> str:
-    return f"{name} IN ({', '.join(quoted(str(one)) for one in words)})"
+    return f"{name} IN ({', '.join(quoted(str(word)) for word in words)})"
 
 
 def _product(factors: Sequence[str], there: There) -> str:

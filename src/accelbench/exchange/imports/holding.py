@@ -66,11 +66,11 @@ def wrong_samples(samples: Any, count: int | None) -> str:
     if not isinstance(samples, Mapping):
         return "phases with lists were expected"
     for phase, values in samples.items():
-        if not isinstance(values, list) or not all(type(one) is int for one in values):
+        if not isinstance(values, list) or not all(type(value) is int for value in values):
             return f"{in_quotes(phase)} is no list of whole nanoseconds"
-        if any(one < 0 for one in values):
+        if any(value < 0 for value in values):
             return f"{min(values)} of {in_quotes(phase)} is below 0"
-        if any(one > _MOST_NS for one in values):
+        if any(value > _MOST_NS for value in values):
             return f"a sample of {in_quotes(phase)} is longer than a year"
     steps = samples.get("step")
     if steps is not None and count is not None and len(steps) != count:

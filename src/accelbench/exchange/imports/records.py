@@ -124,10 +124,10 @@ class Record:
     def numbers(self, field: str) -> Sequence[float]:
         """A list of finite numbers."""
         values = self.list(field)
-        wrong = next((one for one in values if not _is_finite(one)), None)
+        wrong = next((value for value in values if not _is_finite(value)), None)
         if wrong is not None or None in values:
             self.wrong(field, f"numbers were expected, and {brief(str(wrong))} is among them")
-        return [float(one) for one in values]
+        return [float(value) for value in values]
 
 
 def _is_finite(value: Any) -> bool:

@@ -75,11 +75,19 @@ def extras(world: World) -> list[Finding]:
 
 def _extra(world: World, extra: str, asked: list[Requirement], shared: frozenset[str]) -> Finding:
     name = f"extra {extra}" if extra else "accelbench itself"
-    have = {one.name: world.version_of(one.name) for one in asked}
-    unfit = [one for one in asked if (v := have[one.name]) and meets(v, one.spec) is False]
+    have = {requirement.name: world.version_of(requirement.name) for requirement in asked}
+    unfit = [
+        requirement
+        for requirement in asked
+        if (v := have[requirement.name]) and meets(v, requirement.spec) is False
+    ]
     gone = [package for package, version in have.items() if version is None]
     # What accelbench itself needs is no extra: its packages are named.
-    needed = (f"'{one.name}{one.spec}'" for one in asked if one in unfit or one.name in gone)
+    needed = (
+        f"'{requirement.name}{requirement.spec}'"
+        for requirement in asked
+        if requirement in unfit or requirement.name in gone
+    )
     install = setting_up(extra) if extra else f"pip install {' '.join(needed)}"
     details = {"packages": have}
     if unfit:

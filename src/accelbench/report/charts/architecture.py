@@ -34,11 +34,11 @@ _MOST_NAMED = 4
 def _best(points: Sequence[Point]) -> list[Point]:
     """Of each model, platform and mode the fastest way and batch, by the time of an item."""
     found: dict[object, Point] = {}
-    for one in points:
-        row = one.row
-        key = (one.machine, one.kind, *(row.get(n) for n in ("model", "hardware", "mode")))
-        if key not in found or _rank(one) < _rank(found[key]):
-            found[key] = one
+    for point in points:
+        row = point.row
+        key = (point.machine, point.kind, *(row.get(n) for n in ("model", "hardware", "mode")))
+        if key not in found or _rank(point) < _rank(found[key]):
+            found[key] = point
     return list(found.values())
 
 
@@ -61,7 +61,7 @@ def _name(point: Point) -> str:
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
-    timed = [one for one in subject.points if one.timed and one.latency]
+    timed = [point for point in subject.points if point.timed and point.latency]
     best = _best(timed)
     if len({_name(one) for one in best}) < 2:
         return None
@@ -82,7 +82,9 @@ def _drawn(subject: Subject) -> ChartBody | None:
         notes.append(f"Marks are of several precisions: {said}{more}.")
     if len(models) > _MOST_LINES:
         notes.append("A mark is a model; a tick the median of its line.")
-    notes += emulated(len(_best([one for one in subject.points if not one.timed and one.latency])))
+    notes += emulated(
+        len(_best([point for point in subject.points if not point.timed and point.latency]))
+    )
     return ChartBody(
         arranged(panels, [*kind_legend(records), *hardware_legend(records)]), best, notes, records
     )

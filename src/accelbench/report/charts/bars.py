@@ -147,7 +147,7 @@ def _places(points: Sequence[Point], axis: ComparisonAxis) -> tuple[int, int, in
     """At how many places it was answered, how often, and how small its batch is."""
     if not points:
         return (0, 0, 0)
-    places = {axis.value(one.row) for one in points}
+    places = {axis.value(point.row) for point in points}
     return len(places), len(points), -_batch(points[0])
 
 
@@ -204,7 +204,7 @@ def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparis
         return _question(one, asked)
 
     there = {question(one.points[0]) for one in shown}
-    found = [one for one in points if not one.timed and asked.figure(one)]
+    found = [point for point in points if not point.timed and asked.figure(point)]
     number = sum(question(one) in there for one in alike_of_each(found, question))
     return emulated(number, OF_A_STAND_IN) if asked.of_memory else emulated(number)
 
@@ -243,7 +243,7 @@ def _always(axis: ComparisonAxis) -> tuple[str, ...]:
 def _bars(
     points: Sequence[Point], asked: Comparison, drawn: Sequence[Point], devices: Devices
 ) -> list[Record]:
-    bad = [not one.usable and not asked.of_memory for one in points]
+    bad = [not point.usable and not asked.of_memory for point in points]
     longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
     names = unique(told(points, _TOLD, _always(asked.axis), longest, drawn, devices).apart)
     found = []

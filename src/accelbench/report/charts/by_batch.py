@@ -51,7 +51,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
         # A rate of tokens is none beside one of images; of a line all are of one unit.
         kind = kind_of_unit(unit_of(line.points[0].row)) if ITEMS in title else ""
         panels.setdefault((kind, *line.panel), []).append(line)
-    shown = sorted(panels.values(), key=lambda one: -sum(len(line.points) for line in one))
+    shown = sorted(panels.values(), key=lambda panel: -sum(len(line.points) for line in panel))
     shown = shown[:MOST_PANELS]
     records = [_records(one, figure, title) for one in shown]
     axes = shared(title, [_reach(several) for several in records])
@@ -70,7 +70,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
 def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: str) -> list[str]:
     """How many would be on lines of these panels, had their times a meaning."""
     there = {line.panel for one in shown for line in one}
-    lines = lines_of([one for one in known if not one.timed])
+    lines = lines_of([point for point in known if not point.timed])
     number = sum(len(line.points) for line in lines if line.panel in there)
     return emulated(number, OF_A_STAND_IN) if "memory" in title else emulated(number)
 

@@ -121,8 +121,8 @@ def picture(chart: Chart, subject: Subject) -> Picture | None:
         "config": CONFIG,
         **drawn.body,
     }
-    names = dict.fromkeys(name for one in drawn.records for name in _figures(one))
-    told = [{name: one.get(name, "") for name in names} for one in drawn.records]
+    names = dict.fromkeys(name for record in drawn.records for name in _figures(record))
+    told = [{name: record.get(name, "") for name in names} for record in drawn.records]
     return Picture(chart, spec, about, told)
 
 
@@ -141,27 +141,27 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     points = drawn.points
     if not points:
         return [safe(machine, 90)] if machine else []
-    launches = sum(len(one.rows) for one in points)
+    launches = sum(len(point.rows) for point in points)
     # What was calculated has no samples to be counted.
-    samples = [one.samples for one in points if one.kind not in _CALCULATED]
+    samples = [point.samples for point in points if point.kind not in _CALCULATED]
     told = [f"{counted(len(points), 'cell')} from {counted(launches, 'launch', 'launches')}"]
     if known := [n for n in samples if n is not None]:
         told.append(f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more"))
     elif samples:
         told.append("sample count not said")
-    places = sorted({one.machine for one in points if one.machine}) or [machine]
-    told += [safe(listed(places, 2), 90), *days([one.row for one in points])]
-    medians = sum(one.latency_by is Statistic.MEDIAN for one in points)
+    places = sorted({point.machine for point in points if point.machine}) or [machine]
+    told += [safe(listed(places, 2), 90), *days([point.row for point in points])]
+    medians = sum(point.latency_by is Statistic.MEDIAN for point in points)
     if 0 < medians < len(points):
         told.append(f"{counted(medians, 'median')} where no mean is known")
     told += newer_set_aside(points)
-    foreign = {one.kind for one in points} - {"measured"}
+    foreign = {point.kind for point in points} - {"measured"}
     marked = [f"{kind}: {said}" for kind, said in _MARKS.items() if kind in foreign]
-    if useless := sum("quality" in one for one in drawn.records):
-        why = dict.fromkeys(why_unusable(one.rows) for one in points if not one.usable)
+    if useless := sum("quality" in record for record in drawn.records):
+        why = dict.fromkeys(why_unusable(point.rows) for point in points if not point.usable)
         said = listed(list(why) or [WHY_UNUSABLE], 2)
         marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {said}")
-    lost = [one for one in points if one.usable and launches_failed(one.rows)]
+    lost = [point for point in points if point.usable and launches_failed(point.rows)]
     if lost:
         why = dict.fromkeys(launches_failed(one.rows) for one in lost)
         marked.append(f"{counted(len(lost), 'cell')} of runs with failures: {listed(list(why), 2)}")
@@ -170,7 +170,7 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
 
 def newer_set_aside(points: Iterable[Point]) -> list[str]:
     """That newer launches are not among those that figures are of, where there are any."""
-    newer = sum(one.newer for one in points)
+    newer = sum(point.newer for point in points)
     return [f"{counted(newer, 'newer launch', 'newer launches')} set aside"] if newer else []
 
 

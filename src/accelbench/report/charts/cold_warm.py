@@ -34,7 +34,9 @@ _MOST = 20
 
 def _drawn(subject: Subject) -> ChartBody | None:
     first = [
-        one for one in subject.points if one.latency and any(one.metric(name) for name in _PHASES)
+        point
+        for point in subject.points
+        if point.latency and any(point.metric(name) for name in _PHASES)
     ]
     known = [one for one in first if one.timed]
     if not known:

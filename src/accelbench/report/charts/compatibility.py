@@ -71,7 +71,9 @@ def _drawn(subject: Subject) -> ChartBody | None:
     ]
     column = "model" if matrix.models else "family"
     names = {line.name for line in lines[:_MOST_LINES]}
-    rated = [one for one in subject.points if _rated(one) and str(one.row.get(column)) in names]
+    rated = [
+        point for point in subject.points if _rated(point) and str(point.row.get(column)) in names
+    ]
     return ChartBody(_body(records, matrix.hardware), rated, notes, records)
 
 
@@ -81,7 +83,7 @@ def _rated(point: Point) -> bool:
 
 
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
-    there = {one["level"] for one in records}
+    there = {record["level"] for record in records}
     domain = [level for level in _LEVELS if level in there]
     place = {
         "x": {
@@ -94,7 +96,7 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
         "y": {
             "field": "model",
             "type": "nominal",
-            "sort": list(dict.fromkeys(one["model"] for one in records)),
+            "sort": list(dict.fromkeys(record["model"] for record in records)),
             "title": None,
             "axis": {"ticks": False, "domain": False},
         },

@@ -45,7 +45,7 @@ def _steps(point: Point) -> FigureInterval | None:
 
 def _title(subject: Subject) -> str:
     """What a million is of, where all figures count the same."""
-    counted = {items_of(one.row) for one in subject.points if one.cost}
+    counted = {items_of(point.row) for point in subject.points if point.cost}
     items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
     return f"cost of a million {items}, {subject.sign.strip()}"
 
@@ -54,11 +54,11 @@ def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
     """With the prices of what is drawn, and with what has none."""
     if drawn is None:
         return None
-    shown = [row for one in drawn.points for row in one.rows]
+    shown = [row for point in drawn.points for row in point.rows]
     bare = [row for row in subject.rows if PRICE not in row]
     notes = [safe(one, 300) for one in cost_notes([*shown, *bare], subject.prices)]
     # What ran on a stand-in has no cost, so that no chart of costs knows of it by itself.
-    stand_ins = emulated(sum(not one.timed for one in subject.points))
+    stand_ins = emulated(sum(not point.timed for point in subject.points))
     return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])
 
 

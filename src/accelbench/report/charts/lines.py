@@ -69,21 +69,21 @@ def most_common(lines: Sequence[Line]) -> list[Line]:
 
 def side_by_side(records: Sequence[Record]) -> list[Record]:
     """Lines a little beside each other, so that their intervals do not lie on each other."""
-    names = list(dict.fromkeys(one["line"] for one in records))
-    batches = [one["batch"] for one in records]
+    names = list(dict.fromkeys(record["line"] for record in records))
+    batches = [record["batch"] for record in records]
     wide = max(batches) / min(batches) * MARGIN**2
     apart = min(_BESIDE, _TOGETHER / len(names)) / PANEL_WIDE
     return [
-        {**one, "at": one["batch"] * wide ** (apart * (place - (len(names) - 1) / 2))}
-        for one in records
-        for place in (names.index(one["line"]),)
+        {**record, "at": record["batch"] * wide ** (apart * (place - (len(names) - 1) / 2))}
+        for record in records
+        for place in (names.index(record["line"]),)
     ]
 
 
 def way_of(records: Sequence[Record]) -> dict[str, Spec]:
     """How a line ran, by its platform's colour, its engine's dashes and a width, in one legend."""
-    first = {str(one["line"]): one for one in reversed(records)}
-    names = list(dict.fromkeys(str(one["line"]) for one in records))
+    first = {str(record["line"]): record for record in reversed(records)}
+    names = list(dict.fromkeys(str(record["line"]) for record in records))
     hardware = {name: str(first[name]["hardware"]) for name in names}
     engines = [str(first[name]["runtime"]) for name in names]
     seen: Counter[tuple[str, str]] = Counter()

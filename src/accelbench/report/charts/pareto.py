@@ -99,11 +99,11 @@ def _records(found: Sequence[Point]) -> list[Record]:
     """With the number of each that is on the front; what nobody measured, or nobody
     knows well enough, is on none."""
     records = []
-    for one in found:
-        assert one.latency is not None
-        assert one.throughput is not None
-        more = {"ms": one.latency.value, "low": None, "high": None}
-        records.append(record(one, one.throughput, rate=True) | more)
+    for point in found:
+        assert point.latency is not None
+        assert point.throughput is not None
+        more = {"ms": point.latency.value, "low": None, "high": None}
+        records.append(record(point, point.throughput, rate=True) | more)
     real = [i for i, one in enumerate(found) if one.kind in COMPARABLE and one.usable]
     best = front([(records[i]["ms"], records[i]["value"]) for i in real])
     on_it = [i for i, good in zip(real, best, strict=True) if good]

@@ -30,9 +30,9 @@ _MOST_NAMED = 8
 
 def _drawn(subject: Subject) -> ChartBody | None:
     known = [
-        one
-        for one in subject.points
-        if one.latency and one.metric("flops") and one.metric("bytes_moved")
+        point
+        for point in subject.points
+        if point.latency and point.metric("flops") and point.metric("bytes_moved")
     ]
     timed = [one for one in known if one.timed]
     if not timed:

@@ -53,7 +53,7 @@ def lines(first: datetime, last: datetime, most: int) -> list[tuple[datetime, li
 
 def axis(moments: Sequence[str], most: int) -> dict[str, Any]:
     """What an axis of these moments says; left to the program that draws where one is none."""
-    known = [found for one in moments if (found := utc(one)) is not None]
+    known = [found for moment in moments if (found := utc(moment)) is not None]
     if not known or len(known) < len(moments):
         return {"tickCount": most}
     ticks = lines(min(known), max(known), most)

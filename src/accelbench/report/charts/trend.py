@@ -49,7 +49,7 @@ _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
-    several = [one for one in subject.series if len(one.points) > 1]
+    several = [series_ for series_ in subject.series if len(series_.points) > 1]
     known = [one for one in several if not one.row.get("emulated")]
     if not known:
         return None
@@ -60,7 +60,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     moments = sorted(said(point.moment) for one in shown for point in one.points)
     wide = WIDE if len(shown) == 1 else PANEL_WIDE
     panels = [_panel(*one, moments, wide) for one in zip(shown, names, abouts, strict=True)]
-    records = [one for panel in panels for one in panel.records]
+    records = [record for panel in panels for record in panel.records]
     notes = _about(shown)
     if any(one.course and one.course.steps for one in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
@@ -78,7 +78,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
         for step in _steps(one, moments, wide)
     ):
         notes.append(f"{counted(bare, 'step')} not named by size: too near to others.")
-    if any(one["alone"] for one in records):
+    if any(record["alone"] for record in records):
         notes.append("Crosses: single points that came back.")
     notes += left_out(len(known) - len(shown), "panel", advice="name the models to see")
     notes += emulated(len(several) - len(known))
@@ -87,16 +87,16 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _about(shown: Sequence[Series]) -> list[str]:
-    launches = sum(point.launches for one in shown for point in one.points)
-    runs = {point.run_id for one in shown for point in one.points}
-    moments = sorted(point.moment[:10] for one in shown for point in one.points)
+    launches = sum(point.launches for series_ in shown for point in series_.points)
+    runs = {point.run_id for series_ in shown for point in series_.points}
+    moments = sorted(point.moment[:10] for series_ in shown for point in series_.points)
     made = f"{counted(len(runs), 'run')}, {counted(launches, 'launch', 'launches')}"
     first, last = moments[0], moments[-1]
     return [f"{made} · {first if first == last else f'{first} to {last}'}"]
 
 
 def _of_software(shown: Sequence[Series]) -> list[str]:
-    marks = [len(one.software_changes) for one in shown]
+    marks = [len(series_.software_changes) for series_ in shown]
     left = sum(max(count - _MOST_MARKS, 0) for count in marks)
     more = f"; {counted(left, 'earlier change')} not marked" if left else ""
     return [f"Dotted: the software changed{more}."] if any(marks) else []
@@ -108,7 +108,9 @@ def _answers(shown: Sequence[Series]) -> list[str]:
         (one,) = shown
         seen = one.answer in (Judgement.WORSE, Judgement.BETTER)
         return [] if seen else [f"{one.said[:1].upper()}{one.said[1:]}."]
-    answers = Counter(NOT_JUDGED if one.answer is None else one.answer.value for one in shown)
+    answers = Counter(
+        NOT_JUDGED if series_.answer is None else series_.answer.value for series_ in shown
+    )
     few = f" (fewer than {FEWEST_POINTS} runs)" if answers[NOT_JUDGED] else ""
     return [
         ", ".join(f"{count} {answer}" for answer, count in answers.items()).capitalize() + few + "."
@@ -278,13 +280,13 @@ def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
         return []
     rule: Spec = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.3}
     dots: Spec = {"type": "rule", "strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
-    marks = [one for one in steps if one["verdict"] == _SOFTWARE]
+    marks = [record for record in steps if record["verdict"] == _SOFTWARE]
     told_of = [
         {"field": "step", "title": "changed by"},
         {"field": "verdict", "title": "that is"},
         {"field": "commit", "title": "since"},
     ]
-    drawn = [(rule, [one for one in steps if one["verdict"] != _SOFTWARE], told_of)]
+    drawn = [(rule, [record for record in steps if record["verdict"] != _SOFTWARE], told_of)]
     drawn.append((dots, marks, [{"field": "step", "title": "software"}]))
     return [
         *(

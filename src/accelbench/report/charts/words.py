@@ -86,9 +86,9 @@ Devices = Mapping[str, Collection[str]]
 def devices_on(points: Iterable[Point]) -> Devices:
     """The devices that points are of, by platform."""
     found: dict[str, set[str]] = {}
-    for one in points:
-        if one.row.get("device_name"):
-            found.setdefault(_platform(one), set()).add(str(one.row["device_name"]))
+    for point in points:
+        if point.row.get("device_name"):
+            found.setdefault(_platform(point), set()).add(str(point.row["device_name"]))
     return found
 
 
@@ -139,7 +139,7 @@ def told(
         if len(set(finer)) > len(set(keys)) or name in needed:
             keys, chosen = finer, [*chosen, name]
     mixed = len({one.kind for one in whole}) > 1
-    kinds = [_kind(one) if mixed else "" for one in points]
+    kinds = [_kind(point) if mixed else "" for point in points]
     names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
     apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
     common = [
@@ -231,11 +231,11 @@ def _named(
         for platform, names in there.items()
         if len(names) > 1
     }
-    alone = len({_platform(one) for one in among}) == 1
+    alone = len({_platform(point) for point in among}) == 1
     versions = _versions(among)
     places = [
-        _place(one, several, alone) if _platform(one) in several else _platform(one)
-        for one in points
+        _place(point, several, alone) if _platform(point) in several else _platform(point)
+        for point in points
     ]
     return [
         {
@@ -254,7 +254,7 @@ def _versions(among: Sequence[Point]) -> list[str]:
 
     What a submission says of itself in words tells apart what ran alike on one device.
     """
-    ran = {(one.row.get("device_name"), software(one.row)) for one in among}
+    ran = {(point.row.get("device_name"), software(point.row)) for point in among}
     every = [{_DEVICE: device, **dict(said)} for device, said in ran]
     names = sorted({name for one in every for name in one} - {_DEVICE})
     ours = sorted((name for name in names if name not in DESCRIBING), key=_base)

@@ -28,15 +28,15 @@ def told(
     """
     ranked = chosen.ranked
     scores = {one.name: _score_told(one, rank) for rank, one in enumerate(ranked, 1)}
-    for one in chosen.contenders:
-        if one.name not in scores:
-            scores[one.name] = _impossible_told(one)
+    for contender in chosen.contenders:
+        if contender.name not in scores:
+            scores[contender.name] = _impossible_told(contender)
     missing, beside = unmeasured(chosen), beside or MeasurementTarget(chosen.shapes)
     remedies = [_remedy(chosen, one, beside) for one in missing]
     notes = cost_notes(chosen, costs)
     return {
         "primary_recommendation": ranked[0].name if ranked else None,
-        "fallback_options": [one.name for one in ranked[1:]],
+        "fallback_options": [candidate.name for candidate in ranked[1:]],
         "all_scores": scores,
         "clear_winner": chosen.clear,
         "no_clear_winner_between": list(chosen.unclear),

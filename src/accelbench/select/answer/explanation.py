@@ -56,9 +56,13 @@ def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
     """Which prices were used, what has none, and whether costs count; nothing without prices."""
     if costs is None:
         return []
-    figured = [one for one in chosen.ranked if one.figure is not None]
-    rows = [{**one.figure.cell.row, "throughput": one.figure.rate} for one in figured if one.figure]
-    bare = [one.name for one in chosen.ranked if one.figure is None]
+    figured = [candidate for candidate in chosen.ranked if candidate.figure is not None]
+    rows = [
+        {**candidate.figure.cell.row, "throughput": candidate.figure.rate}
+        for candidate in figured
+        if candidate.figure
+    ]
+    bare = [candidate.name for candidate in chosen.ranked if candidate.figure is None]
     notes = costs.notes(rows) if rows else []
     if bare:
         notes.append(f"Without a figure there is no cost: {', '.join(bare)}.")
@@ -69,7 +73,11 @@ def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
 
 def unmeasured(chosen: Choice) -> list[ScoredCandidate]:
     """Those that can be chosen, and were not measured."""
-    return [one for one in chosen.ranked if one.figure is None or not one.figure.measured]
+    return [
+        candidate
+        for candidate in chosen.ranked
+        if candidate.figure is None or not candidate.figure.measured
+    ]
 
 
 def _sentences(
@@ -86,9 +94,9 @@ def _sentences(
         if len(chosen.compared) == 1 and len(chosen.ranked) > 1:
             yield "No other has a figure, so nothing shows that it is the best of them."
         yield from _alternatives(chosen, sign)
-    for one in chosen.contenders:
-        if not one.compatible:
-            yield f"{one.name} is out: {one.why_not}."
+    for contender in chosen.contenders:
+        if not contender.compatible:
+            yield f"{contender.name} is out: {contender.why_not}."
     yield from sentences(chosen.otherwise)
     yield from set_aside(chosen.aside)
     if mixed := mixed_figures(told_figures(chosen)):
@@ -122,7 +130,9 @@ def _sentences(
 def told_figures(chosen: Choice) -> dict[str, str]:
     """Of each that has a time, which figure of its steps that is."""
     return {
-        one.name: name_of(one.figure.statistic) for one in chosen.ranked if one.figure is not None
+        candidate.name: name_of(candidate.figure.statistic)
+        for candidate in chosen.ranked
+        if candidate.figure is not None
     }
 
 
@@ -154,8 +164,8 @@ def _first(chosen: Choice, what: str, sign: str) -> str:
 
 
 def _alternatives(chosen: Choice, sign: str) -> Iterator[str]:
-    for one in chosen.ranked[1:4]:
-        yield f"Else {one.name}. {_figure_said(one, sign)}"
+    for candidate in chosen.ranked[1:4]:
+        yield f"Else {candidate.name}. {_figure_said(candidate, sign)}"
 
 
 def _figure_said(one: ScoredCandidate, sign: str) -> str:
@@ -202,9 +212,9 @@ def _ground(chosen: Choice) -> Iterator[str]:
     for name, reason in chosen.scored.left_out.items():
         yield f"Left out of them: {name}, {reason}."
     told = [
-        f"{one.name} {name.removesuffix('_factor')} × {value:g}"
-        for one in chosen.ranked
-        for name, value in one.factors.items()
+        f"{candidate.name} {name.removesuffix('_factor')} × {value:g}"
+        for candidate in chosen.ranked
+        for name, value in candidate.factors.items()
         if value != 1.0
     ]
     if told:

@@ -28,7 +28,7 @@ def remarks(chosen: Choice) -> list[str]:
 
 def _decided(chosen: Choice) -> Iterator[str]:
     """By what the first is first, where it is not by its time."""
-    figured = [one for one in chosen.ranked if one.figure is not None]
+    figured = [candidate for candidate in chosen.ranked if candidate.figure is not None]
     if len(figured) < 2:
         return
     first, second = figured[:2]
@@ -70,18 +70,22 @@ def _criterion(
 def _unsaid(chosen: Choice) -> Iterator[str]:
     """What an import has not said of how it was asked, and is taken to be as with the others."""
     asked = [*chosen.shapes, *(n for n, v in chosen.circumstances.items() if v is not None)]
-    for one in chosen.ranked:
-        row = one.figure.cell.row if one.figure is not None and one.figure.measured else {}
+    for candidate in chosen.ranked:
+        row = (
+            candidate.figure.cell.row
+            if candidate.figure is not None and candidate.figure.measured
+            else {}
+        )
         unsaid = [name.replace("_", " ") for name in asked if row and row.get(name) is None]
         if unsaid:
-            yield f"Of {one.name} it is not said: {', '.join(unsaid)}."
+            yield f"Of {candidate.name} it is not said: {', '.join(unsaid)}."
 
 
 def _failed_since(chosen: Choice) -> Iterator[str]:
     """A newer run that came to nothing, by what lies with a machine or with what was asked."""
-    for one in chosen.ranked:
-        if one.failed_since:
+    for candidate in chosen.ranked:
+        if candidate.failed_since:
             yield (
-                f"{one.name}: a newer run came to nothing ({one.failed_since}); its figure is of an"
+                f"{candidate.name}: a newer run came to nothing ({candidate.failed_since}); its figure is of an"
                 " older one."
             )

@@ -108,9 +108,9 @@ def to_search(
 
 
 def _measured_here(options: Sequence[Option]) -> Iterator[Option]:
-    for one in options:
-        if one.measured and one.row.get("provenance") == Provenance.MEASURED:
-            yield one
+    for option in options:
+        if option.measured and option.row.get("provenance") == Provenance.MEASURED:
+            yield option
 
 
 def _first(asked: Query, limits: Limits, precision: str, among: Sequence[int]) -> int:

@@ -73,11 +73,11 @@ class LimitSearch:
     @cached_property
     def fits(self) -> list[Option]:
         """What keeps all of them, the best first."""
-        return self._in_order(one for one in self.options if not one.why)
+        return self._in_order(option for option in self.options if not option.why)
 
     @cached_property
     def misfits(self) -> list[Option]:
-        return self._in_order(one for one in self.options if one.why)
+        return self._in_order(option for option in self.options if option.why)
 
     @cached_property
     def front(self) -> list[Option]:
@@ -86,11 +86,11 @@ class LimitSearch:
     @cached_property
     def unmeasured(self) -> list[str]:
         """Of what was asked about, that without any figure."""
-        known = {one.hardware for one in self.options}
-        return [one.name for one in self.candidates if one.name not in known]
+        known = {option.hardware for option in self.options}
+        return [candidate.name for candidate in self.candidates if candidate.name not in known]
 
     def _in_order(self, found: Iterable[Option]) -> list[Option]:
-        return sorted(found, key=lambda one: merit(one, self.rate))
+        return sorted(found, key=lambda option: merit(option, self.rate))
 
 
 def under(
@@ -122,10 +122,12 @@ def under(
 
     def judged(several: Iterable[Option]) -> list[Option]:
         named = asked.precision is not None
-        found = (replace(one, why=kept(one, limits, counts, any_error=named)) for one in several)
+        found = (
+            replace(option, why=kept(option, limits, counts, any_error=named)) for option in several
+        )
         return _one_of_each(found, rate)
 
-    aside = [said for one in candidates for said in own.otherwise(one)]
+    aside = [said for candidate in candidates for said in own.otherwise(candidate)]
     found = LimitSearch(
         asked, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
         set_aside(candidates, own.unusable),
@@ -150,9 +152,9 @@ def under(
         "mode": asked.mode,
         "limits": limits.given,
         "best": told(found.fits[0]) if found.fits else None,
-        "fits": [told(one) for one in found.fits],
-        "does_not_fit": [told(one) for one in found.misfits],
-        "pareto": [told(one) for one in found.front],
+        "fits": [told(option) for option in found.fits],
+        "does_not_fit": [told(option) for option in found.misfits],
+        "pareto": [told(option) for option in found.front],
         "pareto_by": ["latency_ms", "throughput", *_by_memory(found)],
         "to_verify": to_verify,
         "to_search": (
@@ -170,10 +172,10 @@ def under(
 def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
     """Versions of an engine have one name here: the best counts, and first one that fits."""
     best: dict[tuple[Any, ...], tuple[Any, Option]] = {}
-    for one in judged:
-        order = (bool(one.why), merit(one, rate))
-        if one.name not in best or order < best[one.name][0]:
-            best[one.name] = order, one
+    for option in judged:
+        order = (bool(option.why), merit(option, rate))
+        if option.name not in best or order < best[option.name][0]:
+            best[option.name] = order, option
     return [one for _, one in best.values()]
 
 
@@ -234,7 +236,11 @@ def _question(found: LimitSearch) -> str:
     said = [f"at {sizes}"] if sizes else []
     said += [f"in {asked.precision}"] if asked.precision else []
     said += [f"in {asked.mode}"] if asked.mode != "inference" else []
-    said += [f"on {', '.join(one.name for one in found.candidates)}"] if found.elsewhere else []
+    said += (
+        [f"on {', '.join(candidate.name for candidate in found.candidates)}"]
+        if found.elsewhere
+        else []
+    )
     return " ".join([asked.model, *said])
 
 
@@ -266,7 +272,7 @@ def _best(found: LimitSearch, what: str) -> str:
 
 def _missed(found: LimitSearch) -> str:
     """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
-    missed = [(why, one) for one in found.misfits for why in one.why]
+    missed = [(why, option) for option in found.misfits for why in option.why]
     limits = [why.limit for why, _ in missed]
     most = min((*found.limits.given, PRECISION), key=lambda name: -limits.count(name))
     why, one = min(
@@ -287,7 +293,7 @@ def _missed(found: LimitSearch) -> str:
 def _held_together(found: LimitSearch) -> Iterator[str]:
     """How options were held together, where that is not plain."""
     if are_mixed(found.options):
-        units = sorted({one.unit for one in found.options})
+        units = sorted({option.unit for option in found.options})
         yield (
             f"Rates are of {' and of '.join(units)}, which do not compare: the order is by items of"
             " the batch that go through in a second."
@@ -297,12 +303,16 @@ def _held_together(found: LimitSearch) -> Iterator[str]:
                 yield f"{name} is taken to be of {unit_in(found.options)}."
     machines: dict[str, list[str]] = {}
     for machine, name in sorted(
-        {(str(one.row["machine"]), one.hardware) for one in found.options if one.row.get("machine")}
+        {
+            (str(option.row["machine"]), option.hardware)
+            for option in found.options
+            if option.row.get("machine")
+        }
     ):
         machines.setdefault(machine, []).append(name)
     if len(machines) > 1:
         yield of_machines(machines)
-    unknown = sum(one.memory is None for one in found.fits)
+    unknown = sum(option.memory is None for option in found.fits)
     if unknown and len(found.fits) > 1:
         yield (
             f"The Pareto front leaves memory out: of {unknown} of {len(found.fits)} that fit it is"

@@ -36,14 +36,16 @@ def worth_measuring(
     Where nothing is known at all it is each hardware at the largest batch whose memory is counted
     to fit, or the smallest where a step's time is limited.
     """
-    fits = sorted((one for one in options if not one.why), key=lambda one: merit(one, rate))
+    fits = sorted(
+        (option for option in options if not option.why), key=lambda option: merit(option, rate)
+    )
     found = [case(asked, one, here) for one in [*fits[:1], *_promising(options, fits, rate)]]
     if fits:
         return found
-    known = {one.hardware for one in options}
+    known = {option.hardware for option in options}
     precision = asked.precision or "fp32"
     batch = first_batch(asked, limits, precision, batches)
-    unknown = [one for one in candidates if one.name not in known]
+    unknown = [candidate for candidate in candidates if candidate.name not in known]
     if batch is not None:
         there = [unmeasured(asked, one, precision, batch, here) for one in unknown]
         able = [one for one in there if one["command"]]
@@ -81,8 +83,8 @@ def sizes_meant(asked: Query) -> dict[str, int]:
 def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) -> Iterator[Option]:
     """Estimates that may be better than the best; without one, what may fit, the most first."""
     least = rate(fits[0]) if fits else 0.0
-    able = (one for one in options if one not in fits[:1] and _most(one, rate) > least)
-    unmetered = {one.hardware for one in options if _has_no_meter(one)}
+    able = (option for option in options if option not in fits[:1] and _most(option, rate) > least)
+    unmetered = {option.hardware for option in options if _has_no_meter(option)}
     may = [
         one
         for one in able

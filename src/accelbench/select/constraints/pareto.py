@@ -17,7 +17,7 @@ Rate = Callable[[Option], float]
 
 def are_mixed(options: Iterable[Option]) -> bool:
     """Whether some count what others do not: tokens beside items."""
-    return len({counted(one.unit) for one in options}) > 1
+    return len({counted(option.unit) for option in options}) > 1
 
 
 def rate_in(options: Iterable[Option]) -> Rate:
@@ -28,7 +28,7 @@ def rate_in(options: Iterable[Option]) -> Rate:
 
 def unit_in(options: Iterable[Option]) -> str:
     """What most of them count: what a limited rate, or cost, is taken to be of."""
-    units = [counted(one.unit) for one in options]
+    units = [counted(option.unit) for option in options]
     return min(set(units), key=lambda one: (-units.count(one), one != ITEMS, one), default=ITEMS)
 
 
@@ -39,7 +39,7 @@ def merit(one: Option, rate: Rate) -> tuple[Any, ...]:
 
 def compares_memory(options: Iterable[Option]) -> bool:
     """Whether all know theirs."""
-    return all(one.memory is not None for one in options)
+    return all(option.memory is not None for option in options)
 
 
 def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
@@ -54,7 +54,7 @@ def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
         memory = (one.memory.high,) if by_memory and one.memory else ()
         return (one.time, -held(one), *memory)
 
-    every = [figures(one) for one in options]
+    every = [figures(option) for option in options]
 
     def beaten(mine: tuple[float, ...]) -> bool:
         return any(

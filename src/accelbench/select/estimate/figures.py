@@ -294,8 +294,8 @@ def _from_others(
     cell = next(cell for cell in cells if cell.way == way)
     low, high = _stretched(middle, low, high, question.size_importance)
     # What another batch leaves open is no guess: no importance moves it.
-    low /= max(one.middle / one.low for one in spans.values())
-    high *= max(one.high / one.middle for one in spans.values())
+    low /= max(span.middle / span.low for span in spans.values())
+    high *= max(span.high / span.middle for span in spans.values())
     low, high = _no_nearer(middle, low, high)
     alike = [one for one in cells if unit_of(one.row) == unit_of(cell.row)]
     # Steps that make more tokens, or hear more seconds, do more of them.

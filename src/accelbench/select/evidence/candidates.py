@@ -107,7 +107,7 @@ def deployed(found: Sequence[Candidate], where: str, *, all_asked: bool) -> list
     there = DEPLOYMENTS[where]
     if all_asked:
         return [Candidate(name) for name in there]
-    return [one for one in found if one.platform in there]
+    return [candidate for candidate in found if candidate.platform in there]
 
 
 def order_in(where: str) -> Callable[[str], float]:
@@ -177,7 +177,7 @@ def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -
             raise UsageError(f"There is one device of {platform}.", f"Use {platform}.")
         return Candidate(platform)
     names = [one for one in measured.get(platform, ()) if device.lower() in one.lower()]
-    exact = [one for one in names if one.lower() == device.lower()]
+    exact = [name for name in names if name.lower() == device.lower()]
     if len(exact or names) == 1:
         return Candidate(platform, (exact or names)[0])
     if names and not device.isdecimal():

@@ -275,4 +275,4 @@ def is_on(found: EvidenceAttempt, device: str) -> bool:
 
 def best(cells: Sequence[EvidenceCell]) -> EvidenceCell:
     """The one that does most in a second; of equals, the same every time."""
-    return min(cells, key=lambda one: (-one.throughput, one.latency, one.order))
+    return min(cells, key=lambda cell: (-cell.throughput, cell.latency, cell.order))

@@ -118,15 +118,15 @@ class Failure(EvidenceAttempt):
 
 def lasting(cells: Sequence[EvidenceCell], failures: Sequence[Failure]) -> list[EvidenceCell]:
     """The figures that no later failure has made history."""
-    return [cell for cell in cells if not any(one.overtakes(cell) for one in failures)]
+    return [cell for cell in cells if not any(failure.overtakes(cell) for failure in failures)]
 
 
 def standing(failures: Iterable[Failure], cells: Sequence[EvidenceCell]) -> list[Failure]:
     """The failures that nothing has made history since."""
     return [
-        one
-        for one in failures
-        if one.counts and not any(one.is_overtaken_by(cell) for cell in cells)
+        failure
+        for failure in failures
+        if failure.counts and not any(failure.is_overtaken_by(cell) for cell in cells)
     ]
 
 
@@ -135,9 +135,9 @@ def in_the_way(
 ) -> tuple[list[EvidenceCell], list[Failure]]:
     """The figures of ways by which a batch may be had, and what speaks against the others."""
     against = [
-        one
-        for one in failures
-        if one.stands_in_the_way(batch, [cell for cell in cells if one.is_of_way(cell)])
+        failure
+        for failure in failures
+        if failure.stands_in_the_way(batch, [cell for cell in cells if failure.is_of_way(cell)])
     ]
     free = [cell for cell in cells if not any(one.is_of_way(cell) for one in against)]
     return free, against
@@ -149,4 +149,4 @@ def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
     That int8 did not go through says nothing of fp32.
     """
     known = (None, *(precisions or (USUAL_PRECISION,)))
-    return any(one.row.get("precision") in known for one in against)
+    return any(failure.row.get("precision") in known for failure in against)

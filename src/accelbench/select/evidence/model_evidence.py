@@ -49,7 +49,7 @@ class ModelEvidence:
         """The same of one candidate."""
         return ModelEvidence(
             [cell for cell in self.cells if candidate.has(cell)],
-            [one for one in self.failures if candidate.has(one)],
+            [failure for failure in self.failures if candidate.has(failure)],
             [cell for cell in self.others if candidate.has(cell)],
             self.sizes,
             self.context,
@@ -112,7 +112,7 @@ def own_of(
     left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
     # What works in int8 has worked, whether or not it counts.
     every = [cell for cell in known if cell.timed]
-    still = standing([one for one in failures if _fits(one, asked)], every)
+    still = standing([failure for failure in failures if _fits(failure, asked)], every)
     fitting = [cell for cell in every if not unasked or cell.exact]
     found = meant(
         lasting(fitting, still), None if any_batch else asked.batch, asked.shapes, asked.spec
@@ -129,7 +129,7 @@ def own_of(
         left_out,
         asked.precisions,
         [one for one in unusable if _fits(one, asked) and _is_of(one, wanted, found.context)],
-        [one for one in failures if _fits(one, asked) and not one.counts],
+        [failure for failure in failures if _fits(failure, asked) and not failure.counts],
     )
 
 

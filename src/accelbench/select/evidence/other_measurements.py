@@ -41,7 +41,7 @@ class OtherMeasurement:
     @cached_property
     def best(self) -> EvidenceCell:
         """The one that does most on a device: a larger cluster is no better hardware."""
-        return min(self.cells, key=lambda one: (-_pace(one), one.order))
+        return min(self.cells, key=lambda cell: (-_pace(cell), cell.order))
 
     def to_dict(self) -> dict[str, Any]:
         """As the answer has it."""

@@ -160,7 +160,9 @@ class EvidenceStore:
             return found
         machines = self._machines()
         ours = chosen(dict.fromkeys(machines.values(), ""), self.machine)
-        return [one for one in found if machines.get(str(one.row.get("run_id"))) == ours]
+        return [
+            attempt for attempt in found if machines.get(str(attempt.row.get("run_id"))) == ours
+        ]
 
     def _like(self, place: EvidencePlace, known: ModelKnowledge) -> list[str]:
         """The models of a family with a result at a place that have about as much work to do.

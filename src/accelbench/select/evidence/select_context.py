@@ -119,10 +119,10 @@ def _grown(start: Context, contexts: Sequence[Context]) -> tuple[Context, list[C
     One after the other: no two of them contradict each other.
     """
     whole, members = start, [start]
-    for one in contexts:
-        if one != start and _may_be(whole, one):
-            whole = tuple(b if a is _ANYTHING else a for a, b in zip(whole, one, strict=True))
-            members.append(one)
+    for context in contexts:
+        if context != start and _may_be(whole, context):
+            whole = tuple(b if a is _ANYTHING else a for a, b in zip(whole, context, strict=True))
+            members.append(context)
     return whole, members
 
 

@@ -285,7 +285,7 @@ def failure(row: dict[str, Any]) -> Failure:
 def tried(row: Mapping[str, Any]) -> Tried:
     """A row of `tried_sql`."""
     reasons = [str(one) for one in row["reasons"] or () if one]
-    refused = [one for one in reasons if belongs(one) is Belongs.CELL]
+    refused = [reason for reason in reasons if belongs(reason) is Belongs.CELL]
     return Tried(
         family=row["family"],
         hardware=row["hardware"],

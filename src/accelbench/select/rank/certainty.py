@@ -32,7 +32,7 @@ def no_clear_winner_between(
         order: of equals.
         known: the older runs of what was measured: by how much runs of it differ.
     """
-    figured = [one for one in ranked if one.figure is not None]
+    figured = [candidate for candidate in ranked if candidate.figure is not None]
     if not figured:
         return []
     first, *rest = figured

@@ -110,7 +110,7 @@ class Choice:
     @property
     def compared(self) -> Sequence[str]:
         """Those that have a figure."""
-        return [one.name for one in self.ranked if one.figure is not None]
+        return [candidate.name for candidate in self.ranked if candidate.figure is not None]
 
 
 def choose(
@@ -145,8 +145,12 @@ def choose(
     contenders = _placed_here(contenders, ground)
     weights = weights_of(asked, ground.config)
     order = scored(contenders, weights, ground.order)
-    used = [one.figure.cell for one in order.ranked if one.figure is not None]
-    measured = [one.figure.cell for one in order.ranked if one.figure and one.figure.measured]
+    used = [candidate.figure.cell for candidate in order.ranked if candidate.figure is not None]
+    measured = [
+        candidate.figure.cell
+        for candidate in order.ranked
+        if candidate.figure and candidate.figure.measured
+    ]
     histories = evidence.histories(measured)
     unclear = no_clear_winner_between(order.ranked, weights, ground.order, histories)
     moments = [str(cell.row["moment"]) for cell in used if cell.row.get("moment")]
@@ -159,11 +163,13 @@ def choose(
         ground.matrices.source,
         own.sizes,
         own.circumstances,
-        [said for one in candidates for said in own.otherwise(one)],
+        [said for candidate in candidates for said in own.otherwise(candidate)],
         _inexact(asked, candidates, own),
         sorted({cell.hardware for cell in own.cells if cell.hardware in ground.unasked}),
         set_aside(candidates, own.unusable),
-        _machines(order.ranked, [cell for one in candidates for cell in own.of(one).cells]),
+        _machines(
+            order.ranked, [cell for candidate in candidates for cell in own.of(candidate).cells]
+        ),
     )
 
 
@@ -176,9 +182,9 @@ def _machines(
     and a device of one beside a device of the other is no comparison of devices alone.
     """
     found: dict[str, list[str]] = {cell.machine: [] for cell in cells if cell.machine}
-    for one in ranked:
-        if one.figure is not None and one.figure.cell.machine:
-            found.setdefault(one.figure.cell.machine, []).append(one.name)
+    for candidate in ranked:
+        if candidate.figure is not None and candidate.figure.cell.machine:
+            found.setdefault(candidate.figure.cell.machine, []).append(candidate.name)
     return dict(sorted(found.items())) if len(found) > 1 else {}
 
 
@@ -190,12 +196,12 @@ def _inexact(
     Only where it would have been the best of the candidate: else nothing is missed.
     """
     found = {}
-    for one in candidates:
-        there = own.of(one)
+    for candidate in candidates:
+        there = own.of(candidate)
         at_batch = [cell for cell in there.inexact if cell.batch == asked.batch]
         counted = [cell for cell in there.cells if cell.batch == asked.batch]
         if there.inexact and best([*(at_batch or there.inexact), *counted]).exact is False:
-            found[one.name] = best(at_batch or there.inexact)
+            found[candidate.name] = best(at_batch or there.inexact)
     return found
 
 
@@ -203,14 +209,20 @@ def _placed_here(
     contenders: Sequence[ScoredCandidate], ground: AnswerBasis
 ) -> list[ScoredCandidate]:
     """Each that was not measured with whether this machine has it, where that is to count."""
-    missing = [one for one in contenders if not (one.figure and one.figure.measured)]
+    missing = [
+        candidate
+        for candidate in contenders
+        if not (candidate.figure and candidate.figure.measured)
+    ]
     asked = [one.candidate.platform for one in missing if one.compatible]
     if ground.present is None or not asked:
         return list(contenders)
     there = ground.present(asked)
     return [
-        replace(one, present=one.candidate.platform in there) if one in missing else one
-        for one in contenders
+        replace(candidate, present=candidate.candidate.platform in there)
+        if candidate in missing
+        else candidate
+        for candidate in contenders
     ]
 
 
@@ -236,7 +248,7 @@ def _figures(
     Estimates from other models are from the same ones wherever enough were measured on all that are
     estimated: else it would be the models that are compared.
     """
-    mine = [own.of(one) for one in candidates]
+    mine = [own.of(candidate) for candidate in candidates]
     others = [
         [] if there.cells else _peers(question, one, own.cells, evidence, known)
         for one, there in zip(candidates, mine, strict=True)

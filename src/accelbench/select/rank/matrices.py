@@ -50,7 +50,7 @@ class Matrices:
     @property
     def source(self) -> str:
         """The first that is no configuration and says anything at all."""
-        said = (one.name for one in self.layers if one.entries and one.name != CONFIG)
+        said = (layer.name for layer in self.layers if layer.entries and layer.name != CONFIG)
         return next(said, DEFAULT)
 
     def entry(self, family: str, hardware: str, mode: str) -> MatrixEntry:

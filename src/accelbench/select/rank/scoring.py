@@ -99,19 +99,24 @@ def scored(
     to run the model before what is not, and what is present before what is not. Equals follow
     `order`, then their names.
     """
-    able = [one for one in contenders if one.compatible]
+    able = [candidate for candidate in contenders if candidate.compatible]
     figured = [one for one in able if one.figure is not None]
     # An estimate stands before what was measured only if it would at its slow end as well.
-    cautious = any(one.figure.measured for one in figured if one.figure)
+    cautious = any(candidate.figure.measured for candidate in figured if candidate.figure)
     figured = [
-        replace(one, cautious=cautious and one.figure is not None and not one.figure.measured)
-        for one in figured
+        replace(
+            candidate,
+            cautious=cautious and candidate.figure is not None and not candidate.figure.measured,
+        )
+        for candidate in figured
     ]
     used, left_out = _usable(figured, weights)
     # A million tokens and a million images have no price in common.
-    kinds = {counted(one.figure.unit) for one in figured if one.figure}
-    by_cost = len(kinds) == 1 and all(one.cost for one in figured)
-    rated = [replace(one, **_score(one, figured, used, by_cost)) for one in figured]
+    kinds = {counted(candidate.figure.unit) for candidate in figured if candidate.figure}
+    by_cost = len(kinds) == 1 and all(candidate.cost for candidate in figured)
+    rated = [
+        replace(candidate, **_score(candidate, figured, used, by_cost)) for candidate in figured
+    ]
     ruled = [
         replace(one, score=_by_rules(one.ruled.points) * _factor(one, FACTORS))
         for one in able
@@ -136,10 +141,14 @@ def _usable(
     """The weights of what is known of all, together one."""
     left_out = {}
     for name, weight in weights.items():
-        unknown = [one.name for one in figured if _amount(one, name) is None]
+        unknown = [candidate.name for candidate in figured if _amount(candidate, name) is None]
         if unknown and weight:
             left_out[name] = f"not known of {', '.join(sorted(unknown))}"
-    units = {counted(one.figure.unit): one.figure.unit for one in figured if one.figure}
+    units = {
+        counted(candidate.figure.unit): candidate.figure.unit
+        for candidate in figured
+        if candidate.figure
+    }
     if len(units) > 1 and "throughput" in weights:
         left_out["throughput"] = f"of {' here and of '.join(sorted(units.values()))} there"
     kept = {name: weight for name, weight in weights.items() if name not in left_out and weight}
