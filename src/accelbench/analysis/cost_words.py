@@ -39,7 +39,7 @@ def cost_notes(rows: Sequence[Row], prices: Prices | None) -> list[str]:
     if not used:
         return nothing_priced(rows, prices)
     bare = without_price(rows)
-    told = [f"Priced by {prices.source}: {'; '.join(told_of(one, prices) for one in used)}."]
+    told = [f"Priced by {prices.source}: {'; '.join(told_of(price, prices) for price in used)}."]
     if bare:
         told.append(f"Without a price: {_listed(bare)}.")
     return told

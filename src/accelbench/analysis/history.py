@@ -115,7 +115,7 @@ class Series:
         Args:
             at: the first point after it.
         """
-        edges = [0, *(one.at for one in self.partings)]
+        edges = [0, *(parting.at for parting in self.partings)]
         steps = [step.at for step in self.course.steps] if self.course else []
         start = max(edge for edge in (*edges, *steps) if edge < at)
         end = min((edge for edge in (*edges, *steps) if edge > at), default=len(self.points))
@@ -217,7 +217,7 @@ def _in_order(points: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
     """By time; an import may bring several versions of one moment, which then come in theirs."""
     found = sorted(points, key=itemgetter(0, 1))
     if any(one.moment == next_.moment for one, next_ in pairwise(found)):
-        found.sort(key=lambda one: (one.moment, one.run_id, _versions(one)))
+        found.sort(key=lambda point: (point.moment, point.run_id, _versions(point)))
     return tuple(found)
 
 

@@ -104,7 +104,7 @@ class Metric:
         """
         if self.rated and rates_apart(rows):
             return None
-        found = (one for one in self.alternatives if all(one.of(row) for row in rows))
+        found = (metric for metric in self.alternatives if all(metric.of(row) for row in rows))
         common = next(found, None)
         return common and common.in_unit_of(rows)
 

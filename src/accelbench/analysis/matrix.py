@@ -88,8 +88,8 @@ def matrix(
     """
     tried = attempts(filter(comparable, rows), any_precision=best_precision)
     by_model: dict[str, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
-    for one in tried:
-        by_model[one.model][one.hardware].append(one)
+    for attempt in tried:
+        by_model[attempt.model][attempt.hardware].append(attempt)
     hardware = tuple(only) or platforms(one.hardware for one in tried)
     lines = []
     for model in sorted(by_model, key=lambda m: (_family(by_model[m]), m)):

@@ -322,7 +322,7 @@ class HardwareSelector:
         found = under(asked, bounds, own, among, sizes, self.prices, here)
         if self.prices is None:
             return found
-        there = [cell for cell in own.cells if any(one.has(cell) for one in among)]
+        there = [cell for cell in own.cells if any(candidate.has(cell) for candidate in among)]
         priced = [{**cell.row, "throughput": cell.throughput} for cell in there]
         notes = self.prices.notes(priced) if priced else []
         return {**found, "currency": self.prices.currency, "cost_notes": notes}

@@ -52,9 +52,9 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     entries = json_of(file)
     if not isinstance(entries, list):
         raise MalformedError(file, 1, None, "a list of results was expected")
-    for one in objects_in(file, entries):
-        conditions = {name: one.text(name) for name in _KEPT if one.has(name)}
-        yield imported(source, {**_asked(one), **_figures(one)}, conditions, at=one)
+    for record in objects_in(file, entries):
+        conditions = {name: record.text(name) for name in _KEPT if record.has(name)}
+        yield imported(source, {**_asked(record), **_figures(record)}, conditions, at=record)
 
 
 def _asked(one: Record) -> dict[str, Any]:

@@ -99,10 +99,10 @@ def runs_told(whole: Record) -> dict[str, Any]:
 
 def told_as_json(whole: Record) -> Iterator[tuple[Record, dict[str, Any]]]:
     """Each result of a document as it stands there, without its samples."""
-    for one in objects_in(whole.file, whole.list("results"), "result"):
-        body = {n: one.values[n] for n in BY_NAME if one.values.get(n) is not None}
-        _hold(one, body)
-        yield one, body
+    for record in objects_in(whole.file, whole.list("results"), "result"):
+        body = {n: record.values[n] for n in BY_NAME if record.values.get(n) is not None}
+        _hold(record, body)
+        yield record, body
 
 
 def has_samples(file: Path) -> bool:

@@ -31,10 +31,10 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     machine = whole.of("machine_info")
     common = {**_machine(machine), "started_at": whole.time("datetime")}
     conditions = _conditions(whole, machine)
-    for one in objects_in(file, whole.list("benchmarks"), "benchmark"):
-        columns, samples = _figures(one.of("stats"))
-        told = {**common, **_asked(one), **columns}
-        yield imported(source, told, conditions, samples, at=one, rates=OTHERS)
+    for record in objects_in(file, whole.list("benchmarks"), "benchmark"):
+        columns, samples = _figures(record.of("stats"))
+        told = {**common, **_asked(record), **columns}
+        yield imported(source, told, conditions, samples, at=record, rates=OTHERS)
 
 
 def _asked(one: Record) -> dict[str, Any]:

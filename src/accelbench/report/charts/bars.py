@@ -103,8 +103,8 @@ def beside_each_other(asked: Questions, axis: ComparisonAxis) -> list[Sequence[P
 
 def _by_question(points: Iterable[Point], beside: Comparison) -> Questions:
     asked: dict[object, list[Point]] = {}
-    for one in alike_of_each(points, lambda one: _question(one, beside)):
-        asked.setdefault(_question(one, beside), []).append(one)
+    for point in alike_of_each(points, lambda one: _question(one, beside)):
+        asked.setdefault(_question(point, beside), []).append(point)
     return asked
 
 

@@ -60,7 +60,8 @@ def _roofs(
         compute, bandwidth = measured[kind, name]
         return [Roof(kind, name, precision, compute, bandwidth, "measured here")]
     return [
-        Roof(kind, name, precision, peak, one.bytes_per_second, one.source)
-        for one in rooflines_of(kind)
-        if (peak := one.operations_per_second(precision)) is not None and is_called(one, name)
+        Roof(kind, name, precision, peak, roofline.bytes_per_second, roofline.source)
+        for roofline in rooflines_of(kind)
+        if (peak := roofline.operations_per_second(precision)) is not None
+        and is_called(roofline, name)
     ]

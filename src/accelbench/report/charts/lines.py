@@ -43,8 +43,8 @@ def lines_of(points: Sequence[Point], devices: Devices | None = None) -> list[Li
         devices: all devices that there are, of which these may be of a few alone.
     """
     found: dict[object, list[Point]] = {}
-    for one in alike_of_each(points, _but_for_its_batch, only=True):
-        found.setdefault(_but_for_its_batch(one), []).append(one)
+    for point in alike_of_each(points, _but_for_its_batch, only=True):
+        found.setdefault(_but_for_its_batch(point), []).append(point)
     ordered = [
         sorted(line, key=lambda one: int(one.row["batch_size"]))
         for line in found.values()

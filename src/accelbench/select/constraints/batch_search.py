@@ -99,10 +99,15 @@ def to_search(
             batch = _first(asked, limits, precision, among)
             words = unmeasured(asked, candidate, precision, batch, here)
             found.setdefault((candidate.name, precision, ""), words)
-    for one in _measured_here(options):
-        batch = _first(asked, limits, one.precision, among)
-        words = case(asked, replace(one, batch_size=batch), here)
-        key = (one.hardware, one.precision, one.runtime, str(sorted(one.settings.items())))
+    for option in _measured_here(options):
+        batch = _first(asked, limits, option.precision, among)
+        words = case(asked, replace(option, batch_size=batch), here)
+        key = (
+            option.hardware,
+            option.precision,
+            option.runtime,
+            str(sorted(option.settings.items())),
+        )
         found.setdefault(key, words)
     return list(found.values())
 

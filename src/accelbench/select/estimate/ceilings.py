@@ -93,8 +93,8 @@ def _share(cell: EvidenceCell, flops: float, rates: Rates) -> float:
 def _documented(cell: EvidenceCell) -> float | None:
     """Operations a millisecond that its maker gives for the precision; None of most devices."""
     narrow = cell.precision.removeprefix("amp-")
-    for one in rooflines_of(cell.hardware):
-        if is_called(one, cell.device):
-            known = one.operations_per_second(narrow)
+    for roofline in rooflines_of(cell.hardware):
+        if is_called(roofline, cell.device):
+            known = roofline.operations_per_second(narrow)
             return None if known is None else known / 1e3
     return None

@@ -73,12 +73,12 @@ def _apart(named: Iterable[Candidate], measured: Mapping[str, Sequence[str]]) ->
     """
     every = list(named)
     found = []
-    for one in every:
-        devices = tuple(o.device for o in every if o.platform == one.platform and o.device)
-        if one.device or not devices:
-            found.append(one)
-        elif set(measured.get(one.platform, ("",))) - set(devices):
-            found.append(replace(one, but=devices))
+    for candidate in every:
+        devices = tuple(o.device for o in every if o.platform == candidate.platform and o.device)
+        if candidate.device or not devices:
+            found.append(candidate)
+        elif set(measured.get(candidate.platform, ("",))) - set(devices):
+            found.append(replace(candidate, but=devices))
     return found
 
 

@@ -61,7 +61,7 @@ class ModelEvidence:
 
     def failed_since(self, cell: EvidenceCell) -> str:
         """Why a newer run than a figure's came to nothing, which does not speak against it."""
-        why = dict.fromkeys(one.reason for one in self.passed_over if one.follows(cell))
+        why = dict.fromkeys(failure.reason for failure in self.passed_over if failure.follows(cell))
         return ", ".join(why).replace("_", " ")
 
     @property

@@ -82,15 +82,15 @@ class EvidenceStore:
     def cells(self, models: Sequence[str]) -> list[EvidenceCell]:
         """The cells of a model by its names, the same order every time."""
         self._asked.add(tuple(models))
-        return [one for one in self._of_models(models) if one.usable]
+        return [cell for cell in self._of_models(models) if cell.usable]
 
     def unusable(self, models: Sequence[str]) -> list[EvidenceCell]:
         """What of a model was measured, and has no time that anything may be chosen by."""
-        return [one for one in self._of_models(models) if not one.usable]
+        return [cell for cell in self._of_models(models) if not cell.usable]
 
     def _of_models(self, models: Sequence[str]) -> list[EvidenceCell]:
         if self._at_once():
-            found = sorted(self._cells_of(models), key=lambda one: one.order)
+            found = sorted(self._cells_of(models), key=lambda cell: cell.order)
         else:
             found = self._read(f"model IN ({_marks(models)})", models)
         return self._of_machine(found)
@@ -114,7 +114,7 @@ class EvidenceStore:
             found = self._read(
                 f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names)
             )
-        return place.best_of_each(one for one in self._of_machine(found) if one.usable)
+        return place.best_of_each(attempt for attempt in self._of_machine(found) if attempt.usable)
 
     def rates(self) -> Rates:
         """What devices do in a millisecond at their best, where enough models show it."""

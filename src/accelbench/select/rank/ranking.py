@@ -41,7 +41,7 @@ def may_do(task: str, model: str, family: str | None) -> bool:
 
 
 def _spec(model: str) -> ModelSpec | None:
-    return next((one for one in every_model() if one.id == model), None)
+    return next((spec for spec in every_model() if spec.id == model), None)
 
 
 def ranked(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
