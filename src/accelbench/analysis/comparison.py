@@ -175,7 +175,7 @@ def answers_to(value: Key, word: str) -> bool:
 def _place_of(places: Iterable[Key], axis: ComparisonAxis, words: tuple[str, ...]) -> Key | None:
     """The place that others are held against; None where none is what was asked for."""
     if not words:
-        return min(places, key=lambda one: _rank(one, axis))  # of hardware the CPU, where it is
+        return min(places, key=lambda place: _rank(place, axis))  # of hardware the CPU, where it is
     ordered = sorted(places, key=_name)
     named = (place for word in words for place in ordered if answers_to(place, word))
     return next(named, None)

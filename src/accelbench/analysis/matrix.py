@@ -90,12 +90,12 @@ def matrix(
     by_model: dict[str, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
     for attempt in tried:
         by_model[attempt.model][attempt.hardware].append(attempt)
-    hardware = tuple(only) or platforms(one.hardware for one in tried)
+    hardware = tuple(only) or platforms(attempt.hardware for attempt in tried)
     lines = []
     for model in sorted(by_model, key=lambda m: (_family(by_model[m]), m)):
         cells = _cells(by_model[model], hardware, absences or {})
         lines.append(MatrixLine(model, _family(by_model[model]), cells))
-    newest = max((one.moment for one in tried), default="")
+    newest = max((attempt.moment for attempt in tried), default="")
     return Matrix(hardware, tuple(lines), family_lines(lines, hardware), newest)
 
 
@@ -153,8 +153,8 @@ def _countable(many: Sequence[Attempt]) -> list[Attempt]:
         for attempt in many
         if attempt.verified and not attempt.emulated and attempt.way not in wrong
     ]
-    exact = [one for one in found if one.exact]
-    return exact if exact and any(one.way.precision for one in found) else found
+    exact = [attempt for attempt in found if attempt.exact]
+    return exact if exact and any(attempt.way.precision for attempt in found) else found
 
 
 def _cell(
@@ -168,7 +168,7 @@ def _cell(
     good = [attempt for attempt in many if attempt.ok]
     if not good:
         return _impossible(many, absence, untried)
-    real = [one for one in good if not one.emulated]
+    real = [attempt for attempt in good if not attempt.emulated]
     if not real:
         return _emulated(many, good)
     mine = timed[name]
@@ -185,7 +185,7 @@ def _cell(
             "not_timed",
             how_to_time(counted, "--verify-only"),
         )
-    if not any(one.throughput for one in real):
+    if not any(attempt.throughput for attempt in real):
         said = f"it went through; {untimed(real)}, and nothing verified: {_unverified(many)}"
         return _found(
             many,
@@ -200,7 +200,7 @@ def _cell(
         return _found(
             many, real, Rating.LOW, why, WRONG, "Look into it: accelbench matrix --explain"
         )
-    imported = all(one.imported for one in real)
+    imported = all(attempt.imported for attempt in real)
     return _found(
         many,
         real,

@@ -102,7 +102,7 @@ def _of_case(ours: Variants, theirs: Variants, ran_as: Sequence[str]) -> Iterato
         (then,) = left.values()
         yield Pair(alone[0], then, unlike=_apart(alone[0][0], then[0], ran_as))
         return
-    yield from (Pair(now=one) for one in alone)
+    yield from (Pair(now=launches) for launches in alone)
     yield from (Pair(before=then) for then in left.values())
 
 

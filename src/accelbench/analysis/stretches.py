@@ -40,7 +40,7 @@ def partings(metric: Metric, points: Sequence[Kinds]) -> tuple[Parting, ...]:
         metric: of which figure the line is.
         points: what each is of, in order of time.
     """
-    if not points or (len(points[0]) < 2 and all(one is points[0] for one in points)):
+    if not points or (len(points[0]) < 2 and all(kinds is points[0] for kinds in points)):
         return ()
     found = []
     known = points[0]

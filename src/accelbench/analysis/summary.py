@@ -108,9 +108,9 @@ def _alike(points: Sequence[Point]) -> list[Point]:
         (_batch(point) for point in points), key=lambda batch: (batch is None, batch or 0)
     )
     there = [point for point in points if _batch(point) == smallest]
-    work = Counter(_work(one) for one in there)
+    work = Counter(_work(point) for point in there)
     most = min(work, key=lambda key: (-work[key], str(key)))
-    return sorted((one for one in there if _work(one) == most), key=_time)
+    return sorted((point for point in there if _work(point) == most), key=_time)
 
 
 def _scenario(point: Point) -> str:
@@ -129,7 +129,7 @@ def _question(point: Point, others: Iterable[Point]) -> str:
     """
     row, batch = point.row, _batch(point)
     scenario, devices = _scenario(point), devices_of(row)
-    many = devices > 1 or any(devices_of(one.row) != devices for one in others)
+    many = devices > 1 or any(devices_of(point.row) != devices for point in others)
     parts = [
         "batch n/a" if batch is None else f"batch {batch}",
         f"{row['image_size']} px" if row.get("image_size") else "",
@@ -196,8 +196,8 @@ def _beside(best: Point, points: Sequence[Point], several: Collection[str]) -> l
     Of one place another engine or precision: else a thing would be beside itself.
     """
     alike = [point for point in points if point is not best and not unlike(best.rows, point.rows)]
-    elsewhere = [one for one in alike if _where(one) != _where(best)]
-    return elsewhere or [one for one in alike if _by(one, several) != _by(best, several)]
+    elsewhere = [point for point in alike if _where(point) != _where(best)]
+    return elsewhere or [point for point in alike if _by(point, several) != _by(best, several)]
 
 
 def _where(point: Point) -> Key:
@@ -354,7 +354,7 @@ def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
 def _apart(points: Sequence[Point]) -> str:
     """How far launches differ where there are several."""
     timed = [point for point in points if point.kind == "measured" and len(point.rows) > 1]
-    known = [noise for one in timed if (noise := aa_noise(_times(one))) is not None]
+    known = [noise for point in timed if (noise := aa_noise(_times(point))) is not None]
     if not known:
         return ""
     return f", and launches of the others differ by {median(known):.1%} in the middle"

@@ -109,7 +109,7 @@ def gather(folder: Path) -> AggregateRows:
         if isinstance(run_id, str):
             runs.setdefault(run_id, run)
     return AggregateRows(
-        list(rows.values()), [runs[one] for one in sorted(runs)], len(paths), skipped
+        list(rows.values()), [runs[run] for run in sorted(runs)], len(paths), skipped
     )
 
 

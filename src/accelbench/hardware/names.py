@@ -51,7 +51,7 @@ def platforms_named(word: str) -> tuple[str, ...]:
     """
     name, colon, device = word.partition(":")
     names = GPU_PLATFORMS if name.lower() == GPU else (name.lower(),)
-    return tuple(f"{one}{colon}{device}" for one in names)
+    return tuple(f"{name}{colon}{device}" for name in names)
 
 
 def gpu_here(detect: Detect = detect) -> str:

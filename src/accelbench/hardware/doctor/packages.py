@@ -91,7 +91,10 @@ def _extra(world: World, extra: str, asked: list[Requirement], shared: frozenset
     install = setting_up(extra) if extra else f"pip install {' '.join(needed)}"
     details = {"packages": have}
     if unfit:
-        wrong = (f"{one.name} {have[one.name]} where {one.spec} is needed" for one in unfit)
+        wrong = (
+            f"{requirement.name} {have[requirement.name]} where {requirement.spec} is needed"
+            for requirement in unfit
+        )
         return Finding(name, Health.CLASH, "; ".join(wrong), install, details)
     if not gone:
         # Most extras bring torch's along: its packages are listed once.

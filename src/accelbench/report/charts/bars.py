@@ -153,7 +153,7 @@ def _places(points: Sequence[Point], axis: ComparisonAxis) -> tuple[int, int, in
 
 def compared(subject: Subject, asked: Comparison) -> ChartBody | None:
     """A panel for each question that several places of the axis answered."""
-    timed = [one for one in subject.points if one.timed and asked.figure(one)]
+    timed = [point for point in subject.points if point.timed and asked.figure(point)]
     questions = _by_question(timed, asked)
     found = beside_each_other(questions, asked.axis)
     if not found:
@@ -205,7 +205,7 @@ def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparis
 
     there = {question(one.points[0]) for one in shown}
     found = [point for point in points if not point.timed and asked.figure(point)]
-    number = sum(question(one) in there for one in alike_of_each(found, question))
+    number = sum(question(point) in there for point in alike_of_each(found, question))
     return emulated(number, OF_A_STAND_IN) if asked.of_memory else emulated(number)
 
 

@@ -41,7 +41,7 @@ Figure = Callable[[Point], FigureInterval | None]
 
 def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
     """A line for each way of running, along its batches; None where nothing has two."""
-    known = [one for one in subject.points if one.row.get("batch_size") and figure(one)]
+    known = [point for point in subject.points if point.row.get("batch_size") and figure(point)]
     lines = lines_of([one for one in known if one.timed], subject.devices)
     if not lines:
         return None

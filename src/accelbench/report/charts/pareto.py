@@ -51,7 +51,7 @@ def front(places: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
-    known = [one for one in subject.points if one.latency and one.throughput]
+    known = [point for point in subject.points if point.latency and point.throughput]
     timed = [one for one in known if one.timed]
     asked: dict[Key, list[Point]] = {}
     for one in timed:

@@ -40,12 +40,12 @@ def _drawn(subject: Subject) -> ChartBody | None:
     shown = timed[:_MOST]
     records = _numbered([_cell(one) for one in shown])
     there = {one["hardware"] for one in records}
-    roofs = [one for one in subject.roofs if one.hardware in there]
+    roofs = [roof for roof in subject.roofs if roof.hardware in there]
     reach = [one["intensity"] for one in records]
     lines = [line for roof in roofs for line in _roof(roof, reach)]
     notes = ["Operations and bytes are counted from the model, not measured."]
-    notes += sorted({f"{safe(one.name)}, {one.precision}: {one.source}" for one in roofs})
-    if bare := sorted(there - {one.hardware for one in roofs}):
+    notes += sorted({f"{safe(roof.name)}, {roof.precision}: {roof.source}" for roof in roofs})
+    if bare := sorted(there - {roof.hardware for roof in roofs}):
         notes.append(f"No roof, as its limits are not known: {listed(bare)}.")
     notes += left_out(len(timed) - _MOST, "cell")
     notes += emulated(len(known) - len(timed))

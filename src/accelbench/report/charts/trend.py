@@ -50,32 +50,34 @@ _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 def _drawn(subject: Subject) -> ChartBody | None:
     several = [series_ for series_ in subject.series if len(series_.points) > 1]
-    known = [one for one in several if not one.row.get("emulated")]
+    known = [series_ for series_ in several if not series_.row.get("emulated")]
     if not known:
         return None
     shown = known[:MOST_PANELS]
-    names = [safe(one.row.get("model"), 36) for one in shown]
-    rows = [Point([one.row], "") for one in shown]
+    names = [safe(series_.row.get("model"), 36) for series_ in shown]
+    rows = [Point([series_.row], "") for series_ in shown]
     abouts = told(rows, _TOLD, COMMON, 64, devices=subject.devices).apart
-    moments = sorted(said(point.moment) for one in shown for point in one.points)
+    moments = sorted(said(point.moment) for series_ in shown for point in series_.points)
     wide = WIDE if len(shown) == 1 else PANEL_WIDE
     panels = [_panel(*one, moments, wide) for one in zip(shown, names, abouts, strict=True)]
     records = [record for panel in panels for record in panel.records]
     notes = _about(shown)
-    if any(one.course and one.course.steps for one in shown):
+    if any(series_.course and series_.course.steps for series_ in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
-    if any(one.course and any(map(one.doubt_of, _places(one.course))) for one in shown):
+    if any(
+        series_.course and any(map(series_.doubt_of, _places(series_.course))) for series_ in shown
+    ):
         notes.append("Black: the outputs are not known to be what they were.")
     notes += _of_software(shown)
-    if any(one.partings for one in shown):
+    if any(series_.partings for series_ in shown):
         notes.append("Dotted, “not alike”: across it nothing is compared.")
-    if again := sum(one.carried_forward for one in shown):
+    if again := sum(series_.carried_forward for series_ in shown):
         notes.append(f"{counted(again, 'later result')} carried forward, and counted once.")
     notes += _answers(shown)
     if bare := sum(
         not step["said"] and step["verdict"] != _SOFTWARE
-        for one in shown
-        for step in _steps(one, moments, wide)
+        for series_ in shown
+        for step in _steps(series_, moments, wide)
     ):
         notes.append(f"{counted(bare, 'step')} not named by size: too near to others.")
     if any(record["alone"] for record in records):

@@ -138,7 +138,7 @@ def told(
         finer = [(*key, str(row.get(name))) for key, row in zip(keys, rows, strict=True)]
         if len(set(finer)) > len(set(keys)) or name in needed:
             keys, chosen = finer, [*chosen, name]
-    mixed = len({one.kind for one in whole}) > 1
+    mixed = len({point.kind for point in whole}) > 1
     kinds = [_kind(point) if mixed else "" for point in points]
     names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
     apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]

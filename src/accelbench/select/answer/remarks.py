@@ -86,6 +86,6 @@ def _failed_since(chosen: Choice) -> Iterator[str]:
     for candidate in chosen.ranked:
         if candidate.failed_since:
             yield (
-                f"{candidate.name}: a newer run came to nothing ({candidate.failed_since}); its figure is of an"
-                " older one."
+                f"{candidate.name}: a newer run came to nothing ({candidate.failed_since}); its"
+                " figure is of an older one."
             )

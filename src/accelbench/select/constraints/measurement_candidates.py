@@ -39,7 +39,7 @@ def worth_measuring(
     fits = sorted(
         (option for option in options if not option.why), key=lambda option: merit(option, rate)
     )
-    found = [case(asked, one, here) for one in [*fits[:1], *_promising(options, fits, rate)]]
+    found = [case(asked, option, here) for option in [*fits[:1], *_promising(options, fits, rate)]]
     if fits:
         return found
     known = {option.hardware for option in options}
@@ -47,7 +47,7 @@ def worth_measuring(
     batch = first_batch(asked, limits, precision, batches)
     unknown = [candidate for candidate in candidates if candidate.name not in known]
     if batch is not None:
-        there = [unmeasured(asked, one, precision, batch, here) for one in unknown]
+        there = [unmeasured(asked, candidate, precision, batch, here) for candidate in unknown]
         able = [one for one in there if one["command"]]
         found += able or ([] if found else there[:1])  # which says why there is none
     return found
@@ -86,13 +86,15 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
     able = (option for option in options if option not in fits[:1] and _most(option, rate) > least)
     unmetered = {option.hardware for option in options if _has_no_meter(option)}
     may = [
-        one
-        for one in able
-        if all(why.open for why in one.why)
-        and _tells(one)
-        and not (one.hardware in unmetered and any(why.limit == "max_power" for why in one.why))
+        option
+        for option in able
+        if all(why.open for why in option.why)
+        and _tells(option)
+        and not (
+            option.hardware in unmetered and any(why.limit == "max_power" for why in option.why)
+        )
     ]
-    may.sort(key=lambda one: (bool(one.why), merit(one, rate)))
+    may.sort(key=lambda option: (bool(option.why), merit(option, rate)))
     yield from may[:_MOST]
 
 

@@ -230,7 +230,7 @@ def _memory(
     def count(batch: int) -> float | None:
         return counted_memory(asked, batch, cell.precision, sizes, settings)
 
-    if any(one.batch == batch and one.row.get("memory_peak_mb") for one in way):
+    if any(cell.batch == batch and cell.row.get("memory_peak_mb") for cell in way):
         # Of what was measured with times of no use, and is estimated for that.
         return by_batches(batch, way, count), MEASURED
     known = by_batches(batch, way, count) or Bounds.exact(count(batch))

@@ -290,7 +290,7 @@ def _from_others(
 ) -> Figure:
     """An estimate, said to be of the way that most of the figures are of."""
     ways = Counter(cell.way for cell in cells)
-    way = min(ways, key=lambda one: (-ways[one], one))
+    way = min(ways, key=lambda way: (-ways[way], way))
     cell = next(cell for cell in cells if cell.way == way)
     low, high = _stretched(middle, low, high, question.size_importance)
     # What another batch leaves open is no guess: no importance moves it.
@@ -299,7 +299,7 @@ def _from_others(
     low, high = _no_nearer(middle, low, high)
     alike = [one for one in cells if unit_of(one.row) == unit_of(cell.row)]
     # Steps that make more tokens, or hear more seconds, do more of them.
-    of_size = [one for one in alike if has_sizes(one, question.shapes)]
+    of_size = [cell for cell in alike if has_sizes(cell, question.shapes)]
     items = items_a_step(of_size or alike)
     # How two places compare at a far batch does not say how they do at this one.
     scaled = {key: one.middle for key, one in spans.items() if one.low == one.high}

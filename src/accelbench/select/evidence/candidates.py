@@ -144,10 +144,10 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
             )
         return _device(spelt[platform.lower()], device, measured)
     holding = [
-        Candidate(name, one)
+        Candidate(name, device)
         for name, devices in measured.items()
-        for one in devices
-        if text.lower() in one.lower()
+        for device in devices
+        if text.lower() in device.lower()
     ]
     if len(holding) == 1:
         return holding[0]

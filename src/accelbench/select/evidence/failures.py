@@ -139,7 +139,7 @@ def in_the_way(
         for failure in failures
         if failure.stands_in_the_way(batch, [cell for cell in cells if failure.is_of_way(cell)])
     ]
-    free = [cell for cell in cells if not any(one.is_of_way(cell) for one in against)]
+    free = [cell for cell in cells if not any(failure.is_of_way(cell) for failure in against)]
     return free, against
 
 

@@ -56,7 +56,7 @@ class ModelEvidence:
             [cell for cell in self.inexact if candidate.has(cell)],
             self.precisions,
             [cell for cell in self.unusable if candidate.has(cell)],
-            [one for one in self.passed_over if candidate.has(one)],
+            [failure for failure in self.passed_over if candidate.has(failure)],
         )
 
     def failed_since(self, cell: EvidenceCell) -> str:
@@ -128,7 +128,7 @@ def own_of(
         found.context,
         left_out,
         asked.precisions,
-        [one for one in unusable if _fits(one, asked) and _is_of(one, wanted, found.context)],
+        [cell for cell in unusable if _fits(cell, asked) and _is_of(cell, wanted, found.context)],
         [failure for failure in failures if _fits(failure, asked) and not failure.counts],
     )
 

@@ -25,7 +25,7 @@ def set_aside(
     return [
         _told(candidate.name, cell)
         for candidate in candidates
-        for cell in sorted(cells, key=lambda one: (one.row.get("batch_size") or 0, one.order))
+        for cell in sorted(cells, key=lambda cell: (cell.row.get("batch_size") or 0, cell.order))
         if candidate.has(cell)
     ]
 

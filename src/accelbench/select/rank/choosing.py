@@ -214,7 +214,7 @@ def _placed_here(
         for candidate in contenders
         if not (candidate.figure and candidate.figure.measured)
     ]
-    asked = [one.candidate.platform for one in missing if one.compatible]
+    asked = [candidate.candidate.platform for candidate in missing if candidate.compatible]
     if ground.present is None or not asked:
         return list(contenders)
     there = ground.present(asked)

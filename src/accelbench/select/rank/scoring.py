@@ -100,7 +100,7 @@ def scored(
     `order`, then their names.
     """
     able = [candidate for candidate in contenders if candidate.compatible]
-    figured = [one for one in able if one.figure is not None]
+    figured = [candidate for candidate in able if candidate.figure is not None]
     # An estimate stands before what was measured only if it would at its slow end as well.
     cautious = any(candidate.figure.measured for candidate in figured if candidate.figure)
     figured = [
@@ -118,9 +118,9 @@ def scored(
         replace(candidate, **_score(candidate, figured, used, by_cost)) for candidate in figured
     ]
     ruled = [
-        replace(one, score=_by_rules(one.ruled.points) * _factor(one, FACTORS))
-        for one in able
-        if one.figure is None
+        replace(candidate, score=_by_rules(candidate.ruled.points) * _factor(candidate, FACTORS))
+        for candidate in able
+        if candidate.figure is None
     ]
 
     def place(one: ScoredCandidate) -> tuple[Any, ...]:
