@@ -36,9 +36,10 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.launch_context import RunSettings
-    from accelbench.run.conduct.observer import Progress, SilentObserver
+    from accelbench.run.plan import planning
     from accelbench.run.plan.request import Request
+    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.process.observer import Progress, SilentObserver
 
     class Stopwatch(SilentObserver):
         """Reads a clock as each case ends; nothing else happens in between."""
@@ -59,14 +60,14 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
             self.rows.append({**row, "wall_s": now - self._from})
             self._from = now
 
-    runtimes = lifecycle.installed_runtimes()
+    runtimes = planning.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
         batch_sizes=batches,
         options={"threads": 1},
     )
-    plan = lifecycle.plan_for(request, detect_all(), runtimes)
+    plan = planning.plan_for(request, detect_all(), runtimes)
     watch = Stopwatch()
     settings = replace(RunSettings(run_id=new_run_id()), threads=1)
     with tempfile.TemporaryDirectory() as folder:

@@ -54,12 +54,13 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     from accelbench.core.facts import new_run_id
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.launch_context import RunSettings
-    from accelbench.run.conduct.observer import SilentObserver
+    from accelbench.run.plan import planning
     from accelbench.run.plan.request import Request
+    from accelbench.run.plan.run_settings import RunSettings
+    from accelbench.run.process.observer import SilentObserver
 
     hardware, frameworks, models, precision = cell
-    runtimes = lifecycle.installed_runtimes()
+    runtimes = planning.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
@@ -68,7 +69,7 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
         batch_sizes=(1, 8),
         options={"threads": 1},
     )
-    plan = lifecycle.plan_for(request, detect_all(), runtimes)
+    plan = planning.plan_for(request, detect_all(), runtimes)
     settings = RunSettings(
         run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches
     )

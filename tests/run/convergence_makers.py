@@ -11,10 +11,11 @@ from fixed_machine import CPU, models
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import SUPPORTED, Device, Support
 from accelbench.core.vocabulary import Mode
-from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
-from accelbench.run.conduct.observer import SilentObserver
+from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.plan.budget import Budget
 from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.observer import SilentObserver
 from accelbench.run.verify.convergence import STEPS, Curves
 from accelbench.run.verify.verdicts import NOT_DONE
 from accelbench.runtimes.pytorch import PytorchRuntime

@@ -19,14 +19,14 @@ from accelbench.artifacts.manifest import FILE
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import ArtifactFormat
 from accelbench.core.vocabulary import Status
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.worker_client import WorkerTroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime

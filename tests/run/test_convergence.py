@@ -14,8 +14,8 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.case import Case
 from accelbench.core.serial import case_from_json
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import Planned, Refusal
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.verify.convergence import STEPS, ConvergenceResult, Curve, convergence
 from accelbench.run.verify.reference import is_own, reference_of
 from accelbench.run.verify.verdicts import FAILED, ITSELF, OK

@@ -12,9 +12,10 @@ from scripted_runs import Scripted
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.model import AnalyticCost
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.run.conduct.results import LaunchFacts, Outcome, compose, identity_of
+from accelbench.run.conduct.results import LaunchFacts, compose, identity_of
 from accelbench.run.plan.request import Planned
 from accelbench.store.fit import fit
 

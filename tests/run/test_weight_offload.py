@@ -16,12 +16,12 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct import artifacts, lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.run.worker import weight_offload
-from accelbench.run.worker.weight_offload import advice, spill_to, weights_bytes
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process import weight_offload
+from accelbench.run.process.weight_offload import advice, spill_to, weights_bytes
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 

@@ -32,9 +32,10 @@ from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
 from accelbench.hardware.names import platforms_named
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import Found, RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan
 from accelbench.select.query import validation
 from accelbench.store.database import Database
@@ -197,7 +198,7 @@ class EnhancedHardwareBenchmarkRunner:
         observer = observer_of(plan, by_case, self.verbose)
         journals = self._journals(database)
         surroundings = environment()
-        planned = RunSpec(plan, settings, lifecycle.installed_runtimes(), about)
+        planned = RunSpec(plan, settings, planning.installed_runtimes(), about)
         ended = carried_out(planned, journals, observer, surroundings, database)
         files = self._files(ended, journals, database, create_report)
         where = database.name if database else str(journals)
@@ -218,9 +219,9 @@ class EnhancedHardwareBenchmarkRunner:
         self, wanted: BenchmarkRequest, models: Sequence[ModelSpec]
     ) -> tuple[Plan, list[SelectedTarget]]:
         request = wanted.request(models)
-        found, runtimes = detect_all(), lifecycle.installed_runtimes()
+        found, runtimes = detect_all(), planning.installed_runtimes()
         if not wanted.chosen:
-            return lifecycle.plan_for(request, found, runtimes), []
+            return planning.plan_for(request, found, runtimes), []
         from accelbench.select.answer.local_selector import LocalSelector
 
         allowed = _allowed(found, wanted.available_hardware)

@@ -29,10 +29,11 @@ from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange.guide_csv import guide_result
 from accelbench.hardware.detect import detect_all
 from accelbench.hardware.environment import environment
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, RunSettings
-from accelbench.run.conduct.lifecycle import Found, RunSpec
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.plan import planning
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
+from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
 from accelbench.run.plan.sizes import shapes_of
 from accelbench.store.database import ENVIRONMENT, Database
 
@@ -111,7 +112,7 @@ def _run(
     folder = Path(first.csv_output_dir)
     try_writing(folder, "csv_output_dir")
     database = _database(db)
-    found, runtimes = detect_all(), lifecycle.installed_runtimes()
+    found, runtimes = detect_all(), planning.installed_runtimes()
     asked: dict[str, BenchmarkConfig] = {}
     plans = [_plan(config, found, runtimes) for config in configs]
     for config, plan in zip(configs, plans, strict=True):
@@ -162,7 +163,7 @@ def _plan(config: BenchmarkConfig, found: Found, runtimes: Mapping[str, Runtime]
         **sizes,
     )
     if config.runtime in runtimes:
-        return lifecycle.plan_for(request, found, runtimes)
+        return planning.plan_for(request, found, runtimes)
     refusal = Refusal(
         Status.UNSUPPORTED,
         "no_runtime",

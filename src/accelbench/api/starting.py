@@ -14,8 +14,8 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.core.protocols import Absent, Device
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.conduct.observer import Observer, SilentObserver
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.process.observer import Observer, SilentObserver
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 

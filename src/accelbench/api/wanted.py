@@ -15,8 +15,8 @@ from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
 from accelbench.hardware.names import platform_named, refuse_unknown_platform
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.request import AUTO, Request
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.select.query import validation
 

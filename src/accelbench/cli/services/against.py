@@ -15,8 +15,8 @@ from accelbench.run.plan.arms import OtherArm, asked_otherwise
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
-    from accelbench.run.conduct.launch_context import RunSettings
     from accelbench.run.plan.request import Plan, Request
+    from accelbench.run.plan.run_settings import RunSettings
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 

@@ -23,10 +23,10 @@ from accelbench.exchange.titles import title
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.query.histories import NOISE
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.runtimes.shared.names import runtimes_named
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def _measured(database: Database, asked: Filters, launches: int) -> str:
         batch_sizes=asked.get("batch_size", (1,)),
         modes=tuple(Mode(mode) for mode in asked.get("mode", (Mode.INFERENCE,))),
     )
-    present, runtimes = detect_all(), lifecycle.installed_runtimes()
-    plan = lifecycle.plan_for(request, present, runtimes)
+    present, runtimes = detect_all(), planning.installed_runtimes()
+    plan = planning.plan_for(request, present, runtimes)
     settings = RunSettings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
     (run,) = measured(database, [RunSpec(plan, settings, runtimes, about)])

@@ -30,16 +30,16 @@ from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import DEFAULT_TIMEOUT, RunSettings
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.conduct.observer import Observer
 from accelbench.run.conduct.run_log import SUFFIX as LOG
 from accelbench.run.conduct.run_log import recorded
-from accelbench.run.plan import estimates
+from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.named_targets import NAMED, MissingTarget, named
 from accelbench.run.plan.request import Plan, Request
+from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
+from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
 from accelbench.store.lake import store_at
@@ -163,7 +163,7 @@ def prepare(
 ) -> tuple[RunSpec, Mapping[str, Sequence[Device | Absent]]]:
     """Detect and plan: everything decided before the first case."""
     found = Detected()  # all that is planned is asked here: later ones would ask beside a step
-    runtimes = lifecycle.installed_runtimes()
+    runtimes = planning.installed_runtimes()
 
     def planned(request: Request) -> Plan:
         if how.selector is not None and is_automatic(request):
@@ -172,7 +172,7 @@ def prepare(
             here = LocalSelector(how.selector(), found, how.selector().database)
             plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
         else:
-            plan = lifecycle.plan_for(request, found, runtimes)
+            plan = planning.plan_for(request, found, runtimes)
         if how.limit is None or len(plan.cases) <= how.limit:
             return plan
         left_out = len(plan.cases) - how.limit

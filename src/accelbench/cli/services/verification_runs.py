@@ -20,12 +20,13 @@ from accelbench.core.protocols import Device, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
-from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.launch_context import RunSettings
-from accelbench.run.conduct.lifecycle import Found, RunSpec
+from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.named_targets import nothing_measured
+from accelbench.run.plan.planning import Found
 from accelbench.run.plan.request import Plan, Planned, Request, joined
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.select.query.query import GENERATING, shapes_named
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
     Raises:
         SurroundingsError: It can run none of them.
     """
-    found, runtimes = detect_all(), lifecycle.installed_runtimes()
+    found, runtimes = detect_all(), planning.installed_runtimes()
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
@@ -229,7 +230,7 @@ def planned_here(
 ) -> tuple[Plan | None, list[str]]:
     """What of a case this machine can measure, and why not the rest."""
     try:
-        plan = lifecycle.plan_for(case.request(found, runtimes), found, runtimes)
+        plan = planning.plan_for(case.request(found, runtimes), found, runtimes)
     except UsageError as error:
         return None, [str(error)]
     able = [one for one in plan.cases if one.refusal is None and not _stands_in(one)]

@@ -11,10 +11,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from accelbench.run.conduct.launch import GroupLaunch
-from accelbench.run.conduct.launch_context import LaunchContext, RunSettings
+from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.results import LaunchFacts, identity_of
 from accelbench.run.conduct.simulation import simulate_group
 from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.run_settings import RunSettings
 
 
 @dataclass(frozen=True)

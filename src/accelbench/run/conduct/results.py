@@ -7,8 +7,8 @@ ride along under "samples". Nothing is computed here that was not handed in.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from accelbench.catalog.inputs import axis, tensors, throughput_unit
@@ -16,8 +16,9 @@ from accelbench.core.axes import AXES
 from accelbench.core.case import PROTOCOL_VERSION, Case, result_id, series_key
 from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Device
-from accelbench.core.vocabulary import MIB, Mode, Provenance, Status
+from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.core.worth import usable
 from accelbench.run.conduct.missing_reasons import why_null
 from accelbench.run.plan.request import Planned
@@ -34,24 +35,6 @@ class LaunchFacts:
     weights: str = "random"
     threads: int | None = None
     data_source: str = "synthetic"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a case."""
-
-    status: Status
-    reason: str = ""
-    message: str = ""
-    advice: str = ""
-    measurement: Mapping[str, Any] = field(default_factory=dict)  # as the worker sent it
-    opened: Mapping[str, Any] = field(default_factory=dict)  # what opening the model told
-    warnings: Sequence[str] = ()
-    quality: str | None = None  # one that the surroundings impose on the measurement's own
-    null_reasons: Mapping[str, str] = field(default_factory=dict)  # of columns left empty
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    conditions: Mapping[str, Any] = field(default_factory=dict)
-    workarounds: Sequence[str] = ()
 
 
 def identity_of(asked: LaunchFacts, planned: Planned) -> str:

@@ -17,10 +17,11 @@ from accelbench.core.serial import (
 )
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
-from accelbench.run.conduct.launch_context import RunSettings
 from accelbench.run.plan.against import Against, AgainstKind
-from accelbench.run.plan.arms import Arm, OtherArm
+from accelbench.run.plan.arms import OtherArm
 from accelbench.run.plan.request import Plan, Planned, Refusal
+from accelbench.run.plan.run_settings import RunSettings
+from accelbench.run.process.other_interpreter import Arm
 
 
 def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:

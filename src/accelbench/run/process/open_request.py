@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelbench.core.case import Case
 from accelbench.core.protocols import Device
 from accelbench.core.serial import case_to_json, device_to_json
-
-if TYPE_CHECKING:
-    from accelbench.run.conduct.launch_context import RunSettings
+from accelbench.run.plan.run_settings import RunSettings
 
 
 def open_request(

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
+from accelbench.core.outcome import Outcome
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Status
-from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.conduct.observer import Progress
-from accelbench.run.conduct.results import Outcome
 from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
+from accelbench.run.process.device_meters import DeviceWatch
+from accelbench.run.process.observer import Progress
 from accelbench.run.process.open_request import open_request
 from accelbench.run.process.wire import ClosedError
+from accelbench.run.process.worker_context import WorkerContext
 from accelbench.run.process.worker_pool import Worker, describe_end
-from accelbench.run.worker.device_meters import DeviceWatch
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class WorkerTroubleError(Exception):
 class WorkerClient:
     """The conductor with one worker after another."""
 
-    def __init__(self, context: LaunchContext) -> None:
+    def __init__(self, context: WorkerContext) -> None:
         self._context = context
         self._settings = context.settings
         self._worker: Worker | None = None

@@ -28,7 +28,7 @@ from accelbench.core.abilities import (
     Reusable,
 )
 from accelbench.core.case import Case
-from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
 from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import ArtifactFormat, Job, Runtime, Session
@@ -42,7 +42,7 @@ from accelbench.measure.losses import LossLog
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
 from accelbench.run.worker.case_checks import CaseChecks
-from accelbench.run.worker.memory_meter import WorkerMeter, cpu_seconds
+from accelbench.run.worker.memory_meter import WorkerMeter
 from accelbench.run.worker.output_comparison import compared, drawn, from_fp64, left
 from accelbench.run.worker.profile_pass import profile
 
