@@ -30,10 +30,10 @@ ASKED_FOR = ("build_ms", "load_ms", "compile_ms", "first_inference_ms", "warmup_
 
 def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dict[str, Any]]:
     """Every case's wall time in the conductor, beside its phases."""
-    from dataclasses import replace
 
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
+    from accelbench.core.job_settings import JobSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
@@ -69,7 +69,7 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     )
     plan = planning.plan_for(request, detect_all(), runtimes)
     watch = Stopwatch()
-    settings = replace(RunSettings(run_id=new_run_id()), threads=1)
+    settings = RunSettings(run_id=new_run_id(), job=JobSettings(threads=1))
     with tempfile.TemporaryDirectory() as folder:
         lifecycle.start(lifecycle.RunSpec(plan, settings, runtimes), Path(folder), watch, {})
     return watch.rows

@@ -52,6 +52,7 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     """The results of a cell's launches."""
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
+    from accelbench.core.job_settings import JobSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
@@ -71,7 +72,7 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     )
     plan = planning.plan_for(request, detect_all(), runtimes)
     settings = RunSettings(
-        run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches
+        run_id=new_run_id(), job=JobSettings(threads=1), iterations=20, warmup=3, launches=launches
     )
     with tempfile.TemporaryDirectory() as folder:
         ended = lifecycle.start(

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from accelbench.core.job_settings import JobSettings
 from accelbench.measure.launches import aa_noise, abba, paired_interval
 from accelbench.run.plan import planning
 from keeping import keep, verdict
@@ -46,7 +47,7 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     workshop = WorkerPool()
     found: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        settings = RunSettings(run_id=new_run_id(), threads=1)
+        settings = RunSettings(run_id=new_run_id(), job=JobSettings(threads=1))
         journal = Journal.create(Path(folder), settings.run_id)
 
         def append(fact: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import SUPPORTED, Device, Support
 from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct.launch_context import LaunchContext
@@ -103,7 +104,7 @@ def falls(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def context_of(shop: Workshop, **changed: Any) -> LaunchContext:
     fields: dict[str, Any] = {
-        "settings": RunSettings("run", seed=5, threads=1, weights="random", data="pictures"),
+        "settings": RunSettings("run", JobSettings(seed=5, threads=1, data="pictures")),
         "worker_pool": shop,
         "runtimes": {"pytorch": Card()},
         "append": lambda _: None,

@@ -169,7 +169,7 @@ class Remote:
     def __init__(self, job: Job, lie: Lie) -> None:
         self.lie = lie
         self.timings = {"load": 1, **lie.timings}
-        draw = np.random.default_rng(job.seed)
+        draw = np.random.default_rng(job.settings.seed)
         self._weights = draw.standard_normal((16, 32)), draw.standard_normal((32, 24))
         self._job = job
         self._sampler = LocalSampler(WORLD.clock, self._stepping(self._run))  # type: ignore[attr-defined]

@@ -103,7 +103,9 @@ class Scripted:
             batch_sizes=tuple(batches),
         )
         plan = planning.plan_for(request, FOUND, self.runtimes)
-        return RunSpec(plan, RunSettings(new_run_id(), **settings), self.runtimes)
+        return RunSpec(
+            plan, RunSettings.from_dict({"run_id": new_run_id(), **settings}), self.runtimes
+        )
 
     def run(
         self, *names: str, watcher: Watcher | None = None, **how: Any

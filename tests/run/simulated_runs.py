@@ -62,6 +62,6 @@ def run(
     watcher: Watcher | None = None,
     **settings: Any,
 ) -> RunResult:
-    how = RunSettings(new_run_id(), **settings)
+    how = RunSettings.from_dict({"run_id": new_run_id(), **settings})
     made = RunSpec(plan, how, RUNTIMES, simulate=simulated)
     return lifecycle.start(made, scripted.journals, watcher or Watcher(), {})

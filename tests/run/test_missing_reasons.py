@@ -12,6 +12,7 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
 from accelbench.measure.percentiles import fewest_samples
 from accelbench.measure.resolution import Resolution
@@ -59,7 +60,7 @@ def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, 
     )
     runtimes = {"pytorch": PytorchRuntime()}
     plan = planning.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=1)
+    settings = RunSettings(new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=1)
     ended = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {})
     assert {row["status"] for row in ended.rows} == {Status.OK}
     check(list(ended.rows))
@@ -111,7 +112,9 @@ def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: 
     )
     runtimes = {"jax": JaxRuntime()}
     plan = planning.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
+    settings = RunSettings(
+        new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=1, verify="off"
+    )
     (row,) = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
     assert (row["status"], row["compiled"]) == (Status.OK, True)
     check([row])

@@ -111,7 +111,7 @@ def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[st
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
     planned = RunSpec(
         Plan(tuple(Planned(case, CPU) for case in cases)),
-        RunSettings(new_run_id(), **how),
+        RunSettings.from_dict({"run_id": new_run_id(), **how}),
         {"pytorch": PytorchRuntime()},
     )
     rows = list(lifecycle.start(planned, folder, watcher, {}).rows)

@@ -77,7 +77,11 @@ def test_a_disk_without_room_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 def run_of(folder: Path, case: Case, **settings: Any) -> Mapping[str, Any]:
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
     runtimes = {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()}
-    planned = RunSpec(Plan((Planned(case, CPU),)), RunSettings(new_run_id(), **how), runtimes)
+    planned = RunSpec(
+        Plan((Planned(case, CPU),)),
+        RunSettings.from_dict({"run_id": new_run_id(), **how}),
+        runtimes,
+    )
     (row,) = lifecycle.start(planned, folder, Watcher(), {}).rows
     return row
 

@@ -23,6 +23,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.case import Case, Target
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import new_run_id
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode, Status
@@ -143,7 +144,7 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
     steps = config.warmup_iterations + config.measurement_iterations
     return RunSettings(
         run_id=new_run_id(),
-        data=config.data,
+        job=JobSettings(data=config.data),
         iterations=config.measurement_iterations,
         warmup=config.warmup_iterations,
         timeout=max(DEFAULT_TIMEOUT, steps * _SLOWEST_STEP_SECONDS),

@@ -134,15 +134,9 @@ class BenchmarkRequest:
 
     def settings(self, run_id: str) -> RunSettings:
         """The part that the conductor needs."""
-        return RunSettings(
-            run_id=run_id,
-            seed=self.seed,
-            launches=self.launches,
-            iterations=self.iterations,
-            warmup=self.warmup,
-            budget=self.budget,
-            verify=self.verify,
-        )
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        known = {name: said[name] for name in RunSettings.names() if name in said}
+        return RunSettings.from_dict({**known, "run_id": run_id})
 
 
 def wanted(**parameters: Any) -> BenchmarkRequest:

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.named_targets import NAMED, MissingTarget, named
 from accelbench.run.plan.request import Plan, Request
-from accelbench.run.plan.run_settings import DEFAULT_TIMEOUT, RunSettings
+from accelbench.run.plan.run_settings import RunSettings
 from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
@@ -100,44 +100,13 @@ class OutputPlaces:
 class RunOptions:
     """How a new run goes about its cases."""
 
-    seed: int
-    weights: str
-    data: str | None
-    trust_remote_code: bool
-    threads: int | None
-    launches: int
-    iterations: int | None
-    warmup: int | None
-    timeout: float | None
-    budget: float | None
-    limit: int | None
-    label: str | None
-    names: Mapping[str, str]  # of models by id, as they were typed
-    verify: str = "auto"
-    fix: bool = True
-    profile: bool = False
+    settings: RunSettings
+    limit: int | None = None
+    label: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)  # of models by id, as they were typed
     against: Against | None = None  # what the run is held against, arm beside arm
     selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
     precisions_named: Sequence[str] = ()  # those of the request that were typed
-
-    def settings(self, run_id: str) -> RunSettings:
-        """The part that the conductor needs."""
-        return RunSettings(
-            run_id=run_id,
-            seed=self.seed,
-            weights=self.weights,
-            data=self.data,
-            trust_remote_code=self.trust_remote_code,
-            threads=self.threads,
-            launches=self.launches,
-            iterations=self.iterations,
-            warmup=self.warmup,
-            timeout=self.timeout or DEFAULT_TIMEOUT,
-            budget=self.budget,
-            verify=self.verify,
-            fix=self.fix,
-            profile=self.profile,
-        )
 
 
 def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
@@ -179,7 +148,7 @@ def prepare(
         note = f"{left_out} cases are left out by --limit {how.limit}."
         return Plan(plan.cases[: how.limit], (*plan.notes, note))
 
-    plan, settings = planned(request), how.settings(new_run_id())
+    plan, settings = planned(request), replace(how.settings, run_id=new_run_id())
     other = other_of(how.against, request, settings, plan, planned)
     about = {
         "command": _typed(),

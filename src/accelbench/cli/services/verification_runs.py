@@ -15,6 +15,7 @@ from accelbench.cli.services.measuring import measured
 from accelbench.core.case import runtimes_own
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
+from accelbench.core.job_settings import JobSettings
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.vocabulary import Mode, Status
@@ -97,9 +98,8 @@ class VerificationCase:
     def settings(self) -> RunSettings:
         """Of a run, whatever its id."""
         threads = self.options.get("threads")
-        return RunSettings(
-            "", launches=self.launches, weights=self.weights, data=self.data, threads=threads
-        )
+        job = JobSettings(weights=self.weights, data=self.data, threads=threads)
+        return RunSettings(job=job, launches=self.launches)
 
     def _place(self, found: Found) -> str:
         """The platform, and of several devices which: a name would make another series of it."""

@@ -118,7 +118,7 @@ class ArtifactExports:
         runtime = _imports(context, case)
         if runtime is None:
             return None
-        settings = context.settings
+        settings = context.settings.job
         recipe = Recipe(
             case,
             runtime.wants(case),

@@ -76,12 +76,4 @@ def _launched(
 
 def asked_of(settings: RunSettings, launch: int, arm: str = "") -> LaunchFacts:
     """What is the same for every result of one launch of one arm."""
-    return LaunchFacts(
-        run_id=settings.run_id,
-        launch=launch,
-        arm=arm,
-        seed=settings.seed,
-        weights=settings.weights,
-        threads=settings.threads,
-        data_source=settings.data or "synthetic",
-    )
+    return LaunchFacts(settings.run_id, launch, arm, settings.job)

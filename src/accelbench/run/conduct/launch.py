@@ -171,7 +171,7 @@ class GroupLaunch:
             return
         self._context.observer.progress(Progress("starting"))
         try:
-            self._context.worker_pool.warm(runtime, self._settings.threads)
+            self._context.worker_pool.warm(runtime, self._settings.job.threads)
         except (SurroundingsError, ClosedError, TimeoutError) as error:
             _log.debug("warming up: %s", error)
 

@@ -6,7 +6,7 @@ detect → plan → run_started │ launch, launch, … (each durable) │ run_f
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def start(
             "run_id": settings.run_id,
             "started_at": utc_now(),
             "accelbench": __version__,
-            "settings": asdict(settings),
+            "settings": settings.to_dict(),
             "plan": [planned_to_json(p) for p in journey.plan.cases],
             **({} if arm is None else {"against": arm_to_json(arm)}),
             "notes": list(journey.plan.notes),

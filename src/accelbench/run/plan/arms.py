@@ -39,5 +39,5 @@ def asked_otherwise(
     if name == "compile" and not value:
         del options["compile"]
     if name == "threads":
-        settings = replace(settings, threads=int(value))
+        settings = settings.with_job(threads=int(value))
     return replace(request, options=options), settings

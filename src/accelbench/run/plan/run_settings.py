@@ -1,8 +1,12 @@
-"""Settings of a run: how it goes about its cases."""
+"""Settings of a run: how it goes about its cases, and what each of its jobs is given."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from accelbench.core.job_settings import JobSettings
 
 DEFAULT_TIMEOUT = 600.0
 
@@ -11,12 +15,8 @@ DEFAULT_TIMEOUT = 600.0
 class RunSettings:
     """How a run goes about its cases."""
 
-    run_id: str
-    seed: int = 0
-    weights: str = "random"
-    data: str | None = None  # a folder of real inputs
-    trust_remote_code: bool = False
-    threads: int | None = None
+    run_id: str = ""  # given when the run starts
+    job: JobSettings = field(default_factory=JobSettings)  # what workers are told
     launches: int = 1
     iterations: int | None = None
     warmup: int | None = None
@@ -25,3 +25,33 @@ class RunSettings:
     verify: str = "auto"  # auto · require · only · off
     fix: bool = True  # try workarounds
     profile: bool = False  # say afterwards where each case's time goes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON as journals have it: those of a job in one row with the others."""
+        body: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            body |= value.to_dict() if isinstance(value, JobSettings) else {one.name: value}
+        return body
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """What `to_dict` has."""
+        return tuple(cls().to_dict())
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> RunSettings:
+        """The inverse of `to_dict`; what is not said has its default.
+
+        Raises:
+            ValueError: a setting is said that this version does not know.
+        """
+        own = {one.name for one in fields(cls)} - {"job"}
+        return cls(
+            job=JobSettings.from_dict({k: v for k, v in body.items() if k not in own}),
+            **{name: value for name, value in body.items() if name in own},
+        )
+
+    def with_job(self, **changed: Any) -> RunSettings:
+        """The same but for what jobs are given."""
+        return replace(self, job=replace(self.job, **changed))

@@ -55,7 +55,7 @@ class WorkerClient:
         """A fresh worker of a runtime; raises TroubleError."""
         self._context.observer.progress(Progress("starting"))
         try:
-            self._worker = self._context.worker_pool.worker(runtime, self._settings.threads)
+            self._worker = self._context.worker_pool.worker(runtime, self._settings.job.threads)
         except SurroundingsError as error:
             raise WorkerTroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:
@@ -78,7 +78,7 @@ class WorkerClient:
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
-        request = open_request(self._settings, planned.case, device, artefact, spill)
+        request = open_request(self._settings.job, planned.case, device, artefact, spill)
         self.opened = self.ask(request, "loading")
         self.cpu_seconds = self.opened["cpu_seconds"]
 

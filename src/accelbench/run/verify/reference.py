@@ -81,7 +81,7 @@ def seconds(context: WorkerContext, case: Case, steps: int) -> float:
     tokens = shapes.batch * (shapes.sequence or shapes.prompt_tokens or 1)
     each = 6.0 if case.mode is Mode.TRAINING else 2.0
     flops = counted.flops if counted else each * case.model.parameters * tokens
-    cores = context.settings.threads or os.cpu_count() or 1
+    cores = context.settings.job.threads or os.cpu_count() or 1
     return steps * flops / (_PER_CORE * cores)
 
 
@@ -105,7 +105,7 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     room = context.free(_CPU)
     spill = None
     if room is not None and need > room and not wide:
-        spill = spill_to(case, context.settings.weights, need, room)
+        spill = spill_to(case, context.settings.job.weights, need, room)
     if room is not None and need > room and spill is None:
         raise NoReferenceError(
             f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"
@@ -135,13 +135,15 @@ def ask(
     spill = prepare(context, case, steps, wide)
     settings = context.settings
     try:
-        worker = context.worker_pool.worker(context.runtimes[_RUNTIME], settings.threads)
+        worker = context.worker_pool.worker(context.runtimes[_RUNTIME], settings.job.threads)
     except (SurroundingsError, ClosedError, TimeoutError) as error:
         words = error or "it did not answer in time"
         raise NoReferenceError(f"its worker did not start ({words})") from error
     patience = min(settings.timeout, _PATIENCE * most_seconds(context))
     try:
-        opened = _answer(worker.channel, open_request(settings, case, _CPU, spill=spill), patience)
+        opened = _answer(
+            worker.channel, open_request(settings.job, case, _CPU, spill=spill), patience
+        )
         said = {"weights_digest": opened.get("weights_digest") or ""}
         return [{**said, **_answer(worker.channel, request, patience)} for request in requests]
     except TimeoutError as error:
