@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.run import execute
 from accelbench.run.plan import estimates, planning
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.database import ENVIRONMENT
@@ -44,8 +45,7 @@ class Machine:
             for name in ("cpu", "cuda", "rocm", "mps", "tpu")
         }
         found |= {one.hardware: [one] for one in devices}
-        for module in ("running", "enhanced"):
-            self.patch.setattr(f"accelbench.api.{module}.detect_all", lambda: found)
+        self.patch.setattr(execute, "Detected", lambda: found)
 
 
 def _scripted() -> Runtime:
@@ -68,8 +68,7 @@ def scripted_machine(folder: Path) -> Iterator[Machine]:
         # What else happens on the machine must not decide whether batch 128 is tried.
         patch.setattr(estimates, "memory", lambda case: None)
         git = {"git": {"commit": COMMIT, "branch": "b"}}
-        for module in ("running", "enhanced"):
-            patch.setattr(f"accelbench.api.{module}.environment", lambda: git)
+        patch.setattr(execute, "environment", lambda: git)
         machine = Machine(folder, patch)
         machine.script()
         machine.has(CPU)

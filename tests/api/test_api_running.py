@@ -230,7 +230,7 @@ def test_ctrl_c_keeps_what_was_measured(
 ) -> None:
     begin = lifecycle.start
 
-    def interrupted(planned: Any, folder: Any, observer: Any, surroundings: Any) -> Any:
+    def interrupted(planned: Any, folder: Any, observer: Any, *more: Any) -> Any:
         finished = observer.case_finished
 
         def finish(row: Any) -> None:
@@ -238,7 +238,7 @@ def test_ctrl_c_keeps_what_was_measured(
             raise KeyboardInterrupt
 
         observer.case_finished = finish
-        return begin(planned, folder, observer, surroundings)
+        return begin(planned, folder, observer, *more)
 
     monkeypatch.setattr(lifecycle, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):

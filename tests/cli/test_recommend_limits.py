@@ -13,9 +13,9 @@ from recommend_world import ASKED, DB, answer
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.services import verification_runs
 from accelbench.cli.services.verification_runs import VerificationCase
 from accelbench.core.protocols import Absent, Device
+from accelbench.run import execute
 from accelbench.store.database import Database
 
 HERE = {
@@ -33,7 +33,7 @@ HERE = {
 @pytest.fixture
 def planned(planned: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have been measured on the devices of `HERE`."""
-    monkeypatch.setattr(verification_runs, "detect_all", lambda: HERE)
+    monkeypatch.setattr(execute, "Detected", lambda: HERE)
     return planned
 
 

@@ -19,7 +19,6 @@ from accelbench.core.job_settings import JobSettings
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.hardware.detect import detect_all
 from accelbench.measure.launches import FEWEST_LAUNCHES
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
@@ -184,7 +183,15 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
     Raises:
         SurroundingsError: It can run none of them.
     """
-    found, runtimes = detect_all(), planning.installed_runtimes()
+    made = measured(database, lambda found, runtimes: _planned(cases, found, runtimes))
+    _refuse_nothing(database, made)
+    return made
+
+
+def _planned(
+    cases: Sequence[VerificationCase], found: Found, runtimes: Mapping[str, Runtime]
+) -> list[RunSpec]:
+    """A run for all that are measured alike."""
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
@@ -203,7 +210,7 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
             "Add --hardware here to choose among what is here." if _is_absent(cases, found) else "",
         )
     command = shlex.join(["accelbench", *sys.argv[1:]])
-    journeys = (
+    return [
         RunSpec(
             joined(several),
             replace(settings, run_id=new_run_id()),
@@ -211,10 +218,7 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
             {"command": command, "label": "recommend --verify"},
         )
         for settings, several in plans.items()
-    )
-    made = measured(database, journeys)
-    _refuse_nothing(database, made)
-    return made
+    ]
 
 
 def _is_absent(cases: Iterable[VerificationCase], found: Found) -> bool:

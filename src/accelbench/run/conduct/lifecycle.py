@@ -1,4 +1,4 @@
-"""A run from its first fact to its last: the one way in for the command line and the API.
+"""A run from its first fact to its last; `run/execute.py` is the way in to it.
 
 detect → plan → run_started │ launch, launch, … (each durable) │ run_finished
 """
