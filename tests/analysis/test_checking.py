@@ -278,3 +278,71 @@ def test_a_job_that_is_published_again_says_nothing_of_a_change() -> None:
     assert "one measurement, of job j1" in found.why
     anew = launches(1.5, run_id="r2", started_at="2026-02-01T00:00:00Z", **told)
     assert "one measurement" not in only(checked(anew, then)).why
+
+
+TOKENS = {"throughput": 5000.0, "throughput_unit": "tokens/s"}
+IMAGES = {"throughput": 99.0, "throughput_unit": "images/s"}
+
+
+@pytest.mark.parametrize(("before", "now"), [(IMAGES, TOKENS), (TOKENS, IMAGES), ({}, TOKENS)])
+def test_rates_of_other_things_are_never_held_against_each_other(
+    before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    found = only(checked(launches(**NOW, **now), launches(**before)))
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert "rates are of other things" in found.why
+    assert "tokens/s" in found.why
+    assert "throughput" not in {one.metric.name for one in found.figures}
+
+
+def test_a_rate_is_named_by_its_unit() -> None:
+    found = only(checked(launches(**NOW, **IMAGES), launches(**IMAGES)))
+    headers = {one.metric.name: one.metric.header for one in found.figures}
+    assert headers["throughput"] == "images/s"
+    # What says no unit may be of any, and an item of the batch by another name is the same item.
+    for unit in (None, "items/s"):
+        other = {**IMAGES, "throughput_unit": unit}
+        found = only(checked(launches(**NOW, **IMAGES), launches(**other)))
+        assert {one.metric.name for one in found.figures} >= {"latency", "throughput"}
+
+
+VERIFIED = {"verification": "ok", "verification_error": 0.001, "self_check": "ok"}
+UNVERIFIED = {"verification": "not_done"}
+
+
+def test_what_is_no_longer_verified_is_not_called_better() -> None:
+    found = only(checked(launches(0.5, **NOW, **UNVERIFIED), launches(**VERIFIED)))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "outputs are no longer verified")
+    assert Judgement.BETTER not in {one.answer for one in found.figures}
+    assert "verification ok → not done" in found.differs
+    assert "self check ok → not done" in found.differs
+    steady = only(checked(launches(**NOW, **UNVERIFIED), launches(**VERIFIED)))
+    assert (steady.outcome, steady.why) == (Outcome.STEADY, "outputs are no longer verified")
+    worse = only(checked(launches(2.0, **NOW, **UNVERIFIED), launches(**VERIFIED)))
+    assert worse.outcome is Outcome.WORSE
+    for before in (UNVERIFIED, {}):
+        better = only(checked(launches(0.5, **NOW, **UNVERIFIED), launches(**before)))
+        assert (better.outcome, better.why) == (Outcome.BETTER, "")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "outcome", "said"),
+    [
+        (0.001, 0.9, Outcome.CANNOT_TELL, True),  # beyond what may be chosen
+        (0.05, 0.15, Outcome.CANNOT_TELL, True),
+        (0.3, 0.5, Outcome.BETTER, False),  # it was beyond before
+        (0.0001, 0.002, Outcome.BETTER, True),  # a digit lost
+        (0.9, 0.001, Outcome.BETTER, True),
+        (0.001, 0.003, Outcome.BETTER, False),  # by the order of sums
+        (1e-9, 1e-7, Outcome.BETTER, False),  # rounding
+    ],
+)
+def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(
+    before: float, now: float, outcome: Outcome, said: bool
+) -> None:
+    sides = ({**VERIFIED, "verification_error": error} for error in (before, now))
+    then, here = sides
+    found = only(checked(launches(0.5, **NOW, **here), launches(**then)))
+    assert found.outcome is outcome
+    assert any(text.startswith("error ") for text in found.differs) == said
+    assert ("outputs are further off" in found.why) == (outcome is Outcome.CANNOT_TELL)

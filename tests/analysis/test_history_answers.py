@@ -10,8 +10,10 @@ import pytest
 
 from accelbench.analysis.checking import Check, Outcome, Rules, checked
 from accelbench.analysis.history import HistoryPoint, Series, every_series
-from accelbench.analysis.judging import METRICS, Judgement
+from accelbench.analysis.judging import METRICS, Judgement, Metric
+from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.run_noise import histories
+from accelbench.analysis.stretches import partings
 from one_series import series_of
 
 LATENCY = METRICS[0]
@@ -184,3 +186,103 @@ def test_many_lines_together_are_told_as_each_alone() -> None:
     assert every_series([(one, LATENCY, points) for one, points in several], 0.03) == [
         series_of(one, LATENCY, points, 0.03) for one, points in several
     ]
+
+
+KINDS = {
+    "weights": ({"weights_digest": "a"}, {"weights_digest": "b"}),
+    "workarounds": ({"workarounds": []}, {"workarounds": ["static shapes"]}),
+    "source": ({"provenance": "measured"}, {"provenance": "imported"}),
+}
+RATE = METRICS[1]
+#: Five launches that are alike to half a percent.
+QUIET = (1.0, 1.002, 0.998, 1.001, 0.999)
+
+
+def parted(
+    first: dict[str, Any], later: dict[str, Any], after: int, metric: Metric = LATENCY
+) -> Series:
+    """Six runs of one level, and so many of half of it that are figures of something else."""
+    points = [
+        HistoryPoint(f"2026-01-{run + 1:02d}", f"r{run}", "", level * QUIET[run % 5], 5)._replace(
+            kinds=(of,), outputs=Outputs(of is first or "verified" in of)
+        )
+        for run, (level, of) in enumerate([(8.0, first)] * 6 + [(4.0, later)] * after)
+    ]
+    return series_of({"series_key": "s"}, metric, points, 0.03)
+
+
+@pytest.mark.parametrize("word", sorted(KINDS))
+def test_what_a_check_refuses_is_no_step_of_a_line(word: str) -> None:
+    before, now = ({**one, "verified": 1} for one in KINDS[word])
+    for after, answer in ((1, Judgement.CANNOT_TELL), (3, Judgement.CANNOT_TELL)):
+        found = parted(before, now, after)
+        assert found.answer is answer
+        assert found.said.startswith(f"can't tell: not alike: {word}, since 2026-01-07; of {after}")
+        assert found.course is not None
+        assert not found.course.steps
+    found = parted(before, now, 6)
+    assert found.answer in (Judgement.STEADY, Judgement.CANNOT_TELL)
+    assert [(one.at, one.what) for one in found.partings] == [(6, (word,))]
+    runs = [
+        [{**row(run, n, ms * one), **kind} for n, one in enumerate(QUIET)]
+        for run, (ms, kind) in enumerate([(8.0, before), (4.0, now)])
+    ]
+    refused = checked(runs[1], runs[0])
+    assert refused.questions[0].why == f"not alike: {word}"
+
+
+def test_rates_of_other_things_are_no_step_of_a_line() -> None:
+    images, tokens = (
+        {"throughput": 1.0, "throughput_unit": unit, "verified": 1}
+        for unit in ("images/s", "tokens/s")
+    )
+    found = parted(images, tokens, 3, RATE)
+    assert found.answer is Judgement.CANNOT_TELL
+    assert "unit images/s → tokens/s" in found.said
+    assert found.metric.header == "tokens/s"
+    assert not parted(images, tokens, 6, LATENCY).partings  # a step takes what it takes
+
+
+def test_steps_before_and_after_a_parting_are_found_where_they_are() -> None:
+    a, b = ({"weights_digest": one} for one in "ab")
+    values = [8.0] * 6 + [9.0] * 6 + [4.0] * 6 + [5.0] * 6
+    points = [
+        HistoryPoint(f"2026-01-{n + 1:02d}", f"r{n}", "", ms * QUIET[n % 5], 5)._replace(
+            kinds=(a if n < 12 else b,)
+        )
+        for n, ms in enumerate(values)
+    ]
+    found = series_of({"series_key": "s"}, LATENCY, points, 0.03)
+    assert found.course is not None
+    assert [step.at for step in found.course.steps] == [6, 18]
+    assert [one.at for one in found.partings] == [12]
+    assert found.answer is Judgement.WORSE
+
+
+def test_who_does_not_say_its_weights_parts_nothing_and_joins_nothing() -> None:
+    said: list[dict[str, Any]] = [{"weights_digest": one} for one in ("a", None, "a", None, "b")]
+    kinds = [(one,) for one in said]
+    assert [one.at for one in partings(LATENCY, kinds)] == [4]
+    assert not partings(LATENCY, kinds[:4])
+
+
+def test_a_line_that_is_no_longer_verified_is_not_better() -> None:
+    of: dict[str, Any] = {}
+    found = parted(of, dict(of), 6)
+    assert (found.answer, found.why) == (Judgement.CANNOT_TELL, "outputs are no longer verified")
+    assert found.doubt_of(6) == "outputs are no longer verified"
+    assert parted(of, {"verified": 1}, 6).answer is Judgement.BETTER
+    assert parted(of, {"verified": 1}, 6).doubt_of(6) == ""
+
+
+def test_a_line_whose_error_grew_beyond_the_bound_is_not_told() -> None:
+    errors = [0.001] * 7 + [0.9]
+    points = [
+        HistoryPoint(f"2026-01-{n + 1:02d}", f"r{n}", "", 8.0, 5)._replace(
+            outputs=Outputs(True, error)
+        )
+        for n, error in enumerate(errors)
+    ]
+    found = series_of({"series_key": "s"}, LATENCY, points, 0.03)
+    assert found.answer is Judgement.CANNOT_TELL
+    assert found.why == "outputs are further off: error 0.001 → 0.9, of 0.1 at most"

@@ -157,3 +157,20 @@ def test_the_document_has_the_ratio_by_pairs() -> None:
     assert figure["times_as_fast"] == pytest.approx(0.8, rel=0.01)
     assert figure["times_as_fast_low"] < figure["times_as_fast"] < figure["times_as_fast_high"]
     assert any("Judged by pairs of launches" in one for one in sentences(check, about))
+
+
+def test_arms_are_held_against_each_other_by_the_rules_of_two_runs() -> None:
+    """Rates of one unit alone, and nothing faster is better that is verified no longer."""
+    other_rates = [
+        {**one, "throughput": 100.0, "throughput_unit": _UNITS[one["arm"]]} for one in arms(0.9)
+    ]
+    found = only(checked_arms(other_rates))
+    assert (found.outcome, "other things" in found.why) == (Outcome.CANNOT_TELL, True)
+    assert "throughput" not in {one.metric.name for one in found.figures}
+    unverified = [{**one, "verification": _VERDICTS[one["arm"]]} for one in arms(0.9)]
+    found = only(checked_arms(unverified))
+    assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "outputs are no longer verified")
+
+
+_UNITS = {"this": "tokens/s", "old": "images/s"}
+_VERDICTS = {"this": "not_done", "old": "ok"}

@@ -518,3 +518,31 @@ def test_an_imported_percentile_is_no_time_that_nobody_took() -> None:
     assert "of its time a percentile alone is known (430 ms p90)" in found.reason
     assert found.advice == "It was imported: only its source can say more of its time."
     assert "nothing was timed" in cell([row(throughput=None)], "cpu").reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"scenario": "offline"}, "scenario single_stream there, offline here"),
+        ({"throughput_unit": "tokens/s"}, "unit items/s there, tokens/s here"),
+        ({"batch_size": 8, "world_size": 4}, "world size 1 there, 4 here, batch size 1 there, 8"),
+    ],
+)
+def test_what_the_cpu_was_asked_otherwise_is_told(asked: dict[str, Any], said: str) -> None:
+    """It read “the CPU has no verified and usable result at the same shapes and threads”."""
+    found = cell([row(), row(batch_size=64, scenario="server"), row(**OPENVINO, **asked)], "cpu")
+    assert found.rating is Rating.MEDIUM
+    found = cell(
+        [row(), row(batch_size=64, scenario="server"), row(**OPENVINO, **asked)], "openvino"
+    )
+    assert f"timed, but the CPU's results that count are of something else: {said}" in found.reason
+
+
+def test_a_median_alone_is_no_time_that_nobody_took() -> None:
+    """It read “nothing was timed” of launches with medians of 10.1 ms."""
+    rows = [row(throughput=None, latency_p50_ms=10.1), row(**OPENVINO)]
+    known = "of its time a percentile alone is known (10.1 ms p50), no mean and no rate"
+    assert cell(rows, "cpu").reason == f"its outputs are verified; {known}"
+    assert cell(rows, "openvino").reason == f"timed, but the CPU has no such time: {known}"
+    only = cell([row(**OPENVINO)], "openvino").reason
+    assert only == "timed, but the CPU has no verified and usable result"

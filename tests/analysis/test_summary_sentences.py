@@ -63,10 +63,40 @@ def test_two_cards_of_a_platform_are_told_by_their_names() -> None:
     assert "pytorch on RTX 3090 in fp32 takes 1.09× as long" in line
 
 
+NARROW = {"precision": "int8", "runtime": "onnxruntime"}
+
+
+def test_what_nobody_verified_heads_no_line_and_is_told_behind_what_is_exact() -> None:
+    """It read “onnxruntime on cpu in int8, 1.12 ms a step; pytorch … takes 4.00× as long”."""
+    said = told(
+        cell(1, latency_p50_ms=4.0),
+        cell(2, latency_p50_ms=2.0, **NARROW, verification="ok", verification_error=0.6),
+        cell(3, latency_p50_ms=1.0, precision="int8"),
+    )
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert line == (
+        "bert-tiny, inference, batch 1: pytorch on cpu in fp32, 4.50 ms a step; faster, and not"
+        " known to be exact: pytorch on cpu in int8, 1.12 ms a step (outputs not verified)."
+    )
+
+
+def test_where_nothing_is_exact_the_line_says_so() -> None:
+    said = told(
+        cell(1, latency_p50_ms=2.0, precision="int8"),
+        cell(2, latency_p50_ms=1.0, **NARROW, verification="ok", verification_error=0.6),
+    )
+    (line,) = [one for one in said if one.startswith("bert-tiny")]
+    assert line == (
+        "bert-tiny, inference, batch 1: onnxruntime on cpu in int8, 1.12 ms a step (error 0.6);"
+        " pytorch on cpu in int8 (outputs not verified) takes 2.00× as long (single figures: no"
+        " interval)."
+    )
+
+
 def test_a_narrow_precision_may_be_the_fastest_and_every_model_is_named() -> None:
     said = told(
         cell(1, latency_p50_ms=2.0),
-        cell(2, latency_p50_ms=1.0, precision="int8", runtime="onnxruntime"),
+        cell(2, latency_p50_ms=1.0, **NARROW, verification="ok", verification_error=0.01),
         cell(3, model="gpt2-tiny", family="text_generation", latency_p50_ms=5.0),
     )
     assert [one for one in said if one.startswith(("bert", "gpt2"))] == [

@@ -13,7 +13,8 @@ import pytest
 
 from accelbench.catalog import own
 from accelbench.catalog.custom import models_in
-from accelbench.catalog.find import choose, find
+from accelbench.catalog.find import find
+from accelbench.catalog.selection import choose
 from accelbench.core.errors import MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.serial import model_from_json

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.catalog.find import called, choose, every_model, find, members, names_of
+from accelbench.catalog.find import called, every_model, find, members, names_of
+from accelbench.catalog.selection import choose
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import Architecture, Family
 

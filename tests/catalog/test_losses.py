@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional
 
 from accelbench.catalog import losses
-from accelbench.catalog.find import choose
 from accelbench.catalog.models import MODELS
+from accelbench.catalog.selection import choose
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError
 
 NAMES = (

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from accelbench.catalog.build import build
-from accelbench.catalog.find import choose, find
+from accelbench.catalog.find import find
 from accelbench.catalog.inputs import input_shapes, make_inputs, settle, throughput_unit
 from accelbench.catalog.losses import named
 from accelbench.catalog.models import diffusion, rag
 from accelbench.catalog.narrow import weights_digest
+from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import ModelSpec

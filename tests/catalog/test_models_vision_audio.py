@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from accelbench.catalog.build import build, parameter_count, skeleton
-from accelbench.catalog.find import choose, find
+from accelbench.catalog.find import find
 from accelbench.catalog.inputs import (
     input_shapes,
     items_per_step,
@@ -20,6 +20,7 @@ from accelbench.catalog.inputs import (
     throughput_unit,
 )
 from accelbench.catalog.losses import named
+from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import ModelSpec

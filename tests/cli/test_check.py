@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,8 @@ from shells import Command
 from stored_rows import MACHINE, store
 
 from accelbench.cli.services import noise
-from accelbench.cli.services.baselines import NOISE, RERUN_OF
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
+from accelbench.query.baselines import NOISE, RERUN_OF
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
@@ -390,3 +391,58 @@ def test_a_check_says_which_latency_it_judged(tmp_path: Path, shell: Command) ->
     (one,) = json.loads(out)["questions"]
     figures = {figure["metric"]: figure["figure"] for figure in one["figures"]}
     assert figures == {"latency": "mean", "throughput": None, "memory": None}
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_what_a_comparison_refused_turns_no_build_red(
+    tmp_path: Path, shell: Command, command: Any, older: bool
+) -> None:
+    """A file of `compare` with an emulated side, which is five times as fast as the device."""
+    one = {"series_key": "s", "case_id": "c"}
+    cuda = {**one, "hardware": "cuda", "device_name": "A card"}
+    store(tmp_path / "then.duckdb", one, {**cuda, "emulated": True, "latency_p50_ms": 1.0})
+    assert command("compare")("--output", "base.csv", "--db", "then.duckdb")[0] == 0
+    if older:
+        with (tmp_path / "base.csv").open(encoding="utf-8", newline="") as stream:
+            lines = list(csv.DictReader(stream))
+        with (tmp_path / "base.csv").open("w", encoding="utf-8", newline="") as stream:
+            left_out = ("weights_digest", "workarounds", "emulated")
+            writer = csv.DictWriter(stream, [name for name in lines[0] if name not in left_out])
+            writer.writeheader()
+            writer.writerows({n: line[n] for n in writer.fieldnames} for line in lines)
+    store(tmp_path / "now.duckdb", {**cuda, "latency_p50_ms": 5.0}, run="now")
+    asked = ("--baseline", "base.csv", "--db", "now.duckdb", "--hardware", "cuda")
+    code, out, _ = shell(*asked)
+    said = " ".join(out.split())
+    assert (code, "not alike: emulated." in said) == (4, True)
+    assert ("the baseline's file says of it" in said) == older
+    assert shell(*asked, "--allow", "emulated")[0] == 1
+
+
+def test_rates_of_tokens_and_of_images_are_not_judged(tmp_path: Path, shell: Command) -> None:
+    images = launches(throughput_unit="images/s")
+    store(tmp_path / DB, *images, run="r1", about={"label": "main"})
+    tokens = launches(1.0, 3, throughput_unit="tokens/s", throughput=5.0)
+    store(tmp_path / DB, *tokens, run="r2")
+    code, out, _ = shell("--baseline", "main")
+    said = " ".join(out.split())
+    assert (code, "rates are of other things: images/s → tokens/s." in said) == (4, True)
+    assert "throughput," not in said
+
+
+def test_older_runs_of_other_things_are_no_noise(tmp_path: Path, shell: Command) -> None:
+    """Nights with a workaround that were twice as slow, one here and one there."""
+    quiet_history(tmp_path)
+    both(tmp_path, 1.0)
+    alone = noise_of_runs(shell)
+    for number in range(3):
+        odd = launches(2.0 + number, 1, workarounds=["static shapes"])
+        store(tmp_path / DB, *odd, run=f"odd-{number}")
+    store(tmp_path / DB, *launches(0.1, 1, emulated=True), run="emulated")
+    assert noise_of_runs(shell) == pytest.approx(alone)
+
+
+def noise_of_runs(shell: Command) -> float:
+    """By how much runs are taken to differ."""
+    (one,) = shell.json("--baseline", "main", "--run", "r2")["questions"]
+    return float(one["figures"][0]["noise_of_runs"])

@@ -10,7 +10,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.services import queries
+from accelbench.query import stored_results
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_more_than_anybody_wants_to_see_is_to_be_narrowed_down(
     tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(tmp_path / "accelbench.duckdb", {}, GPU, {"model": "vit-tiny"})
-    monkeypatch.setattr(queries, "_MOST", 2)
+    monkeypatch.setattr(stored_results, "_MOST", 2)
     code, out, err = shell()
     assert (code, out) == (2, "")
     assert "More than 2 results answer to that. Name models" in err

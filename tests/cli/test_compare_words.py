@@ -113,3 +113,32 @@ def test_a_file_in_a_folder_that_is_not_there_yet(tmp_path: Path, shell: Command
     (tmp_path / "file").touch()
     code, _, err = shell("--output", "file/analysis.csv")
     assert (code, "Writing the file failed" in err) == (3, True)
+
+
+def test_what_is_quantised_and_not_verified_is_told_below_its_table(
+    tmp_path: Path, shell: Command
+) -> None:
+    """It read “int8 … 4.83× (4.62 – 5.04)”, and nothing of its outputs."""
+    fine = {"verification": "ok", "verification_error": 0.01}
+    store(
+        tmp_path / DB,
+        *({"latency_p50_ms": 8.0, "launch": n, **fine} for n in range(2)),
+        *({"latency_p50_ms": 2.0, "launch": n, "precision": "int8"} for n in range(2)),
+        *(
+            {"latency_p50_ms": 1.0, "launch": n, "precision": "int4", **fine, **worse}
+            for n, worse in enumerate(({}, {"verification_error": 0.5}))
+        ),
+        *({"latency_p50_ms": 3.0, "launch": n, "precision": "fp8", **fine} for n in range(2)),
+    )
+    said = shell("--by", "precision")[1].splitlines()
+    assert "Not known to be exact: int4 (error 0.5); int8 (outputs not verified)." in said
+    told = {
+        line["precision"]: (line["verification_error"], line["not_exact"])
+        for line in shell.json("--by", "precision")["comparisons"]
+    }
+    assert told == {
+        "fp32": (0.01, ""),
+        "fp8": (0.01, ""),
+        "int4": (0.5, "error 0.5"),
+        "int8": (None, "outputs not verified"),
+    }

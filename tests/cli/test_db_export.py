@@ -27,7 +27,8 @@ def test_export_writes_new_files_only(tmp_path: Path, shell: Command) -> None:
     store(tmp_path / DB, *launches({"samples": {"step": [1, 2]}}))
     found = shell.json("export", tmp_path / "out.csv")
     path = str(tmp_path / "out.csv")
-    assert found == {"path": path, "format": "csv", "results": 2, "entries": 2}
+    counts = {"results": 2, "entries": 2, "left_out": {}}
+    assert found == {"path": path, "format": "csv", **counts}
     assert (tmp_path / "out.csv").read_text().count("\n") == 3
     code, _, err = shell("export", tmp_path / "out.csv")
     assert code == 2
@@ -62,6 +63,15 @@ def test_export_writes_what_pipelines_read(tmp_path: Path, shell: Command) -> No
 def test_what_was_written_is_said(form: str, said: str, tmp_path: Path, shell: Command) -> None:
     store(tmp_path / DB, *launches({}, {"batch_size": 8}, {"batch_size": 32}))
     assert shell("export", "out", "--format", form)[1] == said
+
+
+def test_what_was_left_out_is_said(tmp_path: Path, shell: Command) -> None:
+    """It said “Wrote 1 entry of 2 results to out”, and not which is in none."""
+    store(tmp_path / DB, {}, {"batch_size": 8, "quality": "unusable"})
+    said = "Wrote 1 entry of 2 results to out\nLeft out: 1 unusable.\n"
+    assert shell("export", "out", "--format", "github-action-benchmark")[1] == said
+    found = shell.json("export", "out.json", "--format", "bencher")
+    assert (found["entries"], found["left_out"]) == (2, {})  # its memory is known
 
 
 def test_a_run_that_a_check_made_for_itself_is_no_news(tmp_path: Path, shell: Command) -> None:

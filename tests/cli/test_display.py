@@ -17,7 +17,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.catalog.find import choose
+from accelbench.catalog.selection import choose
 from accelbench.cli.display.console import console
 from accelbench.cli.display.frameworks import compared
 from accelbench.cli.display.summary import print_summary

@@ -14,7 +14,7 @@ from stored_rows import store
 
 from accelbench.analysis.judging import METRICS
 from accelbench.cli.display.history import spark
-from accelbench.cli.services.queries import NOISE
+from accelbench.query.stored_results import NOISE
 from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"

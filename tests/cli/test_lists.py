@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.cli.arguments.lists import LARGEST, joined, numbers, seconds, words
+from accelbench.cli.arguments.lists import joined
 from accelbench.core.errors import UsageError
+from accelbench.core.word_lists import LARGEST, numbers, seconds, words
 
 LISTS = {"--batch-sizes", "--hardware"}
 

@@ -11,8 +11,8 @@ from recommend_world import ASKED, DB, answer
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.arguments.filters import by_word, filters_of
 from accelbench.core.precision import spellings
+from accelbench.query.filters import by_word, filters_of
 
 CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 1.0}
 

@@ -15,7 +15,7 @@ from stored_rows import store
 from accelbench.cli.display.words import figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.measure.launches import interval_of
-from accelbench.select.evidence.knowledge import Knowledge
+from accelbench.select.knowledge import Knowledge
 
 SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
 EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.1}

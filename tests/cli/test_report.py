@@ -43,6 +43,25 @@ def test_it_is_one_html_file(tmp_path: Path, report: Command) -> None:
     assert page.count("<svg ") > 2
 
 
+def test_it_names_the_database_as_it_was_typed(
+    tmp_path: Path, report: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began with /home/jane/work/accelbench.duckdb, a name to pass on with it."""
+    some(tmp_path)
+    for number, (typed, said) in enumerate(
+        [
+            ((), DB),
+            (("--db", f"./{DB}"), DB),
+            (("--db", str(tmp_path / DB)), f"~/{DB}"),
+        ]
+    ):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert report(*typed, "--output", f"{number}.html")[0] == 0
+        page = (tmp_path / f"{number}.html").read_text(encoding="utf-8")
+        assert f"16 GiB) · {said}</bdi>" in page
+        assert str(tmp_path) not in page
+
+
 def test_what_a_request_drops_is_said(tmp_path: Path, report: Command) -> None:
     some(tmp_path)
     code, out, err = report("--hardware", "cpu", "--precision", "fp32,int8")

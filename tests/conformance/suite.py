@@ -27,8 +27,8 @@ import pytest
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
+from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session

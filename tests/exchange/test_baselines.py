@@ -161,3 +161,48 @@ def test_a_comparison_of_runs_is_no_baseline(tmp_path: Path) -> None:
     with pytest.raises(MalformedError, match="several runs") as refused:
         read_baseline(tmp_path / "runs.csv")
     assert refused.value.field == "axis"
+
+
+SIDES = [
+    {**BODY, "launch": 0, "hardware": "cpu"},
+    {**BODY, "launch": 0, "hardware": "cuda", "emulated": True, "weights_digest": "w"},
+]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_comparison_says_what_its_sides_are_of(tmp_path: Path, as_json: bool) -> None:
+    """In a build that went red, the figures of an emulated side stood for a baseline."""
+    found = compared(SIDES, AXES["hardware"], known=Histories())
+    if as_json:
+        path = tmp_path / "analysis.json"
+        lines = document(found, AXES["hardware"])
+        path.write_text(json.dumps({"comparisons": lines}), encoding="utf-8")
+    else:
+        path = tmp_path / "analysis.csv"
+        write_csv(path, found, AXES["hardware"])
+    read = read_baseline(path)
+    assert read.untold == ()
+    cpu, cuda = read.rows
+    assert (cpu["emulated"], cuda["emulated"]) == (False, True)
+    assert (cuda["weights_digest"], cuda["workarounds"]) == ("w", ["eager"])
+    assert "refused_there" not in cuda
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        ("not alike: emulated", ["emulated"]),
+        ("not alike: weights, workarounds", ["weights", "workarounds"]),
+        ("its baseline was not measured", None),  # its own figures are what they are
+        ("they have no figure in common", None),
+    ],
+)
+def test_what_an_older_comparison_refused_is_known_where_it_does_not_say_of_what_it_is(
+    tmp_path: Path, refused: str, words: list[str] | None
+) -> None:
+    lines = document(compared(SIDES, AXES["hardware"], known=Histories()), AXES["hardware"])
+    names = [n for n in lines[1] if n not in ("weights_digest", "workarounds", "emulated")]
+    export_csv(tmp_path / "older.csv", names, [{**lines[1], "refused": refused}])
+    read = read_baseline(tmp_path / "older.csv")
+    assert read.untold == ("weights", "workarounds", "emulated")
+    assert read.rows[0].get("refused_there") == words

@@ -235,6 +235,16 @@ def test_the_same_question_is_one_case_and_another_source_another_series(tmp_pat
     assert len({row["result_id"] for row in (old, new, ours)}) == 3
 
 
+def test_white_space_makes_no_other_thing_of_a_name(tmp_path: Path) -> None:
+    """Two rows that looked the same were of two models."""
+    line = "net b,224,1000,256,256,5.5,0.39,2.04\n"
+    (plain,) = rows(write(tmp_path, TIMM, TIMM_HEADER + line), "timm")
+    odd = TIMM_HEADER + line.replace("net b", " net\u00a0 b ")
+    (spaced,) = rows(write(tmp_path, TIMM, odd), "timm")
+    assert spaced == plain
+    assert spaced["model"] == "net b"
+
+
 def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path: Path) -> None:
     path = write(tmp_path, TIMM, TIMM_HEADER + "net,224,1000,256,256,5.5,0.39,2.04\n")
     assert rows(path, "timm")[0]["started_at"] is None

@@ -378,3 +378,14 @@ def test_submissions_that_ran_alike_are_no_launches_of_one_thing(
     for row in rows:
         row["conditions"] = json.loads(row["conditions"])
     assert {one.rows[0]["throughput"] for one in ways_of(rows, AXES["hardware"])} == {200.0, 4000.0}
+
+
+def test_white_space_makes_no_other_thing_of_a_name(database: Database, tmp_path: Path) -> None:
+    """“GPU Y” and “GPU Y ” were two devices, in two rows that look the same."""
+    odd = {"hardware_name": " A\u00a0 phone\t", "model": "net_a ", "precision": "float\n"}
+    lines = [LINE, {**LINE, **odd, "latency_ms": 2.0, "throughput": 1000.0}]
+    import_into(database, "tidy", write(tmp_path / "a.parquet", *lines))
+    names = ("device_name", "model", "precision", "device_fingerprint", "series_key")
+    first, second = ([row[name] for name in names] for row in database.results())
+    assert first == second
+    assert first[:3] == ["A phone", "net_a", "float"]

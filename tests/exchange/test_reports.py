@@ -13,7 +13,7 @@ from bodies import NASTY
 
 from accelbench.core.columns import COLUMNS
 from accelbench.exchange.series import LATENCY, MEMORY, newest, value
-from accelbench.exchange.table_export import REPORTS, format_for
+from accelbench.exchange.table_export import REPORTS, export_report, format_for
 from accelbench.exchange.titles import title
 from exported import export
 
@@ -158,6 +158,35 @@ def of_version(torch: str, **changes: Any) -> dict[str, Any]:
     return row(provenance="imported", started_at=None, conditions=conditions, **changes)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "names"),
+    [
+        (
+            {"workarounds": ["static shapes", "opset 17"]},
+            {},
+            ["", "workarounds static shapes,opset 17"],
+        ),
+        (
+            {"weights_digest": "sha256:1234abcd5678"},
+            {"weights_digest": "ffff"},
+            ["weights 1234abcd", "weights ffff"],
+        ),
+    ],
+)
+def test_launches_of_other_weights_or_workarounds_are_entries_by_name(
+    one: dict[str, Any], other: dict[str, Any], names: list[str]
+) -> None:
+    """They were “(result 0ab2…)”, another name in every run, of one launch each."""
+    every = [
+        row(launch=n, series_key="s", result_id=f"{n}{kind}", **kind)
+        for n in range(3)
+        for kind in (one, other)
+    ]
+    assert named(*every) == {f"{NAME} ({name})" if name else NAME: 3 for name in names}
+    lost = row(launch=3, series_key="s", result_id="lost", **FAILED)
+    assert set(named(*every, lost).values()) == {4}
+
+
 def test_versions_in_an_import_are_entries_not_launches() -> None:
     assert named(of_version("1.13"), of_version("2.1.0"), of_version("2.4.0")) == {
         f"{NAME} (torch={torch})": 1 for torch in ("1.13", "2.1.0", "2.4.0")
@@ -276,6 +305,48 @@ def test_a_launch_that_failed_is_a_failure_though_others_did_not(tmp_path: Path)
     assert suite.get("failures") == "1"
 
 
+def test_junit_passes_nothing_whose_time_is_unusable(tmp_path: Path) -> None:
+    """It was an empty case that passes, though an older run had a time."""
+    useless = {"run_id": "r2", "quality": "unusable", "started_at": "2026-01-02"}
+    export(tmp_path / "c.xml", [row(), row(**useless)], "junit")
+    suite = ET.parse(tmp_path / "c.xml").getroot()[0]
+    assert {n: suite.get(n) for n in ("tests", "failures", "skipped")} == {
+        "tests": "1",
+        "failures": "0",
+        "skipped": "1",
+    }
+    (skipped,) = suite[0].findall("skipped")
+    assert skipped.get("message") == "unusable: interval wider than ±25 %"
+
+
+NO_MEAN = {"latency_p50_ms": None, "latency_mean_ms": None}
+
+
+def test_what_has_no_entry_is_counted_by_reason(tmp_path: Path) -> None:
+    """It said “Wrote 1 entry of 10 results”, and nothing of nine."""
+    rows = [
+        row(),
+        row(model="rate", **NO_MEAN),
+        row(model="tail", **NO_MEAN, throughput=None, latency_p90_ms=5.0),
+        row(model="useless", quality="unusable"),
+        row(model="failing"),
+        *(row(model="failing", launch=n, status="failed", reason="crash") for n in (1, 2)),
+        row(model="broken", **FAILED),
+        row(model="no", status="unsupported"),
+        row(model="guess", provenance="predicted"),
+    ]
+    action = export_report(tmp_path / "a.json", rows, "github-action-benchmark")
+    assert action.written == 1
+    assert action.told() == (
+        "Left out: 1 known by a percentile alone, 1 known by a rate alone, 1 of which most launches"
+        " failed, 1 predicted, 1 unsupported, 1 unusable, 1 with wrong outputs."
+    )
+    bencher = export_report(tmp_path / "b.json", rows, "bencher")
+    assert "known by a rate alone" not in bencher.left_out
+    assert export_report(tmp_path / "c.xml", rows, "junit").left_out == {"predicted": 1}
+    assert export_report(tmp_path / "d.md", rows, "markdown").told() == ""
+
+
 def test_markdown_is_a_table(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     rows.append(row(latency_mean_ms=None, throughput=None, launch=2, emulated=True))
     export(tmp_path / "d.md", rows, "markdown")
@@ -291,6 +362,20 @@ def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:
     lines = (tmp_path / "d.md").read_text().splitlines()
     assert "| ok, unusable | measured |" in lines[2]
     assert "| ok | measured |" in lines[3]
+
+
+def test_markdown_says_of_quantised_outputs_that_nobody_verified_them(tmp_path: Path) -> None:
+    """It read “ok”, as of any other figure."""
+    rows = [
+        row(result_id="a", precision="int8", verification="not_done"),
+        row(result_id="b", precision="int8", launch=1, verification="ok", verification_error=0.6),
+        row(result_id="c", precision="int8", launch=2, verification="ok", verification_error=0.01),
+        row(result_id="d", verification="not_done"),
+    ]
+    export(tmp_path / "a.md", rows, "markdown")
+    lines = (tmp_path / "a.md").read_text("utf-8").splitlines()[2:]
+    said = [line.split(" | ")[5] for line in lines]
+    assert sorted(said) == ["ok", "ok", "ok, error 0.6", "ok, outputs not verified"]
 
 
 @pytest.mark.parametrize("word", NASTY)

@@ -38,7 +38,7 @@ def layers() -> set[str]:
     return {
         room.strip().removeprefix("accelbench.")
         for contract in contracts()
-        if contract["type"] == "layers"
+        if contract["type"] == "layers" and "containers" not in contract
         for layer in contract["layers"]  # type: ignore[attr-defined]
         for room in str(layer).split("|")
     }

@@ -19,7 +19,8 @@ import pytest
 from accelbench.analysis.versions import changes, engine_version
 from accelbench.api.progress import Printed
 from accelbench.core import cards, plugins, reasons
-from accelbench.core.reasons import Belongs, belongs
+from accelbench.core.reasons import belongs
+from accelbench.core.vocabulary import Belongs
 from accelbench.hardware.colours import colour_of
 from accelbench.hardware.environment import environment
 from accelbench.report.charts.lines import way_of
@@ -31,7 +32,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 MODULE = '''
 from dataclasses import replace
 
-from accelbench.core.reasons import Belongs
+from accelbench.core.vocabulary import Belongs
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 

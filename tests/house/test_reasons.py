@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accelbench.core.cards import cards
-from accelbench.core.reasons import SHARED, Belongs, belongs, known_reasons
+from accelbench.core.reasons import SHARED, belongs, known_reasons
+from accelbench.core.vocabulary import Belongs
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.catalog.find import choose
+from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import CaseError

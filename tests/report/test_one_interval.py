@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
 from accelbench.cli.main import app
-from accelbench.cli.services.chart_data import subject_in
+from accelbench.report.chart_data import subject_in
 from accelbench.store.database import Database
 
 GPU = {"hardware": "cuda", "device_name": "A card", "device_fingerprint": "f2"}

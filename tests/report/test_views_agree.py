@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from accelbench.analysis.summary import summary
 from accelbench.cli.main import app
-from accelbench.cli.services.chart_data import subject_in
+from accelbench.report.chart_data import subject_in
 from accelbench.report.dashboard import cells
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshot import taken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from accelbench.catalog.find import choose
+from accelbench.catalog.selection import choose
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device
 

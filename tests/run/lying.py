@@ -184,7 +184,7 @@ class Remote:
         return {"scores": (np.tanh(inputs["features"] @ first) @ second).astype(np.float32)}
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, Any]:
-        draw = np.random.default_rng(self._job.seed if seed is None else seed)
+        draw = np.random.default_rng(self._job.settings.seed if seed is None else seed)
         self._asked()
         return {"features": draw.standard_normal((case.shapes.batch, 16)).astype(np.float32)}
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from accelbench.core.errors import UsageError
 from accelbench.select.constraints.options import Option
+from accelbench.select.constraints.pareto import pareto
 from accelbench.select.estimate.spans import Bounds
-from accelbench.select.rank.pareto import pareto
 
 
 def grid(folder: Path, **more: Any) -> Any:

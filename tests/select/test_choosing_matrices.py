@@ -13,7 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import Family
 from accelbench.report.matrix import MatrixHeader
 from accelbench.report.matrix_markdown import markdown
-from accelbench.select.answer.matrix_pages import of_markdown
+from accelbench.select.rank.matrix_pages import of_markdown
 
 PAGE = """
 # Compatibility

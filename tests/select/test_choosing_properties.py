@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.select.answer.answers import told
-from accelbench.select.answer.matrices import Matrices
-from accelbench.select.estimate.ceilings import Rates
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge
+from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query.config import defaults
 from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.query import RawQuery
-from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.choosing import AnswerBasis, choose
+from accelbench.select.rank.matrices import Matrices
 from accelbench.select.rank.scoring import _rounded
 
 PLATFORMS = ("cpu", "cuda", "rocm", "openvino")

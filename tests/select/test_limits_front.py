@@ -9,9 +9,9 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.select.constraints.options import Option
+from accelbench.select.constraints.pareto import pareto
 from accelbench.select.estimate.spans import Bounds
 from accelbench.select.evidence.units import counted, unit_of
-from accelbench.select.rank.pareto import pareto
 
 WRITES = {
     "model": "gpt2", "family": "text_generation", "sequence_length": None, "prompt_tokens": 64,

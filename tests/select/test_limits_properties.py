@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accelbench.select.constraints.best_under import Limits, under
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.query import RawQuery
-from accelbench.select.rank.candidates import Candidate
 
 ASKED = RawQuery("vision", "ours", 1, "inference").understood(
     "", {}, lambda *_: ModelSize("small", "no one")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 
+from accelbench.analysis.alike import rates_of_others, unlike
 from accelbench.analysis.checking import (
     BAD,
     Check,
     CheckedQuestion,
     Outcome,
+    as_outputs_are,
+    differing,
     first_bad,
     outcome_of,
     reason_of,
-    unlike,
 )
-from accelbench.analysis.comparison import differences
 from accelbench.analysis.interleaved import judged_pairs
 from accelbench.analysis.judging import METRICS, Judged, Metric, Row
 from accelbench.analysis.questions import Key, values
@@ -69,24 +70,30 @@ def _checked(
         return _not_run(first_bad(this), first_bad(other), bool(here), bool(there))
     pairs = [(there[n], here[n]) for n in sorted(here.keys() & there.keys())]
     first, against = next(iter(here.values())), next(iter(there.values()))
-    differs = tuple(differences(against, first))
+    differs = differing(list(there.values()), list(here.values()))
     why = unlike(list(there.values()), list(here.values()), allow)
     if why or not pairs:
         why = why or "no launch of either arm has one of the other beside it"
         return CheckedQuestion(first, Outcome.CANNOT_TELL, (), why, differs, against)
+    every = [row for pair in pairs for row in pair]
+    other_rates = rates_of_others([there for there, _ in pairs], [here for _, here in pairs])
     figures = tuple(
-        judged_pairs(metric, *both, threshold)
+        judged_pairs(metric.in_unit_of(every), *both, threshold)
         for metric in METRICS
-        if all(both := _of(metric, pairs))
+        if all(both := _of(metric, pairs)) and not (metric.rated and other_rates)
     )
     outcome, why = outcome_of(figures, _too_few)
     judged = {figure.metric.name for figure in figures}
     missing = [m.name for m in METRICS if m.name not in judged and _known(m, [*this, *other])]
-    if missing and outcome not in BAD:
+    if other_rates and outcome not in BAD:
+        outcome, why = Outcome.CANNOT_TELL, other_rates
+    elif missing and outcome not in BAD:
         said = f"no pair has a {' or a '.join(missing)} on both sides"
         useless = not all(usable(row) for row in (*here.values(), *there.values()))
         outcome = Outcome.CANNOT_TELL
         why = f"{said}; launches are unusable: {WHY_UNUSABLE}" if useless else said
+    sides = (list(there.values()), list(here.values()))
+    figures, outcome, why = as_outputs_are(figures, outcome, why, sides)
     lost = [row for row in this if not answered(row)]
     if lost and outcome not in BAD:
         why = f"{len(lost)} of {len(this)} launches: {reason_of(lost[0])}"

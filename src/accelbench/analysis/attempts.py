@@ -20,12 +20,12 @@ from accelbench.analysis.standing import evidence, installed
 from accelbench.analysis.within import interval_within
 from accelbench.core.exactness import MOST_ERROR, is_quantised
 from accelbench.core.failing import times_of_whole_runs, why_unusable
-from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, tail_of
+from accelbench.core.figures import TAILS, Statistic, rate_of, statistic_of, step_of
 from accelbench.core.nouns import digits
 from accelbench.core.provenance import of_import
 from accelbench.core.rates import kind_of_unit
-from accelbench.core.reasons import Belongs, belongs
-from accelbench.core.vocabulary import Provenance
+from accelbench.core.reasons import belongs
+from accelbench.core.vocabulary import Belongs, Provenance
 from accelbench.core.worth import answered, usable, usable_launches
 from accelbench.measure.launches import interval_of, typical
 
@@ -39,6 +39,8 @@ QUESTION = (
 )  # fmt: skip
 
 Question = tuple[Any, ...]
+#: What stands in a question, in order.
+ASKED_IN = (*QUESTION, "threads", "unit")
 
 #: Two thousand launches of one thing were up to 2.1 times as long as the quickest: by so much a few
 #: samples may be off, which say nothing of their own uncertainty.
@@ -298,12 +300,15 @@ def _throughput(rows: Sequence[Row]) -> float | None:
 
 
 def _tail(rows: Sequence[Row]) -> str:
-    """A percentile in words, of launches of which neither a mean, a median nor a rate is known."""
-    known = [tail_of(row) for row in rows if statistic_of(row) in TAILS]
-    found = [one for one in known if one is not None]
-    if not found or len(found) < len(rows):
+    """A percentile in words, of launches of which neither a mean nor a rate is known."""
+    kinds = {statistic_of(row) for row in rows}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind not in (*TAILS, Statistic.MEDIAN):
         return ""
-    return f"{digits(typical([value for value, _ in found]))} ms {found[0][1]}"
+    found = [ms for row in rows if (ms := step_of(row, kind)) is not None]
+    low, high = digits(min(found)), digits(max(found))
+    said = low if low == high else f"{low} to {high}"  # published results are launches of none
+    return f"{said} ms {kind}"
 
 
 def _why_unusable(rows: Sequence[Row]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 
+from accelbench.analysis.alike import rates_of_others, refused_there, unlike
 from accelbench.analysis.carried import published_again
-from accelbench.analysis.comparison import differences, refusals
+from accelbench.analysis.comparison import differences
 from accelbench.analysis.judging import (
     METRICS,
     Judged,
@@ -20,6 +21,7 @@ from accelbench.analysis.judging import (
     judged,
     runs_differ,
 )
+from accelbench.analysis.outputs import outputs_differ, outputs_of, why_no_gain, why_other_outputs
 from accelbench.analysis.pairing import Launches, Pair, paired
 from accelbench.analysis.questions import plain
 from accelbench.analysis.run_noise import Histories, of_one_run
@@ -129,6 +131,43 @@ class Rules:
 _OTHER_FIGURE = "of one side a median latency is known, of the other a mean"
 
 
+def _other_figure(then: Launches, good: Launches) -> str:
+    """Why a figure that both sides have is not held against the other's."""
+    return rates_of_others(then, good) or _OTHER_FIGURE
+
+
+def differing(then: Launches, good: Launches) -> tuple[str, ...]:
+    """Conditions that are not alike, and what is otherwise of the outputs."""
+    outputs = outputs_differ(outputs_of(then), outputs_of(good))
+    return (*differences(then[0], good[0]), *outputs)
+
+
+def as_outputs_are(
+    figures: tuple[Judged, ...], outcome: Outcome, why: str, sides: tuple[Launches, Launches]
+) -> tuple[tuple[Judged, ...], Outcome, str]:
+    """Figures, their outcome and why, where outputs are no longer what they were known to be.
+
+    Args:
+        figures: as they were judged by themselves.
+        outcome: what they come to together.
+        why: it cannot be told.
+        sides: the launches of before and of now.
+    """
+    before, now = map(outputs_of, sides)
+    other, unverified = why_other_outputs(before, now), why_no_gain(before, now)
+    if not (other or unverified):
+        return figures, outcome, why
+    figures = tuple(
+        replace(one, answer=Judgement.CANNOT_TELL) if one.answer is Judgement.BETTER else one
+        for one in figures
+    )
+    if outcome in BAD:
+        return figures, outcome, why or other or unverified
+    if other or outcome is Outcome.BETTER:
+        outcome = Outcome.CANNOT_TELL
+    return figures, outcome, "; ".join(filter(None, (why, other or unverified)))
+
+
 def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = None) -> Check:
     """Hold what was measured now, on one machine, against a baseline."""
     rules = rules or Rules()
@@ -146,7 +185,7 @@ def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
     good, then = _in_order(_good(pair.now)), _in_order(_good(pair.before))
     if not good or not then:
         return _not_run(pair, good, then)
-    differs = tuple(differences(then[0], good[0]))
+    differs = differing(then, good)
     why = _unlike(pair, then, good, rules)
     if why:
         return CheckedQuestion(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
@@ -167,7 +206,8 @@ def _checked(pair: Pair, rules: Rules) -> CheckedQuestion:
     if gone and not useless and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
     if len(alike) < len(both) and outcome not in BAD:
-        outcome, why = Outcome.CANNOT_TELL, _OTHER_FIGURE
+        outcome, why = Outcome.CANNOT_TELL, _other_figure(then, good)
+    figures, outcome, why = as_outputs_are(figures, outcome, why, (then, good))
     lost = [row for row in pair.now if row not in good]
     if lost and outcome not in BAD:
         why = f"{len(lost)} of {len(pair.now)} launches: {reason_of(lost[0])}"
@@ -183,34 +223,9 @@ def _unlike(pair: Pair, then: Launches, good: Launches, rules: Rules) -> str:
         return f"the baseline does not say which {' and '.join(apart)} it is of"
     if pair.unlike:
         return f"not alike: {', '.join(pair.unlike)}"
+    if refused := refused_there(then, rules.allow):
+        return f"the baseline's file says of it: {refused}"
     return unlike(then, good, {*rules.allow, *rules.untold})
-
-
-def unlike(then: Launches, good: Launches, passed: Collection[str]) -> str:
-    """What makes launches figures of different things; empty where nothing does.
-
-    Args:
-        then: of one side.
-        good: of the other.
-        passed: what is let pass.
-    """
-    found = {
-        one
-        for a in _kinds(then)
-        for b in _kinds(good)
-        for one in refusals(a, b)
-        if one not in passed
-    }
-    return f"not alike: {', '.join(sorted(found))}" if found else ""
-
-
-def _kinds(launches: Launches) -> list[Row]:
-    """One launch of each kind, by what makes figures those of different things."""
-    found = {
-        str([row.get(n) for n in ("weights_digest", "workarounds", "emulated", "provenance")]): row
-        for row in launches
-    }
-    return list(found.values())
 
 
 def _not_run(pair: Pair, good: Launches, then: Launches) -> CheckedQuestion:

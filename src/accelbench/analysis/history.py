@@ -17,7 +17,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accelbench.analysis.judging import Judgement, Metric, NoisePrior, judged, runs_differ
+from accelbench.analysis.outputs import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.analysis.standing import Software
+from accelbench.analysis.stretches import Kinds, Parting, joined, partings, stretches
 from accelbench.analysis.versions import changes, natural
 from accelbench.core.nouns import counted
 from accelbench.measure.apart import Apart
@@ -52,6 +54,8 @@ class HistoryPoint(NamedTuple):
     settled: bool = True  # every launch came to a figure that its own samples bear out
     carried: int = 0  # results of later releases that are this measurement, published again
     job: str = ""  # what measured it, where its source names that
+    kinds: Kinds = ()  # what its launches are figures of
+    outputs: Outputs = Outputs()
 
 
 class Gap(NamedTuple):
@@ -73,12 +77,13 @@ class Series:
     answer: Judgement | None = None  # of the newest that happened; None where it is not judged
     why: str = ""  # it cannot be told
     gap: Gap | None = None  # the newest run, where it has no figure
+    partings: tuple[Parting, ...] = ()  # where it is no longer of what it was of
 
     @property
     def changed(self) -> bool:
         """Whether anything is to be told of it."""
         told = self.course
-        if self.gap is not None:
+        if self.gap is not None or self.partings:
             return True
         return told is not None and bool(
             told.steps or told.spikes or told.drift or told.unconfirmed
@@ -100,6 +105,26 @@ class Series:
         return tuple((at, what) for at, what in told if what)
 
     @property
+    def stretches(self) -> list[range]:
+        """The pieces of it that are figures of one thing, the newest last."""
+        return stretches(len(self.points), self.partings)
+
+    def doubt_of(self, at: int) -> str:
+        """Why a change at a point is no gain, whatever became of the figure; empty where it may be.
+
+        Args:
+            at: the first point after it.
+        """
+        edges = [0, *(one.at for one in self.partings)]
+        steps = [step.at for step in self.course.steps] if self.course else []
+        start = max(edge for edge in (*edges, *steps) if edge < at)
+        end = min((edge for edge in (*edges, *steps) if edge > at), default=len(self.points))
+        before, now = (
+            of_level([one.outputs for one in self.points[a:b]]) for a, b in ((start, at), (at, end))
+        )
+        return why_other_outputs(before, now) or why_no_gain(before, now)
+
+    @property
     def carried_forward(self) -> int:
         """Results that are no points: a source published an earlier measurement again."""
         return sum(point.carried for point in self.points)
@@ -116,14 +141,16 @@ class Series:
     @property
     def _said(self) -> str:
         """The same of its points."""
-        runs = counted(len(self.points), "run")
+        runs = counted(len(self.stretches[-1]), "run")
         if self.answer is None:
             few = _NUMBERS.get(FEWEST_POINTS, str(FEWEST_POINTS))
+            runs = counted(len(self.points), "run")
             return f"{NOT_JUDGED}: {runs}, {few} are needed"
         if self.answer is Judgement.CANNOT_TELL:
             return f"{self.answer.value}: {self.why}" if self.why else self.answer.value
         if self.answer is Judgement.STEADY:
-            return f"{self.answer.value} in {runs}"
+            since = self.points[self.partings[-1].at].moment[:10] if self.partings else ""
+            return f"{self.answer.value} in {runs}{since and f' since {since}'}"
         return self.answer.value
 
 
@@ -162,14 +189,27 @@ def every_series(
     """
     from accelbench.measure.changes import courses  # brings numpy
 
-    known = [(row, metric, _in_order(points)) for row, metric, points in several]
-    long = [points for *_, points in known if len(points) >= FEWEST_POINTS]
-    told = iter(courses([[one.value for one in points] for points in long], least))
+    known = []
+    for row, metric, points in several:
+        ordered = _in_order(points)
+        parted = partings(metric, [one.kinds for one in ordered])
+        if metric.rated and ordered and ordered[-1].kinds:
+            metric = metric.in_unit_of(ordered[-1].kinds)
+        known.append(Series(row, metric, ordered, None, partings=parted))
+    long = [[one.points[at].value for at in where] for one in known for where in _judged_of(one)]
+    told = iter(courses(long, least))
     found = []
-    for row, metric, points in known:
-        course = next(told) if len(points) >= FEWEST_POINTS else None
-        found.append(_answered(row, metric, points, course, least))
+    for one in known:
+        whole = joined(
+            (where, next(told) if len(where) >= FEWEST_POINTS else None) for where in one.stretches
+        )
+        found.append(_answered(replace(one, course=whole), least))
     return found
+
+
+def _judged_of(series: Series) -> list[range]:
+    """Its stretches that are long enough to be looked through."""
+    return [where for where in series.stretches if len(where) >= FEWEST_POINTS]
 
 
 def _in_order(points: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
@@ -184,24 +224,60 @@ def _versions(point: HistoryPoint) -> list[tuple[str, list[tuple[int, str]]]]:
     return [(name, natural(value)) for name, value in point.software]
 
 
-def _answered(
-    row: Row, metric: Metric, points: tuple[HistoryPoint, ...], told: Course | None, least: float
-) -> Series:
-    if told is None:
-        return Series(row, metric, points, None)
+def _answered(series: Series, least: float) -> Series:
+    """The same with its answer, which is of the newest stretch."""
+    metric, told, where = series.metric, series.course, series.stretches[-1]
+    if len(series.points) < FEWEST_POINTS:
+        return series
+    points = series.points[where.start :]
+    if told is None or len(points) < FEWEST_POINTS:
+        return replace(series, answer=Judgement.CANNOT_TELL, why=_too_new(series))
     answer: Judgement | None = None
-    why = ""
-    if told.steps or told.drift:
-        share = told.drift.share if told.drift else told.steps[-1].share
+    why, since = "", where.start
+    steps = [step for step in told.steps if step.at > where.start]
+    if steps or told.drift:
+        share = told.drift.share if told.drift else steps[-1].share
         answer = Judgement.WORSE if (share > 0) == metric.lower_is_better else Judgement.BETTER
+        since = told.drift.since if told.drift else steps[-1].at
     if told.unconfirmed:
         newest = _of_newest(metric, points, least)
         if newest in (Judgement.WORSE, Judgement.BETTER) or answer is None:
             answer = newest if newest is not Judgement.STEADY else Judgement.CANNOT_TELL
             why = "the newest run is off, and one does not tell whether it stays: measure again"
+            since = len(series.points) - 1
     if answer is None:
-        answer, why = _of_level(metric, points, told, least)
-    return Series(row, metric, points, told, answer, why)
+        answer, why = _of_level(metric, points, told, where.start, least)
+    answer, why = _as_outputs_are(series, answer, why, since)
+    return replace(series, answer=answer, why=why)
+
+
+def _too_new(series: Series) -> str:
+    """Why a line that was parted lately has no answer."""
+    last, runs = series.partings[-1], counted(len(series.stretches[-1]), "run")
+    few = _NUMBERS.get(FEWEST_POINTS, str(FEWEST_POINTS))
+    since = series.points[last.at].moment[:16]
+    return f"{last.said}, since {since}; of {runs} since then nothing is told, {few} are needed"
+
+
+def _as_outputs_are(
+    series: Series, answer: Judgement, why: str, since: int
+) -> tuple[Judgement, str]:
+    """An answer, where outputs are no longer what they were known to be: as a check has it.
+
+    Args:
+        series: of which.
+        answer: by its figures alone.
+        why: it cannot be told.
+        since: the first point of what is answered for.
+    """
+    if answer is Judgement.WORSE:
+        return answer, why
+    if answer is Judgement.BETTER:
+        doubt = series.doubt_of(max(since, series.stretches[-1].start + 1))
+        return (Judgement.CANNOT_TELL, doubt) if doubt else (answer, why)
+    outputs = [one.outputs for one in series.points[series.stretches[-1].start :]]
+    other = why_other_outputs(of_level(outputs[:-1]), outputs[-1])
+    return (Judgement.CANNOT_TELL, other) if other else (answer, why)
 
 
 def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> Judgement:
@@ -217,14 +293,21 @@ def _of_newest(metric: Metric, points: Sequence[HistoryPoint], least: float) -> 
 
 
 def _of_level(
-    metric: Metric, points: Sequence[HistoryPoint], told: Course, least: float
+    metric: Metric, points: Sequence[HistoryPoint], told: Course, start: int, least: float
 ) -> tuple[Judgement, str]:
     """Whether no change is an answer, where none was found: as a check has it of two sides.
 
     Wherever the level is cut into two, a change of what is asked would have been seen to be larger
     in four of five cases. What came back is the machine's, and was told.
+
+    Args:
+        metric: of which figure.
+        points: of the newest stretch.
+        told: what happened in the line.
+        start: the place of the first of these points in it.
+        least: what a change has to exceed, as a share.
     """
-    off = {spike.at for spike in told.spikes}
+    off = {spike.at - start for spike in told.spikes}
     logs = [math.log(one.value) for at, one in enumerate(points) if at not in off]
     noise = noise_of_levels([logs], metric.runs)
     asked = math.log1p(least)

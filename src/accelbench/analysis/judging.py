@@ -12,8 +12,8 @@ side takes twice as long.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from statistics import median
@@ -21,6 +21,7 @@ from typing import Any
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.figures import Statistic, latency, rate_of, step_of
+from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
 from accelbench.measure.apart import Apart, fewest, independent, reach_of_one, unpaired_interval
 from accelbench.measure.launches import (
     FEWEST_LAUNCHES,
@@ -70,7 +71,11 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure that is judged, and which way is worse."""
+    """A figure that is judged, and which way is worse.
+
+    Attributes:
+        columns: what has to be read of a result for it to be known.
+    """
 
     name: str
     header: str
@@ -80,6 +85,8 @@ class Metric:
     runs: Noise = PRIOR  # by how much runs differ where nothing is known of them
     timed: bool = True  # what is no time hardly differs between launches
     statistic: Statistic | None = None  # of a latency, which; None where either may stand for it
+    columns: tuple[str, ...] = ()
+    rated: bool = False  # it counts items, of which each result says the kind
 
     @property
     def title(self) -> str:
@@ -92,9 +99,18 @@ class Metric:
         return LATENCIES if self.name == LATENCY else (self,)
 
     def common(self, rows: Sequence[Row]) -> Metric | None:
-        """The first of these that all rows have: a mean is no median of anything."""
+        """The first of these that all rows have, by its unit: a mean is no median of anything, and
+        a rate of tokens none of images.
+        """
+        if self.rated and rates_apart(rows):
+            return None
         found = (one for one in self.alternatives if all(one.of(row) for row in rows))
-        return next(found, None)
+        common = next(found, None)
+        return common and common.in_unit_of(rows)
+
+    def in_unit_of(self, rows: Iterable[Row]) -> Metric:
+        """The same, headed by the unit that some results share."""
+        return replace(self, header=_unit_of_rates(rows)) if self.rated else self
 
 
 def typical_sql(figure: str, where: str = "true") -> str:
@@ -107,6 +123,33 @@ def typical_sql(figure: str, where: str = "true") -> str:
     known = f"CASE WHEN {where} AND {figure} > 0 THEN {figure} END"
     # Of alike figures it is that figure, to the last digit.
     return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
+
+
+def rates_apart(rows: Iterable[Row]) -> tuple[str, ...]:
+    """The units of rates that are of several kinds of things; none where all are of one.
+
+    A result that says no unit may be of any; a rate that is made of a step is of its batch.
+    """
+    found: dict[str, str] = {}
+    for unit in map(_unit, rows):
+        if unit:
+            found.setdefault(kind_of_unit(unit), unit)
+    return tuple(found.values()) if len(found) > 1 else ()
+
+
+def _unit(row: Row) -> str:
+    """What a rate counts; "" where nobody says it."""
+    return str(row.get("throughput_unit") or "") if row.get("throughput") else ITEMS
+
+
+def _unit_of_rates(rows: Iterable[Row]) -> str:
+    """The one name of what rates count, where they have one."""
+    names = {unit_of(row) if row.get("throughput") else ITEMS for row in rows}
+    return names.pop() if len(names) == 1 else ITEMS
+
+
+#: The unit of a row's rate in SQL, as `rates_apart` takes it.
+UNIT_SQL = f"CASE WHEN throughput > 0 THEN throughput_unit ELSE '{ITEMS}' END"
 
 
 def _memory(row: Row) -> float | None:
@@ -124,15 +167,25 @@ LATENCIES = tuple(
 #: Nothing is made of another kind: a rate of many requests at once has no latency, and only a mean
 #: of a known batch has a rate.
 METRICS = (
-    Metric(LATENCY, "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)"),
+    Metric(LATENCY, "ms", latency, f"nullif(coalesce({', '.join(STEP_MS)}), 0)", columns=STEP_MS),
     Metric(
         "throughput",
         "items/s",
         rate_of,
         "coalesce(throughput, 1e3 * batch_size / nullif(latency_mean_ms, 0))",
         lower_is_better=False,
+        columns=("throughput", "throughput_unit"),
+        rated=True,
     ),
-    Metric("memory", "MB", _memory, "memory_peak_mb", runs=PRIOR_OF_MEMORY, timed=False),
+    Metric(
+        "memory",
+        "MB",
+        _memory,
+        "memory_peak_mb",
+        runs=PRIOR_OF_MEMORY,
+        timed=False,
+        columns=("memory_peak_mb",),
+    ),
 )
 
 

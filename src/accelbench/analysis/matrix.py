@@ -13,6 +13,7 @@ from accelbench.analysis.attempts import FEW_DIFFER, WRONG, Attempt, Row, attemp
 from accelbench.analysis.cells import Availability, Matrix, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.families import family_lines
 from accelbench.analysis.speed import SURE, PlatformRatio, Timed, fastest, ratio
+from accelbench.analysis.unrated import how_to_time, unlike_cpu, untimed
 from accelbench.core.exactness import MOST_ERROR
 from accelbench.core.provenance import comparable
 from accelbench.core.vocabulary import HARDWARE
@@ -60,7 +61,8 @@ RULE = (
     ),
     (
         "Compatible without a rating: emulated, not timed, or no verified CPU result at the same"
-        " shapes. What was timed before and only verified since keeps its time."
+        " shapes, threads, scenario and unit. What was timed before and only verified since keeps"
+        " its time."
     ),
     (
         "A family's rating is the middle one of its models, the lower of two; incompatible models"
@@ -127,7 +129,14 @@ def _cells(
         for name in hardware
     }
     return {
-        name: _cell(tried.get(name, ()), name, timed, absences.get(name, ""), untried[name])
+        name: _cell(
+            tried.get(name, ()),
+            name,
+            timed,
+            tried.get("cpu", ()),
+            absences.get(name, ""),
+            untried[name],
+        )
         for name in hardware
     }
 
@@ -145,7 +154,12 @@ def _countable(many: Sequence[Attempt]) -> list[Attempt]:
 
 
 def _cell(
-    many: Sequence[Attempt], name: str, timed: Mapping[str, Timed], absence: str, untried: str
+    many: Sequence[Attempt],
+    name: str,
+    timed: Mapping[str, Timed],
+    of_cpu: Sequence[Attempt],
+    absence: str,
+    untried: str,
 ) -> MatrixCell:
     good = [one for one in many if one.ok]
     if not good:
@@ -155,28 +169,27 @@ def _cell(
         return _emulated(many, good)
     mine = timed[name]
     if mine:
-        return _rated(name, many, list(mine.values()), timed)
+        return _rated(name, many, list(mine.values()), timed, of_cpu)
     counted = _countable(many)
     if counted:
-        said = f"its outputs are verified; {_untimed(counted)}"
+        said = f"its outputs are verified; {untimed(counted)}"
         return _found(
             many,
             counted,
             Rating.NONE,
             said,
             "not_timed",
-            _how_to_time(counted, "--verify-only"),
+            how_to_time(counted, "--verify-only"),
         )
     if not any(one.throughput for one in real):
-        untimed = _untimed(real)
-        said = f"it went through; {untimed}, and nothing verified: {_unverified(many)}"
+        said = f"it went through; {untimed(real)}, and nothing verified: {_unverified(many)}"
         return _found(
             many,
             real,
             Rating.NONE,
             said,
             "nothing_shown",
-            _how_to_time(real, "--verify-only and --benchmark-only"),
+            how_to_time(real, "--verify-only and --benchmark-only"),
         )
     if any(one.wrong for one in many):
         why = f"its outputs are not trusted: {_unverified(many)}"
@@ -236,21 +249,6 @@ def _gravity(one: Attempt) -> tuple[bool, str, int, str]:
     return one.status == "unsupported", one.way.runtime, one.batch, one.reason
 
 
-def _untimed(many: Sequence[Attempt]) -> str:
-    if why := next((one.unusable for one in many if one.unusable), ""):
-        return f"no time of it is usable: {why}"
-    if tails := [one.tail for one in many if one.tail]:
-        return f"of its time a percentile alone is known ({tails[0]})"
-    return "nothing was timed"
-
-
-def _how_to_time(many: Sequence[Attempt], without: str) -> str:
-    """How what was not timed gets a time; of what others measured nothing here says one."""
-    if all(one.imported for one in many):
-        return "It was imported: only its source can say more of its time."
-    return f"Measure it: accelbench run without {without}."
-
-
 def _emulated(many: Sequence[Attempt], good: Sequence[Attempt]) -> MatrixCell:
     verified = [one for one in good if one.verified and not _is_wrong(one, many)]
     said = "compatible (emulated): software stood in for the device, so its times mean nothing"
@@ -271,11 +269,15 @@ def _unverified(many: Sequence[Attempt]) -> str:
 
 
 def _rated(
-    name: str, many: Sequence[Attempt], used: Sequence[Attempt], timed: Mapping[str, Timed]
+    name: str,
+    many: Sequence[Attempt],
+    used: Sequence[Attempt],
+    timed: Mapping[str, Timed],
+    of_cpu: Sequence[Attempt],
 ) -> MatrixCell:
     pace = ratio(timed[name], timed.get("cpu", {}))
     if pace is None:
-        why = "timed, but the CPU has no verified and usable result at the same shapes and threads"
+        why = f"timed, but {unlike_cpu(timed[name], timed.get('cpu', {}), _countable(of_cpu))}"
         return _found(
             many, used, Rating.NONE, why, "no_cpu_result", "Measure the same with --hardware cpu."
         )

@@ -10,10 +10,11 @@ from typing import Any
 from accelbench.analysis.comparison import unlike
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.analysis.questions import SHAPES, Key, Row, values
-from accelbench.analysis.ratios import LAUNCHES, Ratio, quickest, ratio
+from accelbench.analysis.ratios import LAUNCHES, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.standing import last_moment
 from accelbench.core.devices import devices_of
+from accelbench.core.exactness import not_exact
 from accelbench.core.failing import mostly_failed
 from accelbench.core.figures import MEANS, Statistic, item_ms, items, times_by
 from accelbench.core.nouns import counted, digits
@@ -166,34 +167,62 @@ def _one_fastest(
         several: platforms of which there is more than one device.
         known: the older runs of these.
     """
-    points = _alike(answers)
+    there = _alike(answers)
+    points = [one for one in there if not not_exact(one.rows)] or there
     best = points[quickest([one.rows for one in points])]
-    told = f"{model}, {mode}, {_question(best, answers)}: {_by(best, several)}, {_figure(best)}"
-    place = (best.row.get("hardware"), best.row.get("device_name"), best.machine)
-    others = [
-        one
-        for one in points
-        if (one.row.get("hardware"), one.row.get("device_name"), one.machine) != place
-    ]
-    others = [one for one in others if not unlike(best.rows, one.rows)]
-    # Of one place, those of another engine or precision: else a thing would be beside itself.
-    others = others or [
-        one
-        for one in points
-        if _by(one, several) != _by(best, several) and not unlike(best.rows, one.rows)
-    ]
-    if not others:
-        return f"{told}; nothing beside it to compare with."
+    told = f"{model}, {mode}, {_question(best, answers)}: {_told(best, several)}"
+    doubtful = [one for one in there if one not in points]
+    quick = [one for one in doubtful if is_faster(one.rows, best.rows)]
+    slow = [one for one in doubtful if one not in quick]
+    others = _beside(best, points, several) or _beside(best, slow, several)
+    said = [_next(best, others, several, known)] if others else []
+    if quick:
+        first = quick[quickest([one.rows for one in quick])]
+        said.append(f"faster, and not known to be exact: {_told(first, several)}")
+    return f"{told}; {'; '.join(said) or 'nothing beside it to compare with'}."
+
+
+def _told(point: Point, several: Collection[str]) -> str:
+    """How something ran, what it takes, and what is not known of its outputs."""
+    why = not_exact(point.rows)
+    return f"{_by(point, several)}, {_figure(point)}{f' ({why})' if why else ''}"
+
+
+def _beside(best: Point, points: Sequence[Point], several: Collection[str]) -> list[Point]:
+    """What the fastest may be held against: elsewhere, else another engine or precision there.
+
+    Of one place another engine or precision: else a thing would be beside itself.
+    """
+    alike = [one for one in points if one is not best and not unlike(best.rows, one.rows)]
+    elsewhere = [one for one in alike if _where(one) != _where(best)]
+    return elsewhere or [one for one in alike if _by(one, several) != _by(best, several)]
+
+
+def _where(point: Point) -> Key:
+    return point.row.get("hardware"), point.row.get("device_name"), point.machine
+
+
+def _next(best: Point, others: Sequence[Point], several: set[str], known: Histories) -> str:
+    """The quickest of the others, and how much longer it takes.
+
+    Args:
+        best: the fastest.
+        others: what it may be held against.
+        several: platforms of which there is more than one device.
+        known: the older runs of these.
+    """
     other = others[quickest([one.rows for one in others])]
     found, next_one = ratio(best.rows, other.rows, known), _by(other, several)
+    if why := not_exact(other.rows):
+        next_one += f" ({why})"
     if found is None:
-        return f"{told}; next to it {next_one}, of which another figure is known."
+        return f"next to it {next_one}, of which another figure is known"
     if not found.told:
         if found.low is not None and found.low > 1.0:
-            return f"{told}; {next_one} is slower, by how much cannot be told ({_sure(found)})."
-        return f"{told}; whether {next_one} is slower cannot be told ({_sure(found)})."
+            return f"{next_one} is slower, by how much cannot be told ({_sure(found)})"
+        return f"whether {next_one} is slower cannot be told ({_sure(found)})"
     more = f"; {found.otherwise}" if found.otherwise else ""
-    return f"{told}; {next_one} takes {found.value:.2f}× as long ({_sure(found)}{more})."
+    return f"{next_one} takes {found.value:.2f}× as long ({_sure(found)}{more})"
 
 
 def _figure(point: Point) -> str:

@@ -21,7 +21,8 @@ from accelbench.api.starting import (
     try_writing,
 )
 from accelbench.api.wanted import BenchmarkRequest, model_named, wanted
-from accelbench.catalog.find import called, choose
+from accelbench.catalog.find import called
+from accelbench.catalog.selection import choose
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from accelbench.api.config import check_count, check_counts
-from accelbench.catalog.find import choose, find
+from accelbench.catalog.find import find
+from accelbench.catalog.selection import choose
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision

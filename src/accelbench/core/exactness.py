@@ -7,7 +7,7 @@ a figure counts unasked only where its outputs were held against the reference's
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: The most that quantised outputs may be off, of what another input would change in them: what
@@ -66,3 +66,18 @@ def why_inexact(row: Mapping[str, Any]) -> str:
     if not row.get("precision"):
         return "its precision is not recorded"
     return f"unasked, {row.get('precision')} may be off by at most {MOST_ERROR:g}, and {known}"
+
+
+def not_exact(launches: Sequence[Mapping[str, Any]]) -> str:
+    """In few words, what keeps a figure of some launches from counting unasked; "" where nothing.
+
+    Of several launches the one that is furthest off speaks, as for whoever chooses by them.
+    """
+    unlike = [row for row in launches if is_quantised(row.get("precision"))]
+    if not unlike:
+        return ""
+    known = [error for row in unlike if (error := error_of(row)) is not None]
+    if known:
+        return "" if max(known) <= MOST_ERROR else f"error {max(known):.2g}"
+    named = any(row.get("precision") for row in unlike)
+    return "outputs not verified" if named else "precision not recorded"

@@ -13,8 +13,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
 from accelbench.core.job_settings import JobSettings
 from accelbench.core.options import RuntimeOption
-from accelbench.core.reasons import Belongs
-from accelbench.core.vocabulary import Provenance, Timing
+from accelbench.core.vocabulary import Belongs, Provenance, Timing
 
 #: The version of these protocols; a plugin states the one it was written for.
 API_VERSION = 1

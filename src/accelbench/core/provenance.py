@@ -33,6 +33,9 @@ IMPORT = "import-"
 #: `of_import` of a row of benchmark_results.
 OF_IMPORT_SQL = f"starts_with(coalesce(run_id, ''), '{IMPORT}')"
 
+#: Of a side that a file of `compare` refused: what it was not alike in, where no column says it.
+REFUSED_THERE = "refused_there"
+
 #: Where a simulated result says, among its conditions, what it was calculated from.
 SIMULATION = "simulation"
 

@@ -8,17 +8,10 @@ alone gives is on that runtime's card; the others are here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from functools import cache
 
-
-class Belongs(StrEnum):
-    """What a reason is about."""
-
-    CELL = "the cell"  # this model, on this platform, by this runtime, in this precision
-    MACHINE = "the machine"  # what is installed, plugged in, free or writable; who killed it
-    QUESTION = "the question"  # what was asked: options, sizes, inputs, weights, time
-
+from accelbench.core.cards import cards
+from accelbench.core.vocabulary import Belongs
 
 _OF: Mapping[Belongs, str] = {
     Belongs.CELL: """
@@ -57,8 +50,6 @@ SHARED: Mapping[str, Belongs] = {
 @cache
 def known_reasons() -> Mapping[str, Belongs]:
     """Every reason that a registered runtime can give; what is shared says the same for all."""
-    from accelbench.core.cards import cards  # cards say what these are about
-
     return {**{r: w for card in cards().values() for r, w in card.reasons.items()}, **SHARED}
 
 

@@ -106,3 +106,11 @@ HARDWARE = ("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webnn", "webgpu", 
 SINGLE_STREAM = "single_stream"
 
 MIB = 2**20
+
+
+class Belongs(StrEnum):
+    """What a reason is about."""
+
+    CELL = "the cell"  # this model, on this platform, by this runtime, in this precision
+    MACHINE = "the machine"  # what is installed, plugged in, free or writable; who killed it
+    QUESTION = "the question"  # what was asked: options, sizes, inputs, weights, time

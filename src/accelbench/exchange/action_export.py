@@ -11,15 +11,17 @@ from accelbench.core.failing import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.core.visible import visible
 from accelbench.core.worth import answered
+from accelbench.exchange.left_out import Entries, entries
 from accelbench.exchange.series import LATENCY, newest, value
 
 
-def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Write one entry a question; how many."""
-    entries = []
+def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
+    """Write one entry a question; how many, and what is in none."""
+    written, without = [], []
     for name, launches in newest(rows):
         found = value(launches, LATENCY)
         if found is None:
+            without.append(launches)
             continue
         launched = counted(found.launches, "launch", "launches")
         failed = launches_failed([row for row in launches if answered(row)])
@@ -33,6 +35,6 @@ def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
         # Optional there; it stands behind the value in charts and comments.
         if found.low is not None:
             entry["range"] = f"{found.low:.6g} - {found.high:.6g}"
-        entries.append(entry)
-    path.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return len(entries)
+        written.append(entry)
+    path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return entries(len(written), without, rows)

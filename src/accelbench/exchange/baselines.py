@@ -14,6 +14,7 @@ from typing import Any
 from accelbench.core.columns import ASKED, BY_NAME
 from accelbench.core.errors import UsageError
 from accelbench.core.possible import ABOVE_ZERO
+from accelbench.core.provenance import REFUSED_THERE
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.exchange.imports import guide
 from accelbench.exchange.imports.foreign import Source
@@ -45,6 +46,8 @@ _OF_A_SIDE = {"latency_ms": "latency_mean_ms", "memory_mb": "memory_peak_mb"}
 _OF_RUNS = ("run", "date")
 #: What makes figures those of different things, by the column that says it.
 _SAYS = {"weights": "weights_digest", "workarounds": "workarounds", "emulated": "emulated"}
+#: How a refusal begins that is for what figures are of; what follows is words of `_SAYS`.
+_NOT_ALIKE = "not alike: "
 _COMPARED = ("axis", "model", "hardware", "runtime", *_OF_A_SIDE)
 #: What nobody says who wrote the guide's CSV without us, and an import fills in; the guide's
 #: options have no form that could be read back.
@@ -78,8 +81,9 @@ def _of_json(path: Path) -> FromFile:
     whole = object_of(path)
     if "comparisons" in whole.values:
         sides = list(objects_in(path, whole.list("comparisons")))
-        rows = [_side(one, {**one.values, **_figures(one)}) for one in sides]
-        return FromFile(tuple(rows), _columns(rows), _untold(()))
+        untold = _untold(sides[0].values if sides else ())
+        rows = [_side(one, {**one.values, **_figures(one)}, untold) for one in sides]
+        return FromFile(tuple(rows), _columns(rows), untold)
     refuse_another(whole)
     if "results" not in whole.values:
         raise MalformedError(path, 1, "results", "neither this nor 'comparisons' is there")
@@ -97,8 +101,9 @@ def _of_csv(path: Path) -> FromFile:
         machine = _one_machine([run_of(line) for line, _ in lines])
         return FromFile(told, frozenset(ASKED) & set(header), _untold(header), machine)
     if set(_COMPARED) <= set(header):
-        rows = [_side(line, _typed(line)) for line in table_of(path, _COMPARED)]
-        return FromFile(tuple(rows), frozenset(ASKED) & set(header), _untold(header))
+        untold = _untold(header)
+        rows = [_side(line, _typed(line), untold) for line in table_of(path, _COMPARED)]
+        return FromFile(tuple(rows), frozenset(ASKED) & set(header), untold)
     if set(guide.NEEDED) <= set(header):
         rows = [_of_guide(row, header) for row in guide.rows(path, Source("guide"))]
         return FromFile(tuple(rows), _columns(rows), _untold(header))
@@ -133,8 +138,11 @@ def _figures(one: Record) -> Row:
     }
 
 
-def _side(one: Record, values: Mapping[str, Any]) -> Row:
-    """A side of a comparison as one launch: the median of those that it had."""
+def _side(one: Record, values: Mapping[str, Any], untold: Collection[str]) -> Row:
+    """A side of a comparison as one launch: the median of those that it had.
+
+    Where the file omits what was not alike, only that the side was refused tells that it was not.
+    """
     if one.values.get("axis") in _OF_RUNS:
         one.wrong("axis", "a comparison of several runs is no baseline")
     row = {name: values[name] for name in BY_NAME if values.get(name) is not None}
@@ -144,7 +152,15 @@ def _side(one: Record, values: Mapping[str, Any]) -> Row:
         if values.get(name) is not None
     }
     hold(one, row, rates_of(row))
-    return {**row, "status": Status.OK.value}
+    refused = [word for word in _refused(one) if word in untold]
+    return {**row, "status": Status.OK.value, **({REFUSED_THERE: refused} if refused else {})}
+
+
+def _refused(one: Record) -> list[str]:
+    """In what a side was not alike, as `compare` says it."""
+    said = str(one.values.get("refused") or "")
+    head, _, words = said.partition(_NOT_ALIKE)
+    return words.split(", ") if words and not head else []
 
 
 def _column(one: Record, name: str, column: str) -> str:

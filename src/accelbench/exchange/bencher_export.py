@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.exchange.left_out import Entries, entries
 from accelbench.exchange.series import MEASURES, Value, newest, value
 
 
-def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Write one benchmark a question; how many."""
-    found = {}
+def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
+    """Write one benchmark a question; how many, and what is in none."""
+    found, without = {}, []
     for name, launches in newest(rows):
         measures = {
             f"{one.name} ({one.unit})": _metric(known)
@@ -21,8 +22,10 @@ def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
         }
         if measures:
             found[name] = measures
+        else:
+            without.append(launches)
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return len(found)
+    return entries(len(found), without, rows)
 
 
 def _metric(known: Value) -> dict[str, float]:

@@ -11,6 +11,11 @@ from accelbench.core.provenance import source_of
 Row = Mapping[str, Any]
 Fact = Callable[[Row], str]
 
+#: What makes figures of one question those of different things.
+KINDS = ("weights_digest", "workarounds")
+#: Of a digest as much as tells two apart.
+_DIGEST = 8
+
 #: Words of somebody's conditions that are longer say more than a name can hold.
 _LONGEST = 40
 
@@ -59,6 +64,8 @@ def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
     """What may tell entries apart that ran in one place, from what says most to what says least."""
     said = [dict(_leaves(row.get("conditions"))) for row in rows]
     yield mark_of
+    yield _workarounds
+    yield _weights
     names = list(dict.fromkeys(name for one in said for name in one))
     for name in sorted(names, key=lambda name: not _is_a_word(said, name)):
         yield lambda row, name=name: _condition(row, name)  # type: ignore[misc]
@@ -84,6 +91,16 @@ def _leaves(conditions: Any) -> Iterator[tuple[str, Any]]:
             yield from _leaves(value)
         elif not isinstance(value, list):
             yield str(name), value
+
+
+def _workarounds(row: Row) -> str:
+    done = ",".join(map(str, row.get("workarounds") or ()))
+    return f"workarounds {done}" if done else ""
+
+
+def _weights(row: Row) -> str:
+    digest = str(row.get("weights_digest") or "").rpartition(":")[2]
+    return f"weights {digest[:_DIGEST]}" if digest else ""
 
 
 def _threads(row: Row) -> str:

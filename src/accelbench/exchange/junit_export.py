@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from accelbench.core.failing import why_unusable
 from accelbench.core.visible import visible
-from accelbench.core.vocabulary import Status
+from accelbench.core.vocabulary import Quality, Status
+from accelbench.core.worth import answered, usable_launches
+from accelbench.exchange.left_out import Entries, entries
 from accelbench.exchange.series import MEASURES, newest, value
 
 _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
 
 
-def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Write one case a question; how many."""
+def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
+    """Write one case a question; how many, and what is in none."""
     suite = ET.Element("testsuite", name="accelbench")
     counts = {"tests": 0, "failures": 0, "skipped": 0}
     for name, launches in newest(rows):
@@ -34,13 +37,24 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
             if kind == "failure":
                 said.set("type", visible(str(worst.get("reason") or status)))
             said.text = visible(str(worst.get("advice") or ""))
+        elif useless := _useless(launches):
+            counts["skipped"] += 1
+            ET.SubElement(case, "skipped", message=useless)
     for word, count in counts.items():
         suite.set(word, str(count))
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
     ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-    return counts["tests"]
+    return entries(counts["tests"], (), rows)
+
+
+def _useless(launches: Sequence[Mapping[str, Any]]) -> str:
+    """Why nothing is judged by times of which all launches ended well; "" where it may be."""
+    ended = [row for row in launches if answered(row)]
+    if not ended or usable_launches(ended):
+        return ""
+    return f"{Quality.UNUSABLE.value}: {why_unusable(ended)}"
 
 
 def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None:

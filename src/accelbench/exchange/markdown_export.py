@@ -6,33 +6,36 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from accelbench.core.exactness import not_exact
 from accelbench.core.figures import Statistic, latency, statistic_of, step_of
 from accelbench.core.rates import unit_beside, unit_of_all
 from accelbench.core.visible import markdown
 from accelbench.core.vocabulary import Quality, Status
 from accelbench.core.worth import usable
+from accelbench.exchange.left_out import Entries
 from accelbench.exchange.titles import title
 
 #: From here on a figure's digits are all before the point.
 _LONG = 1e4
 
 
-def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+def write_markdown(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write a line a result, and say how many; a table of all columns would help nobody."""
     unit = unit_of_all(rows)
     headings = ("what", "mean ms", unit, "peak MB", "launch", "status", "from")
     right = frozenset(headings[1:5])
     lines = table(headings, (_cells(row, unit) for row in rows), right)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return len(rows)
+    return Entries(len(rows))
 
 
 def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     status = str(row.get("status") or "unknown")
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
-    elif not usable(row):
-        status = f"{status}, {Quality.UNUSABLE.value}"
+    else:
+        useless = "" if usable(row) else Quality.UNUSABLE.value
+        status = ", ".join(filter(None, (status, useless, not_exact([row]))))
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
         title(row),

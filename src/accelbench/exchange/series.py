@@ -19,7 +19,7 @@ from accelbench.core.identity import canonical
 from accelbench.core.provenance import comparable, source_of
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, usable_launches
-from accelbench.exchange.entry_names import told_apart
+from accelbench.exchange.entry_names import KINDS, told_apart
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]
@@ -121,6 +121,9 @@ def _entries(series: Sequence[Row]) -> list[list[Row]]:
     found = list(series)
     if moment := _moment(last):
         found = [row for row in series if row.get("run_id") == last.get("run_id")]
+        kinds = _kinds(found)
+        if len(kinds) > 1 and all(map(_are_launches, kinds)):
+            return kinds
         if not _are_launches(found):  # an import brings figures of many moments in one run
             found = [row for row in found if _moment(row) == moment]
     if _are_launches(found):
@@ -136,13 +139,34 @@ def _entries(series: Sequence[Row]) -> list[list[Row]]:
     ]
 
 
+def _kinds(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows of a run by what makes figures those of different things: weights and workarounds.
+
+    A launch that came to nothing may have been of any of them: it is of each that lacks its number.
+    """
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get("status") == Status.OK:
+            found.setdefault(canonical([*map(row.get, KINDS)]), []).append(row)
+    for lost in (row for row in rows if row.get("status") != Status.OK):
+        number = _number(lost)
+        lacking = [kind for kind in found.values() if number not in map(_number, kind)]
+        for kind in lacking or [found.setdefault("", [])]:
+            kind.append(lost)
+    return list(found.values())
+
+
+def _number(row: Row) -> tuple[str, Any]:
+    return row.get("arm") or "", row.get("launch")
+
+
 def _are_launches(rows: Sequence[Row]) -> bool:
     """Whether run, series and numbers say that rows are launches of one run."""
     if len(rows) == 1:
         return True
     runs = {row.get("run_id") for row in rows}
     series = {row["series_key"] for row in rows if row.get("series_key") is not None}
-    numbers = {(row.get("arm") or "", row.get("launch")) for row in rows}
+    numbers = {_number(row) for row in rows}
     numbered = all(row.get("launch") is not None for row in rows)
     return numbered and len(runs) == 1 and len(series) <= 1 and len(numbers) == len(rows)
 

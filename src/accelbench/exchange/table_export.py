@@ -16,6 +16,7 @@ from accelbench.exchange.bencher_export import write_bencher
 from accelbench.exchange.csv_export import write_csv
 from accelbench.exchange.json_export import write_json
 from accelbench.exchange.junit_export import write_junit
+from accelbench.exchange.left_out import Entries
 from accelbench.exchange.markdown_export import write_markdown
 from accelbench.exchange.run_facts import RUN
 from accelbench.exchange.writing import write_exactly
@@ -92,8 +93,8 @@ def export_table(
     return write_exactly(path, lambda written: LINES[name](written, names, rows, runs))
 
 
-def export_report(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> int:
-    """Write results into a new file in a form of its own; how many entries stand in it.
+def export_report(path: Path, rows: Sequence[Mapping[str, Any]], name: str) -> Entries:
+    """Write results into a new file in a form of its own; what stands in it, and what does not.
 
     Most reports have one a question.
     """

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.judging import METRICS
+from accelbench.analysis.alike import parted
+from accelbench.analysis.judging import METRICS, UNIT_SQL
 from accelbench.analysis.machines import Machine, machines_of
 from accelbench.analysis.run_noise import OLDER_RUNS, Histories, Run, alike, of_runs
 from accelbench.core.provenance import COMPARABLE_SQL
@@ -32,6 +33,7 @@ OF_NO_CHECK_SQL = (
 _ALIKE = "runtime || chr(31) || coalesce(device_fingerprint, device_name)"
 _COUNTS = (
     f"status = 'ok' AND {COMPARABLE_SQL} AND provenance = 'measured' AND started_at IS NOT NULL"
+    " AND NOT coalesce(emulated, false)"
     " AND series_key IS NOT NULL AND run_id IN (SELECT unnest(?::VARCHAR[]))"
 )
 _OWN = "series_key IN (SELECT unnest(?::VARCHAR[]))"
@@ -46,12 +48,38 @@ WITH beside AS (
     ) <= {MOST_NEIGHBOURS}
 )
 SELECT series_key, runtime, coalesce(device_fingerprint, device_name), max(started_at)::VARCHAR,
+    max(weights_digest), max(workarounds), max({UNIT_SQL}),
     {", ".join(f"list({metric.sql})" for metric in METRICS)}
 FROM benchmark_results
 WHERE {_COUNTS} AND ({_OWN} OR series_key IN (SELECT series_key FROM beside))
 GROUP BY series_key, run_id, runtime, coalesce(device_fingerprint, device_name)
 QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY max(started_at) DESC) <= {OLDER_RUNS}
 """  # noqa: S608 — our columns
+
+
+#: What a run's figures are of, beside its series.
+_KIND = ("weights_digest", "workarounds", "throughput_unit")
+
+
+def _kind(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row.get(name) or "") for name in _KIND)
+
+
+def _counting(
+    of: Mapping[str, Any], judged: Mapping[tuple[str, ...], Mapping[str, Any]]
+) -> set[str]:
+    """The metrics by which a run is of what is judged: other things say nothing of its noise.
+
+    Args:
+        of: what the run's figures are of.
+        judged: of its series a row of each kind; a neighbour has none, and counts by all.
+    """
+    every = {metric.name for metric in METRICS}
+    if not judged or _kind(of) in judged:
+        return every
+    # What was not read of a row is alike.
+    rows = [{name: row.get(name, value) for name, value in of.items()} for row in judged.values()]
+    return {m.name for m in METRICS if any(not parted(m, [row], [of]) for row in rows)}
 
 
 def is_of_a_check(label: str) -> bool:
@@ -117,10 +145,16 @@ def _read(
     _, read = database.query(_RUNS, [runs, near, own, runs, own])
     found: dict[str, list[Run]] = {}
     about: dict[str, tuple[str, str]] = {}
-    for key, runtime, device, moment, *lists in read:
+    judged: dict[str, dict[tuple[str, ...], Mapping[str, Any]]] = {}
+    for row in rows:
+        judged.setdefault(str(row.get("series_key")), {})[_kind(row)] = row
+    for key, runtime, device, moment, weights, ways, unit, *lists in read:
+        of = dict(zip(_KIND, (weights, ways, unit), strict=True)) | {"throughput": 1.0}
+        counting = _counting(of, judged.get(str(key), {}))
         values = {
             metric.name: [value for value in of_it or () if value is not None and value > 0]
             for metric, of_it in zip(METRICS, lists, strict=True)
+            if metric.name in counting
         }
         found.setdefault(str(key), []).append(Run(str(moment), values))
         about[str(key)] = (str(runtime), str(device))

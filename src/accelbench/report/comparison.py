@@ -14,6 +14,7 @@ from accelbench.analysis.ratios import CANNOT_TELL
 from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
 from accelbench.core.columns import ASKED
+from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.identity import canonical
@@ -63,12 +64,15 @@ def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
         "axis": axis.name,
         "launches": len(one.side.times),
         "quality": _quality(one.side),
+        "verification_error": _error(one.side),
+        "not_exact": not_exact(one.side.rows),
         "figure": str(one.side.statistic),
         "latency_ms": _latency(one.side),
         "latency_p50_ms": _median(one.side),
         "item_ms": _item(one.side),
         "throughput": one.side.throughput,
         "throughput_unit": row.get("throughput_unit"),
+        **_kind(one.side),
         "memory_mb": one.side.memory_mb,
         "cost_per_million": one.side.cost,
         "cost_per_step": one.side.step_cost,
@@ -103,6 +107,22 @@ def _line(one: Compared, axis: ComparisonAxis, currency: str) -> dict[str, Any]:
         "newer_launches_set_aside": one.side.newer,
         "unusable_launches_left_out": one.side.unusable,
     }
+
+
+def _kind(side: Side) -> dict[str, Any]:
+    """What its figures are of, for who holds others against them: of all of its launches."""
+    digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
+    ways = dict.fromkeys(way for row in side.rows for way in row.get("workarounds") or ())
+    return {
+        "weights_digest": digests.pop() if len(digests) == 1 else None,
+        "workarounds": list(ways),
+        "emulated": any(row.get("emulated") for row in side.rows),
+    }
+
+
+def _error(side: Side) -> float | None:
+    """How far outputs are from the reference's, in the launch that is furthest off."""
+    return max((one for row in side.rows if (one := error_of(row)) is not None), default=None)
 
 
 def _alike(side: Side) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
                 "low": step.low,
                 "high": step.high,
                 "worse": (step.share > 0) == series.metric.lower_is_better,
+                "doubt": series.doubt_of(step.at) or None,
                 "p_value": step.p_value,
             }
             for step in steps
@@ -60,6 +61,15 @@ def document(series: Series, *, points: bool = True, same: Sequence[Series] = ()
                 "changes": list(what),
             }
             for at, what in series.software_changes
+        ],
+        "not_alike": [
+            {
+                "at": one.at,
+                "started_at": series.points[one.at].moment,
+                "said": one.said,
+                "what": list(one.what),
+            }
+            for one in series.partings
         ],
         "spikes": [{"at": spike.at, "change": spike.share} for spike in spikes],
         "drift": None

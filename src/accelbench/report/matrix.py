@@ -18,6 +18,8 @@ from accelbench.analysis.machines import Machine
 from accelbench.analysis.matrix import HIGH, MEDIUM, NEAR_BEST, RULE, UNRATED
 
 FORMAT_VERSION = 1
+#: What a matrix without a named precision is of.
+BEST_PRECISION = "each in the best precision that ran"
 
 #: The documents' marks; what is not available is told from what is not compatible.
 _MARKS = {Rating.HIGH: "✅ High", Rating.MEDIUM: "✅ Medium", Rating.LOW: "⚠️ Low"}
@@ -35,7 +37,7 @@ class MatrixHeader:
 
     def __str__(self) -> str:
         if self.precision is None:
-            return f"{self.mode} on {self.machine}, each in the best precision that ran"
+            return f"{self.mode} on {self.machine}, {BEST_PRECISION}"
         return f"{self.precision} {self.mode} on {self.machine}"
 
 

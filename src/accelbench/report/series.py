@@ -10,40 +10,38 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from accelbench.analysis.attempts import VERIFIED
 from accelbench.analysis.carried import job_of
 from accelbench.analysis.history import Gap, HistoryPoint, Series, every_series, with_gap
-from accelbench.analysis.judging import Metric
+from accelbench.analysis.judging import METRICS, UNIT_SQL, Metric
+from accelbench.analysis.outputs import Outputs
 from accelbench.analysis.standing import SOFTWARE, Software, software
-from accelbench.core.failing import (
-    FAILED,
-    LAUNCHED,
-    whole_runs_sql,
-    why_unusable,
-    wrong_sql,
-)
-from accelbench.core.provenance import OF_IMPORT_SQL
+from accelbench.analysis.stretches import Kinds
+from accelbench.core.failing import whole_runs_sql, wrong_sql
 from accelbench.core.worth import SETTLED_SQL, USABLE_SQL, answered_sql
+from accelbench.report.gaps import NOTHING, Case, Nothing
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 #: What has no moment has no place among points that have.
 _COUNTS = (
-    "{where} AND {usable} AND {answered} AND series_key IS NOT NULL AND {value} > 0"
+    "{where} AND {usable} AND {answered} AND {real} AND series_key IS NOT NULL AND {value} > 0"
     " AND started_at IS NOT NULL"
 )
 _RUNS = f"""
-SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, {{figures}}
+SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR,
+    any_value(case_id), any_value(device_fingerprint), {{about}}{{figures}}
 FROM {{results}} WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608 — our words
 _IMPORTS = f"""
-SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, {{figures}}
+SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, {{about}}{{figures}}
 FROM {{results}} WHERE {_COUNTS} AND run_id LIKE 'import-%'
 GROUP BY series_key, run_id, started_at, conditions
 """  # noqa: S608
@@ -53,22 +51,27 @@ FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
     AND coalesce(run_id, '') NOT LIKE 'import-%'
 GROUP BY series_key, run_id
 """  # noqa: S608
-#: Of each run the launches of a series that came to nothing. What failed before it had an engine is
-#: of no series, but of a case on a device.
-_NOTHING = f"""
-SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id, max(started_at)::VARCHAR,
-    max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
-    bool_or(NOT {{usable}}), arg_max(coalesce(reason, status), started_at) FILTER (NOT {{answered}})
-FROM {{results}}
-WHERE {{where}} AND NOT coalesce({{usable}} AND {{answered}} AND {{value}} > 0, false)
-    AND status <> 'skipped' AND started_at IS NOT NULL
-    AND coalesce(run_id, '') <> '' AND NOT {OF_IMPORT_SQL}
-GROUP BY series_key, case_id, device_fingerprint, run_id ORDER BY max(started_at), run_id
-"""  # noqa: S608 — our words
+#: What launches are figures of, beside their series: the least and the largest of each in a run.
+_KINDS = {
+    "weights_digest": "weights_digest",
+    "workarounds": "CASE WHEN len(workarounds) > 0 THEN workarounds::VARCHAR ELSE '' END",
+    "provenance": "provenance",
+    "throughput_unit": UNIT_SQL,
+}
+_NEEDS = {"throughput_unit": "throughput_unit"}  # of a rate alone
+_OUTPUTS = {
+    "verification": f"bool_or(verification IN ({', '.join(repr(one) for one in VERIFIED)}))",
+    "verification_error": "max(verification_error)",
+}
 
 
-#: A series by one figure, and its points.
-Line = tuple[Metric, list[HistoryPoint]]
+@dataclass(frozen=True)
+class Line:
+    """The points of a series, in any order, by one figure."""
+
+    metric: Metric
+    points: list[HistoryPoint]
+    case: Case  # what it is of, with its device
 
 
 def points_in(
@@ -76,7 +79,7 @@ def points_in(
 ) -> dict[str, Line]:
     """The points of each series, in any order, by the figure that most of its runs have.
 
-    A run that has a mean alone is no point among medians.
+    A run that has a mean alone is no point among medians, and what was emulated is none at all.
 
     Args:
         database: the store.
@@ -88,28 +91,82 @@ def points_in(
     nothing: tuple[str, Software] = ("", ())
     every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
     there = _there(database)
-    asked = _sql(_RUNS, metric, where, "median({0}), count({0})", there)
-    _, rows = database.query(asked, values)
-    for key, run, moment, *figures in rows:
+    about = _About(metric, there)
+    cases: dict[str, Case] = {}
+    _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})", there), values)
+    for key, run, moment, case, device, *more in rows:
+        cases[key] = str(case or ""), str(device or "")
+        kinds, outputs = about.of(more)
         commit, ran = runs.get(run, nothing)
+        figures = more[about.width :]
         for found, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
             if launches:
-                point = HistoryPoint(moment, run, commit, value, launches, ran)
+                point = HistoryPoint(
+                    moment, run, commit, value, launches, ran, kinds=kinds, outputs=outputs
+                )
                 found.setdefault(key, []).append(point)
     if any(run.startswith("import-") for run in runs):
         listed = "list({0}) FILTER ({0} > 0)"
         _, rows = database.query(_sql(_IMPORTS, metric, where, listed, there), values)
         for found, several in zip(every, _each(rows, len(every)), strict=True):
-            for point, key in _imported(several):
+            for point, key in _imported(several, about):
                 found.setdefault(key, []).append(point)
-    return _by_one_figure(metric, every)
+    chosen = _by_one_figure(metric, every)
+    return {key: Line(*line, cases.get(key, ("", ""))) for key, line in chosen.items()}
+
+
+class _About:
+    """What is read of a run beside its figures: what they are of, and what its outputs are."""
+
+    def __init__(self, metric: Metric, there: Container[str]) -> None:
+        self._names = [
+            name for name in _KINDS if name in there and (metric.rated or name not in _NEEDS)
+        ]
+        self._outputs = [sql if name in there else "NULL" for name, sql in _OUTPUTS.items()]
+        self._kinds: dict[tuple[Any, ...], Kinds] = {}
+        self._known: dict[tuple[Any, ...], Outputs] = {}
+
+    @property
+    def sql(self) -> str:
+        """What to ask for."""
+        ends = (f"{end}({_KINDS[name]})" for name in self._names for end in ("min", "max"))
+        return "".join(f"{one}, " for one in (*ends, *self._outputs))
+
+    @property
+    def width(self) -> int:
+        """How many columns that is."""
+        return 2 * len(self._names) + len(self._outputs)
+
+    def of(self, row: Sequence[Any]) -> tuple[Kinds, Outputs]:
+        """The same as objects, of which alike runs share one: most runs are alike."""
+        count = 2 * len(self._names)
+        said, outputs = tuple(row[:count]), tuple(row[count : self.width])
+        kinds = self._kinds.get(said)
+        if kinds is None:
+            kinds = self._kinds[said] = self._rows(said[::2], said[1::2])
+        known = self._known.get(outputs)
+        if known is None:
+            known = self._known[outputs] = Outputs(bool(outputs[0]), outputs[1])
+        return kinds, known
+
+    def _rows(self, least: Sequence[Any], most: Sequence[Any]) -> Kinds:
+        rows = [
+            {name: self._value(name, one) for name, one in zip(self._names, end, strict=True)}
+            | {"throughput": 1.0}  # its unit is that of a rate, said or made of a step
+            for end in (least, most)
+        ]
+        return (rows[0],) if rows[0] == rows[1] else tuple(rows)
+
+    @staticmethod
+    def _value(name: str, one: Any) -> Any:
+        return ([one] if one else []) if name == "workarounds" else one
 
 
 def _by_one_figure(
     metric: Metric, every: Sequence[Mapping[str, list[HistoryPoint]]]
-) -> dict[str, Line]:
+) -> dict[str, tuple[Metric, list[HistoryPoint]]]:
     """Of each series the figure that makes most points, and of as many the first."""
-    chosen: dict[str, Line] = {}
+    chosen: dict[str, tuple[Metric, list[HistoryPoint]]] = {}
     for one, found in zip(metric.alternatives, every, strict=True):
         for key, points in found.items():
             if key not in chosen or len(chosen[key][1]) < len(points):
@@ -123,12 +180,29 @@ def _each(rows: Sequence[Sequence[Any]], many: int) -> Iterable[list[Sequence[An
         yield [(*row[:-many], row[at]) for row in rows if row[at]]
 
 
+def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[Any]) -> Nothing:
+    """The runs of such results that came to no figure."""
+    there = _there(database)
+    usable = USABLE_SQL if metric.timed else "true"
+    fine = f"({usable} AND {answered_sql(there)} AND {_real(there)})"
+    others = "".join(
+        f"bool_or(coalesce({fine} AND {one.sql} > 0, false)), "
+        for one in METRICS
+        if one.name != metric.name
+    )
+    _, rows = database.query(
+        _sql(NOTHING, metric, where, "{0}", there, others=others, fine=fine), values
+    )
+    return Nothing(metric, rows)
+
+
 def told(
     database: Database,
-    several: Iterable[tuple[Mapping[str, Any], Metric, Sequence[HistoryPoint]]],
+    several: Iterable[tuple[Mapping[str, Any], Line]],
     metric: Metric,
     where: tuple[str, Sequence[Any]],
     least: float,
+    nothing: Nothing,
     ours: Callable[[Mapping[str, Any], str], bool] | None = None,
 ) -> list[Series]:
     """Series of these points; of those whose newest is off, every launch is looked at.
@@ -137,68 +211,31 @@ def told(
 
     Args:
         database: the store.
-        several: what each is of, by which figure, with its points.
+        several: what each is of, with its points.
         metric: what was asked for, of which they are.
         where: the results that points were made of, in SQL, and its parameters.
         least: what a change has to exceed, as a share.
+        nothing: runs without a figure.
         ours: whether a run may be one of a series; any may, where nothing is said.
     """
-    found = _looked_at(database, several, metric, where, least)
-    nothing = _gaps(database, metric, where)
-    if not nothing:
-        return found
+    lines = list(several)
+    found = _looked_at(
+        database, [(row, line.metric, line.points) for row, line in lines], metric, where, least
+    )
     return [
-        one if (gap := _newest_gap(one, nothing, ours)) is None else with_gap(one, gap)
-        for one in found
+        one if (gap := _newest_gap(row, line, nothing, ours)) is None else with_gap(one, gap)
+        for one, (row, line) in zip(found, lines, strict=True)
     ]
 
 
 def _newest_gap(
-    series: Series,
-    nothing: Mapping[tuple[str, ...], Sequence[Gap]],
+    row: Mapping[str, Any],
+    line: Line,
+    nothing: Nothing,
     ours: Callable[[Mapping[str, Any], str], bool] | None,
 ) -> Gap | None:
-    """The newest run that came to nothing, where no point is as new."""
-    row, newest = series.row, series.points[-1]
-    runs = {point.run_id for point in series.points}
-    case = (str(row.get("case_id")), str(row.get("device_fingerprint") or ""))
-    known = [gap for key in ((str(row["series_key"]),), case) for gap in nothing.get(key, ())]
-    later = [
-        gap
-        for gap in known
-        if gap.moment > newest.moment
-        and gap.run_id not in runs
-        and (ours is None or ours(row, gap.run_id))
-    ]
-    return max(later, default=None)
-
-
-def _gaps(
-    database: Database, metric: Metric, where: tuple[str, Sequence[Any]]
-) -> dict[tuple[str, ...], list[Gap]]:
-    """Runs that came to nothing, by series, or by case and device where no series is known."""
-    there = _there(database)
-    _, rows = database.query(_sql(_NOTHING, metric, where[0], "{0}", there), where[1])
-    found: dict[tuple[str, ...], list[Gap]] = {}
-    for series, case, device, run, moment, launched, failed, *became in rows:
-        key = (str(case), str(device)) if series is None else (str(series),)
-        why = _why_nothing({FAILED: failed, LAUNCHED: launched}, metric, *became)
-        found.setdefault(key, []).append(Gap(moment, run, why))
-    return found
-
-
-def _why_nothing(
-    counts: Mapping[str, Any], metric: Metric, wrong: bool, ran: bool, useless: bool, reason: str
-) -> str:
-    """Why a run has no figure, as the end of a sentence."""
-    if wrong:
-        return "wrong outputs"
-    said = str(reason or "").replace("_", " ")
-    if not ran:
-        return said
-    if useless:
-        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", said)))
-    return f"its {metric.name} is not known"
+    may_be = None if ours is None else lambda run: ours(row, run)
+    return nothing.newest(str(row["series_key"]), line.case, line.points, may_be)
 
 
 def _looked_at(
@@ -259,6 +296,9 @@ def _sql(
         figures=figures,
         where=where,
         usable=usable,
+        real=_real(there),
+        emulated=f"NOT {_real(there)}",
+        about=_About(metric, there).sql,
         answered=answered_sql(there),
         wrong=wrong_sql(there),
         results=whole_runs_sql(there),
@@ -266,7 +306,12 @@ def _sql(
     )
 
 
-def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[HistoryPoint, str]]:
+def _real(there: Container[str]) -> str:
+    """That nothing stood in for the device, in SQL: such times are nobody's."""
+    return "(NOT coalesce(emulated, false))" if "emulated" in there else "true"
+
+
+def _imported(rows: Iterable[Sequence[Any]], about: _About) -> Iterable[tuple[HistoryPoint, str]]:
     """Points of imports, each with its series; jobs of one version are launches of one point.
 
     What a later release carries forward of a job is no point, and is counted by the first.
@@ -275,14 +320,15 @@ def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[HistoryPoint, str
     again: Counter[tuple[str, str, str, int]] = Counter()
     jobs: dict[tuple[str, str, str, int], str] = {}
     known: dict[Software, int] = {}
-    about: dict[str | None, tuple[int, str | None]] = {}
+    said: dict[str | None, tuple[int, str | None]] = {}
     first: dict[tuple[str, str, tuple[float, ...]], tuple[str, str, str, int]] = {}
-    for key, run, moment, text, values in sorted(rows, key=itemgetter(2)):
-        if text not in about:
+    of: dict[tuple[str, str, str, int], tuple[Kinds, Outputs]] = {}
+    for key, run, moment, text, *more, values in sorted(rows, key=itemgetter(2)):
+        if text not in said:
             conditions = json.loads(text or "{}")
             number = known.setdefault(software({"conditions": conditions}), len(known))
-            about[text] = number, job_of(conditions)
-        number, job = about[text]
+            said[text] = number, job_of(conditions)
+        number, job = said[text]
         place = (key, run, moment, number)
         if job is not None:
             jobs.setdefault(place, job)
@@ -291,12 +337,15 @@ def _imported(rows: Iterable[Sequence[Any]]) -> Iterable[tuple[HistoryPoint, str
                 again[measured_at] += len(values)
                 continue
         launches.setdefault(place, []).extend(values)
+        of.setdefault(place, about.of(more))
     ran_with = list(known)
     for place, each in launches.items():
         key, run, moment, number = place
         value = each[0] if len(each) == 1 else median(each)
         point = HistoryPoint(moment, run, "", value, len(each), ran_with[number])
-        yield point._replace(carried=again[place], job=jobs.get(place, "")), key
+        kinds, outputs = of[place]
+        carried, job = again[place], jobs.get(place, "")
+        yield point._replace(carried=carried, job=job, kinds=kinds, outputs=outputs), key
 
 
 def _runs(database: Database) -> dict[str, tuple[str, Software]]:

@@ -51,8 +51,7 @@ from accelbench.core.protocols import (
     RuntimeInfo,
     Support,
 )
-from accelbench.core.reasons import Belongs
-from accelbench.core.vocabulary import HARDWARE, Provenance, Timing
+from accelbench.core.vocabulary import HARDWARE, Belongs, Provenance, Timing
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
 

@@ -15,16 +15,16 @@ from accelbench.select.answer.answers import told
 from accelbench.select.answer.selection_map import selection_map
 from accelbench.select.constraints.best_under import Limits, limits_named, under
 from accelbench.select.constraints.case_words import installed
-from accelbench.select.estimate.rules import BROWSERS
+from accelbench.select.evidence.candidates import order_in, placed
 from accelbench.select.evidence.cells import ModelKnowledge
-from accelbench.select.evidence.knowledge import Knowledge
 from accelbench.select.evidence.model_evidence import own_of
 from accelbench.select.evidence.sources import EmptyStore, StrPath, configured
+from accelbench.select.knowledge import Knowledge
+from accelbench.select.query.deployments import BROWSERS
 from accelbench.select.query.model_size import from_name
 from accelbench.select.query.query import RawQuery, family_named
 from accelbench.select.query.task import task_key, task_named
 from accelbench.select.query.validation import amount, batches
-from accelbench.select.rank.candidates import order_in, placed
 from accelbench.select.rank.choosing import AnswerBasis, choose
 from accelbench.select.rank.distributed import advised
 from accelbench.select.rank.pricing import Costs, Given, costs_of

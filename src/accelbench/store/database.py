@@ -61,6 +61,8 @@ class Database:
     path: Path
     files: Files = field(default=REAL_FILES, repr=False, compare=False)
     retry_seconds: float = RETRY_SECONDS
+    #: The path as it was typed, for papers that go to others.
+    typed: str = field(default="", repr=False, compare=False)
     #: The connection of `asking`, while it lasts.
     _open: list[DuckDBPyConnection] = field(
         default_factory=list, init=False, repr=False, compare=False

@@ -30,7 +30,7 @@ from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
 from accelbench.core.visible import in_quotes
 from accelbench.store.copying import copy_parquet
-from accelbench.store.database import ENVIRONMENT, Database, default_path
+from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database, default_path
 from accelbench.store.duck import connect, whole_guard
 from accelbench.store.folders import default_folder
 from accelbench.store.insert import FilledRows
@@ -59,10 +59,10 @@ class Lake(Database):
     place: StorePlace = field(kw_only=True)
 
     @classmethod
-    def at(cls, place: StorePlace) -> Lake:
-        """The lake of a place."""
+    def at(cls, place: StorePlace, typed: str = "") -> Lake:
+        """The lake of a place; `typed` is a folder as somebody named it."""
         folder = default_folder() / "lakes" / digest(place.name)
-        return cls(folder / "mirror.duckdb", place=place)
+        return cls(folder / "mirror.duckdb", place=place, typed=typed)
 
     @property
     def name(self) -> str:
@@ -374,4 +374,6 @@ def store_at(asked: Path | str | None = None) -> Database:
     """
     word = asked or os.environ.get(ENVIRONMENT)
     place = None if word is None else place_of(word)
-    return Database(default_path(Path(word) if word else None)) if place is None else Lake.at(place)
+    if place is not None:
+        return Lake.at(place, str(word) if isinstance(place, FolderPlace) else "")
+    return Database(default_path(Path(word) if word else None), typed=str(word or DEFAULT_NAME))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from recordings import held
 
-from accelbench.catalog.find import choose
 from accelbench.catalog.inputs import settle
+from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target, result_id, series_key
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode

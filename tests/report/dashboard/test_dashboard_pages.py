@@ -5,6 +5,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dashboard_world import MACHINE, OTHER, result, store, visitor
@@ -280,6 +281,67 @@ def test_two_runs_are_drawn_and_not_judged(tmp_path: Path) -> None:
     assert "Drawn, not judged: 2 runs, four are needed" in said
     picture = visitor(database).get("/chart/trend.svg").text
     assert "Drawn, not judged: 2 runs, four are needed." in text(picture)
+
+
+FAILED = {
+    "status": "failed",
+    "reason": "driver_too_old",
+    "quality": None,
+    "verification": "not_done",
+    "latency_p50_ms": None,
+    "latency_mean_ms": None,
+    "throughput": None,
+}
+#: What failed before it had an engine, with its device and, where none was found, without.
+UNOPENED = ({"series_key": None}, {"series_key": None, "device_fingerprint": None})
+
+
+@pytest.mark.parametrize("late", [{}, *UNOPENED])
+def test_a_history_says_that_the_newest_run_failed(tmp_path: Path, late: dict[str, Any]) -> None:
+    database = Database(tmp_path / "failed.duckdb")
+    database.ensure()
+    for day in range(1, 7):
+        moment = f"2026-01-0{day}T00:00:00.000000Z"
+        one = result(series_key="s", case_id="c", latency_p50_ms=10.0, started_at=moment)
+        store(database, f"run-{day}", one)
+    moment = "2026-01-09T00:00:00.000000Z"
+    one = result(**{"series_key": "s", "case_id": "c", "started_at": moment, **FAILED, **late})
+    store(database, "run-late", one)
+    said = text(visitor(database).get("/history").text)
+    assert "the newest run, of 2026-01-09 00:00, has no figure: driver too old" in said
+
+
+def test_a_history_says_where_it_is_parted(tmp_path: Path) -> None:
+    database = Database(tmp_path / "parted.duckdb")
+    database.ensure()
+    for day in range(1, 9):
+        one = result(
+            series_key="s",
+            latency_p50_ms=10.0 if day < 5 else 2.0,
+            workarounds=[] if day < 5 else ["static shapes"],
+            started_at=f"2026-01-0{day}T00:00:00.000000Z",
+        )
+        store(database, f"run-{day}", one)
+    page = visitor(database).get("/history").text
+    assert "Not alike: workarounds, since 2026-01-05" in text(page)
+    assert "Better" not in text(page)
+    assert "not alike: workarounds" in visitor(database).get("/chart/trend.svg").text
+
+
+def test_a_history_calls_nothing_better_that_is_verified_no_longer(tmp_path: Path) -> None:
+    database = Database(tmp_path / "unverified.duckdb")
+    database.ensure()
+    for day in range(1, 9):
+        one = result(
+            series_key="s",
+            latency_p50_ms=10.0 if day < 5 else 5.0,
+            verification="ok" if day < 5 else "not_done",
+            started_at=f"2026-01-0{day}T00:00:00.000000Z",
+        )
+        store(database, f"run-{day}", one)
+    said = text(visitor(database).get("/history").text)
+    assert "Outputs are no longer verified: -50" in said
+    assert "Better" not in said
 
 
 def test_the_matrix_gives_its_reasons(site: TestClient) -> None:

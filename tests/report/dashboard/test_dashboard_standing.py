@@ -11,8 +11,8 @@ import pytest
 from dashboard_world import MACHINE, result, store, visitor
 
 from accelbench.analysis.points import points
-from accelbench.cli.services.chart_data import subject_in
 from accelbench.core.failing import FAILED, LAUNCHED
+from accelbench.report.chart_data import subject_in
 from accelbench.report.dashboard import cells, details
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshot import taken

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Subject
@@ -112,6 +113,46 @@ def test_of_an_interval_it_says_what_it_is_of() -> None:
     within = known(measured(1, latency_ci_low_ms=8.5, latency_ci_high_ms=9.5))
     (results,) = tables(report(within), "Results")
     assert results.rows[0][3] == "8.5 to 9.5, within the launch"
+
+
+def test_a_matrix_says_what_precisions_it_is_of() -> None:
+    """It was headed “Inference in fp32” above cells of platforms that ran int8 alone."""
+    narrow = {"hardware": "cuda", "device_name": "A card", "precision": "int8"}
+    rows = [measured(1, verification="ok"), measured(2, verification="not_done", **narrow)]
+    whole = known(*rows)
+    subject = replace(whole.subject, matrix=matrix(rows, best_precision=True))
+    levels, _ = tables(report(replace(whole, subject=subject)), "Compatibility matrix")
+    assert levels.caption == "Inference, each in the best precision that ran"
+    (line,) = levels.rows
+    cells = dict(zip(levels.headers, line, strict=True))
+    assert (cells["cpu"], cells["cuda"]) == ("✅ Medium", "not verified (int8)")
+
+
+def test_how_requests_came_is_told_where_cells_differ_in_it_or_it_is_unusual() -> None:
+    """An offline cell of one platform read like a single-stream one of another."""
+    offline = {"scenario": "offline", "hardware": "cuda", "device_name": "A card"}
+    made = report(known(measured(1), measured(2, **offline)))
+    for title in ("Results", "Verification and workarounds"):
+        names = sorted(one[0] for one in tables(made, title)[0].rows)
+        assert [name.rpartition(" · ")[2] for name in names] == ["single_stream", "offline"]
+    (results,) = tables(report(known(measured(1, scenario="offline"))), "Results")
+    assert results.caption.endswith(" · offline")
+    (results,) = tables(report(known(measured(1))), "Results")
+    assert "stream" not in results.caption
+
+
+def test_a_rate_below_a_chart_has_its_unit() -> None:
+    """3000 tokens/s of one platform stood beside 196.5 images/s of another in one column."""
+    card = {"hardware": "cuda", "device_name": "A card", "throughput": 200.0}
+    told = {"model": "gpt2-tiny", "throughput_unit": "tokens/s"}
+    rows = [measured(1), measured(2, **card), measured(3, **told), measured(4, **told, **card)]
+    (section,) = [s for s in report(known(*rows)).sections if s.title == "Hardware: throughput"]
+    (figures,) = [block.table for block in section.blocks if isinstance(block, Figure)]
+    unit = figures.headers.index("unit")
+    assert {(one[0], one[unit]) for one in figures.rows} == {
+        ("bert-tiny", "items/s"),
+        ("gpt2-tiny", "tokens/s"),
+    }
 
 
 def test_emulated_times_are_not_shown() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from accelbench.catalog.data.folder import look
-from accelbench.catalog.find import choose
+from accelbench.catalog.selection import choose
 from accelbench.core.case import Option
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec

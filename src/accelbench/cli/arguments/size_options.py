@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from accelbench.cli.arguments.lists import numbers
 from accelbench.core.axes import AXES, Axis
+from accelbench.core.word_lists import numbers
 
 #: The lists that were typed, by the fields of a request.
 Sizes = Mapping[str, "list[str] | None"]

@@ -9,14 +9,15 @@ from typing import Any
 import typer
 
 from accelbench.analysis.checking import Check, Outcome
-from accelbench.cli.arguments.filters import filters_of
-from accelbench.cli.arguments.lists import SpacedLists, words
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.thresholds import refuse_threshold
 from accelbench.cli.display.json_output import print_document
-from accelbench.cli.services.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
-from accelbench.cli.services.queries import filled
+from accelbench.cli.services.opening import filled
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.visible import in_quotes
+from accelbench.core.word_lists import words
+from accelbench.query.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
+from accelbench.query.filters import filters_of
 from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -108,7 +109,7 @@ def check(
         )
     database = filled(db or db_path)
     if baseline is None:
-        from accelbench.cli.services.arms import check_of_arms
+        from accelbench.query.arms import check_of_arms
 
         arms, about = check_of_arms(database, sought, COLUMNS, threshold)
         _say(arms, about, markdown, as_json)

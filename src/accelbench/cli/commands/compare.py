@@ -12,22 +12,24 @@ import typer
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, ComparisonAxis
-from accelbench.cli.arguments.filters import filters_of
-from accelbench.cli.arguments.lists import SpacedLists, words
-from accelbench.cli.arguments.suggestions import NothingMeasuredError
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import distrusted, not_shown
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.words import other_machines
-from accelbench.cli.services.queries import filled, on_one_machine, rows_of
+from accelbench.cli.services.opening import filled
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import TIMES
 from accelbench.core.visible import in_quotes
+from accelbench.core.word_lists import words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken, write_exactly
+from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
+from accelbench.query.stored_results import on_one_machine, rows_of
+from accelbench.query.suggestions import NothingMeasuredError
 
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
@@ -177,7 +179,7 @@ def _without_a_side(
 
 
 def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
-    from accelbench.cli.arguments.run_names import runs_meant
+    from accelbench.query.run_names import runs_meant
 
     return tuple(dict.fromkeys(run for word in named for run in runs_meant(database, word)))
 
@@ -195,7 +197,7 @@ def _labels(
     """What the runs are called that stand side by side."""
     if axis.name != "run":
         return {}
-    from accelbench.cli.arguments.run_names import labels_in
+    from accelbench.query.run_names import labels_in
 
     return labels_in(database, (str(row["run_id"]) for row in rows if row["run_id"]))
 

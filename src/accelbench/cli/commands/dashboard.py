@@ -114,7 +114,7 @@ def _token(asked: str | None) -> str:
 
 
 def _filled(path: Path | None) -> Database:
-    from accelbench.cli.services.queries import filled
+    from accelbench.cli.services.opening import filled
 
     database = filled(path)
     with database.asking():  # what cannot be read is said here, not on every page

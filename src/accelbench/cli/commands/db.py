@@ -38,6 +38,7 @@ from accelbench.exchange.csv_export import write_lines
 from accelbench.exchange.imports.kinds import KINDS
 from accelbench.exchange.imports.places import placed
 from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.left_out import Entries
 from accelbench.exchange.run_facts import told as run_told
 from accelbench.exchange.table_export import (
     ENTRIES,
@@ -168,16 +169,19 @@ def export(
     _fill(database)
     runs = _told_runs(database)
     if form in TABLES:
-        results = entries = export_table(path, database, form, samples=samples, runs=runs)
+        results = export_table(path, database, form, samples=samples, runs=runs)
+        made = Entries(results)
     else:
         rows = database.results()
         told = _of_interest(rows, runs) if form in ENTRIES else rows
-        results, entries = len(rows), export_report(path, told, form)
+        results, made = len(rows), export_report(path, told, form)
     if as_json:
-        counts = {"results": results, "entries": entries}
+        counts = {"results": results, "entries": made.written, "left_out": dict(made.left_out)}
         print_json({"path": str(path.absolute()), "format": form, **counts})
     else:
-        print_line(f"Wrote {wrote(form, entries, results)} to {path}")
+        print_line(f"Wrote {wrote(form, made.written, results)} to {path}")
+        if made.left_out:
+            print_line(made.told())
 
 
 @app.command()

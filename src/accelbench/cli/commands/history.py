@@ -11,34 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import FEWEST_DRAWN, NOT_JUDGED, HistoryPoint, Series, same_jobs
-from accelbench.analysis.judging import METRICS, Judgement, Metric
-from accelbench.cli.arguments.filters import filters_of
+from accelbench.analysis.history import NOT_JUDGED, Series, same_jobs
+from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.suggestions import NothingMeasuredError
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.words import other_machines
-from accelbench.cli.services.queries import filled, marks, on_one_machine, rows_of
-from accelbench.core.axes import AS_TOLD, columns
+from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
+from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
-from accelbench.report.series import points_in, told
+from accelbench.query.filters import filters_of
+from accelbench.query.stored_results import on_one_machine
+from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.report.all_series import about_series, series_in
+from accelbench.report.gaps import Unseen
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
+
+Row = Mapping[str, Any]
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 #: Series of which nobody can tell that are shown unasked.
 _FEW = 10
 _METRICS = {metric.name: metric for metric in METRICS}
-_COLUMNS = (
-    *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
-    *("batch_size", *columns(*AS_TOLD), "mode", "scenario", "world_size", "options", "threads"),
-    *("emulated", "provenance", "case_id", "device_fingerprint"),
-)
 
 
 @app.command(cls=SpacedLists)
@@ -75,11 +74,15 @@ def history(
     with database.asking():
         where, values, here, others = on_one_machine(database, filters, machine)
         with _collected_later():
-            found = series_in(database, _METRICS[metric], where, values, threshold)
+            found, unseen = series_in(database, _METRICS[metric], where, values, threshold)
+            lacking = _named(database, unseen)
         undated = 0 if found else _without_moment(database, where, values)
     names = [str(one) for one in others]
-    if not found:
+    if not found and not lacking:
         raise _no_history(here, undated, names)
+    if not found:
+        raise _no_figure(here, metric, lacking, names)
+    counts = answers(found) | ({f"no {metric}": len(lacking)} if lacking else {})
     if as_json:
         from accelbench.report.history import document
 
@@ -97,7 +100,22 @@ def history(
                 )
                 for one in found
             ],
-            "answers": answers(found),
+            "answers": counts,
+            "without_figure": [
+                {
+                    "what": title(row),
+                    "series_key": one.series_key,
+                    "device_name": row.get("device_name"),
+                    "runs": one.runs,
+                    "newest": {
+                        "started_at": one.newest.moment,
+                        "run_id": one.newest.run_id,
+                        "why": one.newest.why,
+                    },
+                    "metrics": list(one.metrics),
+                }
+                for row, one in lacking
+            ],
             "without_change": sum(one.answer is Judgement.STEADY for one in found),
         }
         print_document(whole)
@@ -105,7 +123,9 @@ def history(
     from accelbench.cli.display.history import show
 
     with _collected_later():
-        show(found if every else worth_showing(found), answers(found), str(here), names)
+        shown = found if every else worth_showing(found)
+        left = len(found) - len(shown)
+        show(shown, counts, left, str(here), without_figure(metric, lacking), names)
 
 
 def worth_showing(found: Sequence[Series]) -> list[Series]:
@@ -158,30 +178,35 @@ def _no_history(here: Machine, undated: int, others: Sequence[str]) -> NothingMe
     )
 
 
-def series_in(
-    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
-) -> list[Series]:
-    """Every series with points enough, that which became worst first."""
-    points = points_in(database, metric, where, values)
-    points = {key: line for key, line in points.items() if len(line[1]) >= FEWEST_DRAWN}
-    newest = {key: max(several, key=lambda one: one.moment) for key, (_, several) in points.items()}
-    about = _about(database, newest)
-    several = [(about[key], by, known) for key, (by, known) in points.items()]
-    found = told(database, several, metric, (where, values), least)
-    names = ("model", "series_key")
-    return sorted(
-        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+def _no_figure(
+    here: Machine, metric: str, lacking: Sequence[tuple[Row, Unseen]], others: Sequence[str]
+) -> NothingMeasuredError:
+    """The error where all that was measured twice has another figure, or none."""
+    return NothingMeasuredError(
+        f"Nothing on {here} has a history by {metric}.",
+        " ".join([*without_figure(metric, lacking), *other_machines(others)]),
     )
 
 
-def _about(database: Database, newest: Mapping[str, HistoryPoint]) -> dict[str, dict[str, Any]]:
-    """A row of each series, of its newest run: what it is of."""
-    if not newest:
-        return {}
-    runs = sorted({point.run_id for point in newest.values()})
-    condition = (
-        f"series_key IN ({marks(list(newest))}) AND coalesce(run_id, '') IN ({marks(runs)})"
-        " QUALIFY row_number() OVER (PARTITION BY series_key ORDER BY started_at DESC) = 1"
-    )
-    rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
-    return {str(row["series_key"]): row for row in rows}
+def without_figure(metric: str, lacking: Sequence[tuple[Row, Unseen]]) -> list[str]:
+    """Of series that ran twice and more and have no such figure: why, and what they have."""
+    told = [f"{title(row)} has no {metric} in {_runs(one)}{_instead(one)}" for row, one in lacking]
+    more = [f"{len(told) - _FEW} more have no {metric}, see --json."] if len(told) > _FEW else []
+    return [f"{sentence}." for sentence in told[:_FEW]] + more
+
+
+def _runs(one: Unseen) -> str:
+    return f"{one.runs} runs, the newest of {one.newest.moment[:16]}"
+
+
+def _instead(one: Unseen) -> str:
+    """By which metric it has a history, or why it has none."""
+    if one.metrics:
+        return f"; {' and '.join(f'--metric {name}' for name in one.metrics)} shows it"
+    return f": {one.newest.why}"
+
+
+def _named(database: Database, unseen: Sequence[Unseen]) -> list[tuple[Row, Unseen]]:
+    """The same, each with a row that says what it is of."""
+    about = about_series(database, {one.series_key: one.newest.run_id for one in unseen})
+    return [(about[one.series_key], one) for one in unseen if one.series_key in about]

@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.analysis.attempts import QUESTION
-from accelbench.cli.arguments.filters import Filters, by_word, filters_of
-from accelbench.cli.arguments.lists import SpacedLists, words
-from accelbench.cli.arguments.suggestions import refuse_unknown
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.text_output import deliver
-from accelbench.cli.services.queries import (
-    filled_if_any,
-    of_machine,
-    rows_of,
-    runs_to_judge,
-    where_of,
-)
+from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.figures import OF_A_STEP
 from accelbench.core.visible import in_quotes
+from accelbench.core.word_lists import words
 from accelbench.exchange.writing import refuse_taken
 from accelbench.hardware.names import platforms_named
+from accelbench.query.conditions import where_of
+from accelbench.query.filters import Filters, by_word, filters_of
+from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
+from accelbench.query.suggestions import refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.cells import Matrix

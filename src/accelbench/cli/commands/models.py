@@ -10,7 +10,8 @@ from typing import Any
 import typer
 
 from accelbench.catalog.cost import cost
-from accelbench.catalog.find import choose, every_model, find
+from accelbench.catalog.find import every_model, find
+from accelbench.catalog.selection import choose
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes

@@ -5,26 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.arguments.filters import Filters, filters_of
-from accelbench.cli.arguments.lists import SpacedLists, words
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.json_output import print_document
 from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.cli.services.chart_files import drawn_into
 from accelbench.core.errors import UsageError
 from accelbench.core.near import meant
 from accelbench.core.visible import in_quotes
+from accelbench.core.word_lists import words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
-from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
+from accelbench.exchange.writing import refuse_taken
+from accelbench.query.filters import Filters, filters_of
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.report.charts.chart import Chart, Picture, Subject
+    from accelbench.report.charts.chart import Chart, Subject
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -140,7 +141,7 @@ def _wanted(
 
 
 def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
-    from accelbench.cli.arguments.suggestions import NothingMeasuredError
+    from accelbench.query.suggestions import NothingMeasuredError
 
     if not subject.points:
         return NothingMeasuredError(
@@ -151,55 +152,6 @@ def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]
     return UsageError("There is nothing to draw.", advice.strip())
 
 
-def drawn_into(
-    folder: Path,
-    subject: Subject,
-    charts: Mapping[str, Chart],
-    forms: Sequence[str] = ("png",),
-    name_of_file: str | None = None,
-) -> tuple[list[Path], list[str]]:
-    """Draw each chart that has anything to show.
-
-    Args:
-        folder: where.
-        subject: of what.
-        charts: which, by name.
-        forms: in which formats.
-        name_of_file: of the only one; it is new. Others are made anew each time.
-
-    Returns:
-        The files, and the names of charts that have nothing to show.
-    """
-    from accelbench.report.charts.chart import picture
-
-    written, empty = [], []
-    for name, one in charts.items():
-        found = picture(one, subject)
-        if found is None:
-            empty.append(name)
-            continue
-        for form in forms:
-            path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(found, form)
-            if name_of_file is None:
-                write_over(path, data)
-            else:
-                write_exactly(path, partial(_put, data))
-            written.append(path)
-    return written, empty
-
-
-def _put(data: bytes, place: Path) -> None:
-    place.write_bytes(data)
-
-
-def _drawn(picture: Picture, form: str) -> bytes:
-    from accelbench.report.charts import draw
-
-    if form == "png":
-        return draw.png(picture.spec)
-    return (draw.svg(picture.spec) if form == "svg" else draw.page(picture)).encode()
-
-
 def _subject(
     files: Sequence[Path],
     runs: Sequence[str],
@@ -208,9 +160,9 @@ def _subject(
     prices: Prices | None,
     db: Path | None,
 ) -> Subject:
-    from accelbench.cli.arguments.run_names import only_ids, only_runs
-    from accelbench.cli.services.chart_data import subject_in, subject_of
-    from accelbench.cli.services.queries import filled_if_any
+    from accelbench.cli.services.opening import filled_if_any
+    from accelbench.query.run_names import only_ids, only_runs
+    from accelbench.report.chart_data import subject_in, subject_of
 
     if files:
         return subject_of(files, filters | only_ids(runs), prices)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.filters import hardware_words
-from accelbench.cli.arguments.lists import SpacedLists, numbers, seconds, words
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.text_output import deliver
 from accelbench.core.errors import UsageError
+from accelbench.core.word_lists import numbers, seconds, words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken
+from accelbench.query.filters import hardware_words
 
 if TYPE_CHECKING:
     from accelbench.cli.services.recommending import Recommendations, Recommender

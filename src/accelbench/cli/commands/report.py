@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.arguments.filters import filters_of
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_line, print_lines
+from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.query.filters import filters_of
 
 if TYPE_CHECKING:
-    from accelbench.report.whole.contents import Report
     from accelbench.report.whole.parts import ReportData
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -58,13 +58,13 @@ def report(
 ) -> None:
     """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
     from accelbench.analysis.cost_words import nothing_priced
-    from accelbench.cli.arguments.lists import words
-    from accelbench.cli.arguments.run_names import only_ids, only_runs
     from accelbench.cli.commands.plot import files_in
-    from accelbench.cli.services.queries import filled
-    from accelbench.cli.services.report_data import known_in, known_of
+    from accelbench.cli.services.opening import filled
+    from accelbench.core.word_lists import words
     from accelbench.exchange.writing import refuse_taken
+    from accelbench.query.run_names import only_ids, only_runs
     from accelbench.report.whole.parts import report as made
+    from accelbench.report.whole.report_data import known_in, known_of
 
     if (json_path or input_dir) and (db or db_path):
         raise UsageError("A report is of files or of a database.", "Leave out one of them.")
@@ -85,34 +85,6 @@ def report(
     print_lines(map(str, written))
     for sentence in not_measured(filters, known.subject.rows):
         print_line(sentence, sys.stderr)
-
-
-def write(path: Path, report: Report, form: str) -> list[Path]:
-    """Write it, and what belongs to it: Markdown has its pictures in a folder beside it."""
-    from accelbench.exchange.writing import write_exactly, write_over
-    from accelbench.report.charts import draw
-    from accelbench.report.whole.contents import Figure
-
-    if form == "html":
-        from accelbench.report.whole.as_html import html
-
-        text = html(report, draw.svg)
-        write_exactly(path, lambda place: _put(place, text))
-        return [path]
-    from accelbench.report.whole.as_markdown import markdown
-
-    beside = path.with_name(f"{path.stem}-charts")
-    figures = [b.picture for s in report.sections for b in s.blocks if isinstance(b, Figure)]
-    names = {one.chart.name: f"{beside.name}/{one.chart.name}.png" for one in figures}
-    text = markdown(report, names)
-    write_exactly(path, lambda place: _put(place, text))
-    for one in figures:
-        write_over(beside / f"{one.chart.name}.png", draw.png(one.spec))
-    return [path, *(beside / f"{one.chart.name}.png" for one in figures)]
-
-
-def _put(place: Path, text: str) -> None:
-    place.write_text(text, encoding="utf-8")
 
 
 def _form(asked: str | None, output: Path | None) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists, numbers, seconds, words
+from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.size_options import OPTIONS, Sizes, sizes_of, with_size_options
 from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import EXIT_OK, UsageError
+from accelbench.core.word_lists import numbers, seconds, words
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -85,7 +85,7 @@ def extras(
     ),
 ) -> None:
     """Install the packages of extras."""
-    from accelbench.cli.arguments.lists import words
+    from accelbench.core.word_lists import words
     from accelbench.hardware.extras import installed
 
     known = installed()

@@ -21,6 +21,7 @@ from accelbench.cli.display.compare_cells import (
     unlike,
 )
 from accelbench.cli.display.words import MISSING, other_machines
+from accelbench.core.exactness import not_exact
 from accelbench.core.failing import launches_failed, mostly_failed
 from accelbench.core.figures import MEANS, Statistic
 from accelbench.core.vocabulary import Provenance
@@ -62,6 +63,7 @@ def under_table(
         *_unlike(lines, axis, labels),
         *([] if alone or not held else [by_what(_figures([lines]))]),
         *_otherwise(lines, axis),
+        *_not_exact(lines, axis, labels),
         *_failed_launches(lines, axis),
         *_failed_since(lines, axis),
         *_set_aside(lines, axis),
@@ -159,6 +161,17 @@ def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
     for one in every:
         if one.ratio is not None and one.ratio.told and one.ratio.otherwise:
             yield f"{one.side.row.get('model')}, {place(one, axis)}: {one.ratio.otherwise}."
+
+
+def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
+    """What is quantised and may compute something else, as nobody who compares speeds asked for."""
+    places: dict[str, list[str]] = {}
+    for one in lines:
+        if why := not_exact(one.side.rows):
+            places.setdefault(why, []).append(place(one, axis, labels))
+    if places:
+        said = "; ".join(f"{', '.join(names)} ({why})" for why, names in places.items())
+        yield f"Not known to be exact: {said}."
 
 
 def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:

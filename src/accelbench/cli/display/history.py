@@ -19,13 +19,15 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
 _MUCH = 10.0
 _SHORT = 10  # characters of a commit
-_MARKS = 6  # changes of software that are told
+_MARKS = 6  # changes of software, and of what it is of, that are told
 
 
 def show(
     shown: Sequence[Series],
     answers: Mapping[str, int],
+    left: int,
     machine: str,
+    lacking: Sequence[str] = (),
     others: Sequence[str] = (),
     stream: IO[str] | None = None,
 ) -> None:
@@ -40,7 +42,7 @@ def show(
     same = same_jobs(shown)
     for one in shown:
         others_alike = same.get(str(one.row.get("series_key")), ())
-        told = (spark([p.value for p in one.points]), *_lines(one), *_of_same_jobs(others_alike))
+        told = (_course_of(one), *_lines(one), *_of_same_jobs(others_alike))
         lines = [f"  {line}" for line in told]
         heading = _heading(one)
         # To have thousands of lines laid out takes ten times as long as to find them.
@@ -53,10 +55,17 @@ def show(
     many = sum(answers.values())
     counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
     console.print(Text(f"Of {counted(many, 'series', 'series')}: {counts}."))
-    if left := many - len(shown):
+    if left:
         console.print(Text(f"{left} not shown, by --all."))
-    for sentence in other_machines(others):
+    for sentence in (*lacking, *other_machines(others)):
         console.print(Text(sentence))
+
+
+def _course_of(one: Series) -> str:
+    """Its course; what is not held against each other has a scale of its own."""
+    newest = len(one.points) - _WIDEST
+    parts = [[one.points[at].value for at in part if at >= newest] for part in one.stretches]
+    return "|".join(spark(part) for part in parts if part)
 
 
 def spark(values: Sequence[float]) -> str:
@@ -70,13 +79,14 @@ def spark(values: Sequence[float]) -> str:
 
 
 def _heading(one: Series) -> str:
-    values = [point.value for point in one.points]
+    values = [one.points[at].value for at in one.stretches[-1]]
+    since = f" since {one.points[one.partings[-1].at].moment[:10]}" if one.partings else ""
     where = f", {one.row['device_name']}" if one.row.get("device_name") else ""
     emulated = ", emulated" if one.row.get("emulated") else ""
     return (
         f"{title(one.row)}{where}{emulated}: {one.metric.title} {figure(values[-1])}"
-        f" {one.metric.header}, {counted(len(values), 'run')},"
-        f" {figure(min(values))} – {figure(max(values))}"
+        f" {one.metric.header}, {counted(len(one.points), 'run')},"
+        f" {figure(min(values))} – {figure(max(values))}{since}"
     )
 
 
@@ -85,6 +95,9 @@ def _lines(one: Series) -> Iterable[str]:
     told = one.course
     if told is not None:
         yield from _happened(one, told)
+    for parting in one.partings[-_MARKS:]:
+        before, since = one.points[parting.at - 1], one.points[parting.at]
+        yield f"{parting.said}: between {_place(before)} and {_place(since)} nothing is compared"
     if again := one.carried_forward:
         results = counted(again, "later result")
         yield f"{results} carried forward from an earlier job, and counted once"
@@ -109,10 +122,11 @@ def _capital(said: str) -> str:
 def _happened(one: Series, told: Course) -> Iterable[str]:
     for step in told.steps:
         worse = (step.share > 0) == one.metric.lower_is_better
+        word = "worse" if worse else one.doubt_of(step.at) or "better"
         interval = f"{_share(step.low)} … {_share(step.high)}"
         before, since = one.points[step.at - 1], one.points[step.at]
         yield (
-            f"{_share(step.share)} ({interval}), {_word(worse)}:"
+            f"{_share(step.share)} ({interval}), {word}:"
             f" between {_place(before)} and {_place(since)}"
         )
     for spike in told.spikes:
@@ -131,10 +145,6 @@ def _happened(one: Series, told: Course) -> Iterable[str]:
 def _share(share: float) -> str:
     """A change in percent; beyond ten times, how many times as much."""
     return f"{share:+.1%}" if share < _MUCH else f"{figure(1.0 + share)}×"
-
-
-def _word(worse: bool) -> str:
-    return "worse" if worse else "better"
 
 
 def _place(point: HistoryPoint) -> str:

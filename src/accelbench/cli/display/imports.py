@@ -40,7 +40,7 @@ def brought(database: Database, found: ImportedResults) -> ImportSummary:
 
 def machines_of(database: Database, where: str = "true", values: Sequence[Any] = ()) -> list[str]:
     """The machines of results, as people know them."""
-    from accelbench.cli.services.queries import runs_of
+    from accelbench.query.stored_results import runs_of
 
     machines = {machine for machine, _ in runs_of(database, where, values).values()}
     return [str(machine) for machine in sorted(machines)]

@@ -30,14 +30,13 @@ from accelbench.cli.display.recommend_cells import (
     where,
 )
 from accelbench.cli.display.words import figure
-from accelbench.cli.services.just_measured import sentence
 from accelbench.core.failing import launches_failed
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
-from accelbench.select.estimate.ways import BY_FASTEST, of_machines
 from accelbench.select.evidence.other_measurements import FEW, sentences_of, without_figure
 from accelbench.select.evidence.unusable import sentences_of as set_aside
+from accelbench.select.evidence.ways import BY_FASTEST, of_machines
 
 Answer = Mapping[str, Any]
 
@@ -121,13 +120,6 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
     moments = [str(one["data_date"]) for one in answers if one["data_date"]]
     if moments:
         console.print(text(f"Data of what is named up to {_moment(max(moments))}."))
-
-
-def show_measured(measured: Sequence[Answer], console: Console | None = None) -> None:
-    """What was just measured, and whether it is in the answers above."""
-    console = console or made_for()
-    for one in measured:
-        console.print(text(sentence(one)))
 
 
 def show_ranking(

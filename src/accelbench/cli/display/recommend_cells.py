@@ -11,7 +11,7 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.worth import interval_text
-from accelbench.select.estimate.ways import threads_said
+from accelbench.select.evidence.ways import threads_said
 
 Answer = Mapping[str, Any]
 

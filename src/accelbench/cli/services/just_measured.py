@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.filters import catalogued
 from accelbench.core.failing import of_whole_runs, why_unusable
-from accelbench.core.figures import Statistic, name_of, step_of
+from accelbench.core.figures import Statistic, step_of
 from accelbench.core.worth import WHY_UNUSABLE, answered, counting_launches, usable, usable_launches
 from accelbench.measure.launches import typical
+from accelbench.query.filters import catalogued
+from accelbench.select.answer.remarks import IN_THE_ANSWER
 from accelbench.select.evidence.units import rounded
 from accelbench.select.query.model_names import plain_name
 
@@ -21,7 +22,6 @@ Words = Mapping[str, Any]
 
 #: What tells the figures of a run apart.
 _WAY = ("model", "hardware", "device_name", "runtime", "precision", "batch_size")
-IN_THE_ANSWER = "in the answer"
 _NO_USE = f"its times are not usable, {WHY_UNUSABLE}"
 
 
@@ -64,20 +64,6 @@ def told(rows: Iterable[Row], found: Sequence[Words]) -> list[dict[str, Any]]:
         ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
     figures = [one for answer in found for one in _figures(answer)]
     return [_told(way, launches, figures) for way, launches in ways.items()]
-
-
-def sentence(one: Words) -> str:
-    """The same for people."""
-    where = f"{one['hardware']} ({one['device']})" if one["device"] else one["hardware"]
-    way = " ".join(str(one[name]) for name in ("runtime", "precision") if one[name])
-    time = (
-        ""
-        if one["latency"] is None
-        else f", {name_of(Statistic(one['figure']))} {rounded(one['latency'])} ms"
-    )
-    said = one["outcome"]
-    verdict = said if said == IN_THE_ANSWER else f"not in the answer: {said}"
-    return f"Measured now: {where} {way}, batch {one['batch_size']}{time}; {verdict}."
 
 
 def _told(

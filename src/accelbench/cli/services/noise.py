@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 from accelbench.analysis.judging import Judgement
 from accelbench.analysis.noise import NoiseFloor, floors
 from accelbench.catalog.find import find
-from accelbench.cli.arguments.filters import Filters, by_word
 from accelbench.cli.arguments.run_arguments import platforms, precisions
-from accelbench.cli.arguments.suggestions import NothingMeasuredError
 from accelbench.cli.display.json_output import print_document
-from accelbench.cli.services.baselines import rows_of_runs
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import FEWEST_LAUNCHES
+from accelbench.query.baselines import rows_of_runs
+from accelbench.query.filters import Filters, by_word
 from accelbench.query.histories import NOISE
+from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request

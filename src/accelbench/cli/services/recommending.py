@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.filters import catalogued, in_catalogue
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.exactness import UNVERIFIED
 from accelbench.core.provenance import COMPARABLE_SQL
+from accelbench.query.filters import catalogued, in_catalogue
 from accelbench.select.query.query import family_named
 from accelbench.select.selector import HardwareSelector
 
@@ -78,7 +78,7 @@ class Recommender:
 
         Unless it is about to be made by what is measured for the answer.
         """
-        from accelbench.cli.services.queries import filled
+        from accelbench.cli.services.opening import filled
         from accelbench.store.lake import store_at
 
         named = self._db if self._db is None or not self._db.expanduser().is_dir() else None
@@ -121,7 +121,8 @@ class Recommender:
         firsts = [one["primary_recommendation"] for one in found]
 
         def show(explain: bool) -> None:
-            from accelbench.cli.display.recommend import show_answer, show_answers, show_measured
+            from accelbench.cli.display.measured_now import show_measured
+            from accelbench.cli.display.recommend import show_answer, show_answers
 
             if len(found) == 1 or explain:
                 for one in found:
@@ -176,7 +177,7 @@ class Recommender:
 
         def show(explain: bool) -> None:
             from accelbench.cli.display.limits import show_under
-            from accelbench.cli.display.recommend import show_measured
+            from accelbench.cli.display.measured_now import show_measured
 
             for one in found:
                 show_under(one, explain)
@@ -194,9 +195,9 @@ class Recommender:
 
         Beside them the runs that were made for it.
         """
-        from accelbench.cli.arguments.suggestions import NothingMeasuredError
         from accelbench.cli.services.searching import USUAL_SECONDS, BatchSearch
         from accelbench.cli.services.verification_runs import measured_options
+        from accelbench.query.suggestions import NothingMeasuredError
 
         shapes = self.question.get("shapes") or {}
         for why in (why for one in found for why in one["unfillable"]):
@@ -296,7 +297,7 @@ class Recommender:
 
     def _refuse_unknown(self, name: str) -> None:
         """A name that only a stored result may know."""
-        from accelbench.cli.arguments.suggestions import refuse_unknown
+        from accelbench.query.suggestions import refuse_unknown
 
         database = self.selector.database
         try:
@@ -316,8 +317,8 @@ class Recommender:
         Raises:
             NothingMeasuredError: There is none.
         """
-        from accelbench.cli.arguments.suggestions import none_found, nothing
-        from accelbench.cli.services.queries import filled_if_any
+        from accelbench.cli.services.opening import filled_if_any
+        from accelbench.query.suggestions import none_found, nothing
 
         database = self.selector.database
         family = self._question.get("model_family")

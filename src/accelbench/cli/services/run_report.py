@@ -39,8 +39,8 @@ def report_of_run(
     Returns:
         What was written, and where.
     """
-    from accelbench.cli.commands.plot import drawn_into
-    from accelbench.cli.commands.report import write
+    from accelbench.cli.services.chart_files import drawn_into
+    from accelbench.cli.services.report_files import write
     from accelbench.exchange import tree
     from accelbench.exchange.writing import inside
     from accelbench.report.charts import CHARTS
@@ -65,7 +65,7 @@ def _known(
     prices: Prices | None,
 ) -> ReportData:
     """From the database, which knows more than a run: its devices' limits."""
-    from accelbench.cli.services.report_data import known_in, known_of
+    from accelbench.report.whole.report_data import known_in, known_of
 
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)

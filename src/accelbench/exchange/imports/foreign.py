@@ -22,7 +22,14 @@ _ASKED = (
 )
 #: Sizes that came later make another case only where they are said. Denoising steps never did.
 _LATER = frozenset(columns()) - {*_ASKED, "denoising_steps"}
+#: What is a name: white space around it, or more of it within, makes no other thing of it.
+NAMES = ("model", "hardware", "device_name", "runtime", "precision")
 _NS = 1e6  # in a millisecond
+
+
+def spaced(name: str) -> str:
+    """A name with single spaces between its words: "GPU Y " and "GPU Y" look the same."""
+    return " ".join(name.split())
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,11 @@ def imported(
     Raises:
         MalformedError: It cannot be.
     """
-    known = {name: value for name, value in columns.items() if value is not None}
+    known = {
+        name: spaced(value) if name in NAMES and isinstance(value, str) else value
+        for name, value in columns.items()
+        if value is not None
+    }
     body: dict[str, Any] = {
         "status": Status.OK.value,
         "mode": Mode.INFERENCE.value,

@@ -61,10 +61,25 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
     return query_of(file, columns)
 
 
-def query_of(file: Path, columns: Mapping[str, str]) -> str:
-    """A query for our columns, each by its SQL."""
+def query_of(file: Path, columns: Mapping[str, str], names: Sequence[str] = ()) -> str:
+    """A query for our columns, each by its SQL.
+
+    Args:
+        file: where it reads.
+        columns: SQL over the file's columns, by ours.
+        names: of the file's columns, texts whose white space is no part of what they name.
+    """
     chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
-    return f"SELECT {chosen} FROM {read(file)}"  # noqa: S608 — our columns, a quoted path
+    lines = read(file)
+    if names:
+        spaced = ", ".join(f"{_spaced(name)} AS {name}" for name in names)
+        lines = f"(SELECT * REPLACE ({spaced}) FROM {lines})"  # noqa: S608 — our columns
+    return f"SELECT {chosen} FROM {lines}"  # noqa: S608 — our columns, a quoted path
+
+
+def _spaced(name: str) -> str:
+    """`foreign.spaced` in SQL."""
+    return rf"trim(regexp_replace({name}, '[\s\x0b\p{{Z}}]+', ' ', 'g'))"
 
 
 def read(file: Path) -> str:

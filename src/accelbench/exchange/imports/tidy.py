@@ -44,6 +44,7 @@ _TEXTS = (
     *("source", "source_commit", "license", "model", "family", "hardware_name", "hardware_kind"),
     *("framework", "runtime", "precision", "mode", "throughput_unit", "extra"),
 )
+_NAMES = ("model", "hardware_name", "framework", "runtime", "precision")
 #: What `extra` may say of a column, by its key.
 _EXTRA = {"n_gpus": "world_size", "num_threads": "threads"}
 _NUMBER = re.compile(r"DOUBLE|FLOAT|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|DECIMAL\(.*\)")
@@ -81,7 +82,7 @@ def query(file: Path, source: Source, run_id: str = "") -> str:
         _hold_figures(con, file, set(types))
     columns = _columns(set(types), source)
     columns |= {"run_id": run_of(run_id)} if run_id else {}
-    return f"{query_of(file, columns)} WHERE {figures(types)}"
+    return f"{query_of(file, columns, _names(types))} WHERE {figures(types)}"
 
 
 #: Of our columns, what a table calls the figure.
@@ -94,12 +95,17 @@ def lines_of(file: Path, result_id: str, column: str) -> list[tuple[int, Any]]:
         types = types_of(con, file)
         columns = _columns(set(types), Source(""))
         chosen = {name: columns[name] for name in ("result_id", column)}
-        lines = query_of(file, {"line": "file_row_number + 1", **chosen})
+        lines = query_of(file, {"line": "file_row_number + 1", **chosen}, _names(types))
         found: list[tuple[int, Any]] = con.execute(
             f'SELECT line, "{column}" FROM ({lines} WHERE {figures(types)})'  # noqa: S608 — ours
             f" WHERE result_id = {quoted(result_id)} ORDER BY line"
         ).fetchall()
     return found
+
+
+def _names(types: Mapping[str, str]) -> list[str]:
+    """The columns whose words are names; white space around them makes no other thing of it."""
+    return [name for name in _NAMES if types.get(name) == "VARCHAR"]
 
 
 def _hold_values(con: DuckDBPyConnection, file: Path, types: Mapping[str, str]) -> None:

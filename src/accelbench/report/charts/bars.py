@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from accelbench.analysis.points import FigureInterval, Point, alike_of_each
 from accelbench.analysis.questions import ComparisonAxis
 from accelbench.core.rates import ITEMS, kind_of_unit, unit_of
-from accelbench.core.vocabulary import SINGLE_STREAM, Quality
+from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import ChartBody, Subject
@@ -193,12 +193,8 @@ def compared(subject: Subject, asked: Comparison) -> ChartBody | None:
 def _of_all(
     points: Sequence[Point], asked: Comparison, drawn: Sequence[Point], devices: Devices
 ) -> str:
-    """What all bars of a panel have in common, how requests came among it where that is unusual."""
-    always = _always(asked.axis)
-    together = told(points, _TOLD, always, among=drawn, devices=devices).together
-    scenarios = {str(one.row.get("scenario") or SINGLE_STREAM) for one in points}
-    alone = scenarios.pop() if len(scenarios) == 1 else SINGLE_STREAM
-    return " · ".join(part for part in (together, alone) if part and part != SINGLE_STREAM)
+    """What all bars of a panel have in common."""
+    return told(points, _TOLD, _always(asked.axis), among=drawn, devices=devices).together
 
 
 def _emulated(points: Iterable[Point], shown: Sequence[_Beside], asked: Comparison) -> list[str]:
@@ -256,7 +252,8 @@ def _bars(
         assert span is not None
         said = f"{name}{_USELESS}".strip() if useless else name
         timed = not asked.of_memory
-        found.append(record(one, span, timed=timed, bar=said, said=figure(span.value)))
+        more = {"bar": said, "said": figure(span.value)}
+        found.append(record(one, span, timed=timed, rate=asked.more_is_better, **more))
     return found
 
 

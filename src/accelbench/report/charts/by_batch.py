@@ -53,7 +53,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
         panels.setdefault((kind, *line.panel), []).append(line)
     shown = sorted(panels.values(), key=lambda one: -sum(len(line.points) for line in one))
     shown = shown[:MOST_PANELS]
-    records = [_records(one, figure, "memory" not in title) for one in shown]
+    records = [_records(one, figure, title) for one in shown]
     axes = shared(title, [_reach(several) for several in records])
     notes = [
         *own_axes(axes),
@@ -75,13 +75,14 @@ def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: st
     return emulated(number, OF_A_STAND_IN) if "memory" in title else emulated(number)
 
 
-def _records(lines: Sequence[Line], figure: Figure, timed: bool) -> list[Record]:
+def _records(lines: Sequence[Line], figure: Figure, title: str) -> list[Record]:
+    timed, rate = "memory" not in title, title.endswith(ITEMS)
     found = []
     for line in lines:
         for point in line.points:
             span = figure(point)
             assert span is not None
-            found.append(record(point, span, timed=timed, line=line.way))
+            found.append(record(point, span, timed=timed, rate=rate, line=line.way))
     return found
 
 

@@ -13,6 +13,7 @@ from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.phrases import figure, left_out, safe
 from accelbench.report.charts.theme import INK
+from accelbench.report.matrix import precisions
 
 #: Level → fill and the word in the cell: never by colour alone.
 _LEVELS = {
@@ -57,6 +58,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
             "hardware": name,
             "level": _level(cell),
             "rating": _said(cell),
+            "precision": safe(" and ".join(precisions(cell))),
             "why": safe(cell.reason, 300),
         }
         for line in lines[:_MOST_LINES]
@@ -103,7 +105,7 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
         "scale": {"domain": domain, "range": [_LEVELS[one] for one in domain]},
         "legend": {"title": None, "symbolType": "square", "columns": 5},
     }
-    told = [{"field": name} for name in ("model", "hardware", "level", "why")]
+    told = [{"field": name} for name in ("model", "hardware", "level", "precision", "why")]
     return {
         "data": {"values": list(records)},
         "width": {"step": 82},

@@ -7,6 +7,7 @@ from typing import Any
 
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.core.devices import devices_beside, devices_of
+from accelbench.core.rates import unit_of
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.colours import colour_of
 from accelbench.report.charts.axes import ChartAxis, Spec
@@ -32,13 +33,16 @@ UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
 DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
 
 
-def record(point: Point, figure: FigureInterval, *, timed: bool = True, **more: Any) -> Record:
+def record(
+    point: Point, figure: FigureInterval, *, timed: bool = True, rate: bool = False, **more: Any
+) -> Record:
     """What a mark shows, as plain values.
 
     Args:
         point: the cell.
         figure: of it.
         timed: whether the figure is a time, or made of one: no other can be unusable.
+        rate: the figure is a rate, whose unit is told: of one panel tokens, of the next images.
         more: what else there is to show.
     """
     row = point.row
@@ -56,6 +60,7 @@ def record(point: Point, figure: FigureInterval, *, timed: bool = True, **more: 
         "mode": safe(row.get("mode")),
         "batch": row.get("batch_size"),
         "value": figure.value,
+        **({"unit": safe(unit_of(row))} if rate else {}),
         "low": figure.low,
         "high": figure.high,
         "launches": len(point.rows),

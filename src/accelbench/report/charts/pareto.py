@@ -103,7 +103,7 @@ def _records(found: Sequence[Point]) -> list[Record]:
         assert one.latency is not None
         assert one.throughput is not None
         more = {"ms": one.latency.value, "low": None, "high": None}
-        records.append(record(one, one.throughput) | more)
+        records.append(record(one, one.throughput, rate=True) | more)
     real = [i for i, one in enumerate(found) if one.kind in COMPARABLE and one.usable]
     best = front([(records[i]["ms"], records[i]["value"]) for i in real])
     on_it = [i for i, good in zip(real, best, strict=True) if good]

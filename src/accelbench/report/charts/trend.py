@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import FEWEST_POINTS, NOT_JUDGED, Series
 from accelbench.analysis.judging import Judgement
@@ -34,6 +35,9 @@ from accelbench.report.charts.time_axis import axis as time_axis
 from accelbench.report.charts.time_axis import said, utc
 from accelbench.report.charts.words import COMMON, EVERYTHING, told
 
+if TYPE_CHECKING:
+    from accelbench.measure.changes import Course
+
 #: Sizes of steps are written above the points, in so many rows at most; of more some have none.
 _MOST_ROWS, _ROW, _SIZE, _GAP = 4, 14, 11.5, 4
 #: Beside the first and the last moment.
@@ -60,7 +64,11 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes = _about(shown)
     if any(one.course and one.course.steps for one in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
+    if any(one.course and any(map(one.doubt_of, _places(one.course))) for one in shown):
+        notes.append("Black: the outputs are not known to be what they were.")
     notes += _of_software(shown)
+    if any(one.partings for one in shown):
+        notes.append("Dotted, “not alike”: across it nothing is compared.")
     if again := sum(one.carried_forward for one in shown):
         notes.append(f"{counted(again, 'later result')} carried forward, and counted once.")
     notes += _answers(shown)
@@ -149,7 +157,8 @@ def _points(one: Series) -> list[Record]:
 def _levels(one: Series) -> list[Record]:
     steps = one.course.steps if one.course else ()
     found: list[Record] = []
-    for begin, end in pairwise([0, *(step.at for step in steps), len(one.points)]):
+    edges = sorted({0, *(step.at for step in steps), *(part.at for part in one.partings)})
+    for begin, end in pairwise([*edges, len(one.points)]):
         part = one.points[begin:end]
         middle = median(point.value for point in part)
         found += ({"moment": said(point.moment), "level": middle, "piece": begin} for point in part)
@@ -237,10 +246,19 @@ def _changes(one: Series) -> Iterable[tuple[int, Record]]:
     for step in one.course.steps if one.course else ():
         worse = (step.share > 0) == one.metric.lower_is_better
         verdict, colour = ("worse", ALERT) if worse else ("better", BETTER)
+        if not worse and one.doubt_of(step.at):
+            verdict, colour = str(Judgement.CANNOT_TELL), INK
         yield step.at, {"verdict": verdict, "colour": colour, "step": f"{step.share:+.0%}"}
 
 
+def _places(told: Course) -> list[int]:
+    return [step.at for step in told.steps]
+
+
 def _of_versions(one: Series) -> Iterable[tuple[int, Record]]:
+    for parting in one.partings[-_MOST_MARKS:]:
+        text = safe(parting.said, _LONGEST)
+        yield parting.at, {"verdict": _SOFTWARE, "colour": INK, "step": text}
     for at, what in one.software_changes[-_MOST_MARKS:]:
         text = safe(in_short(what), _LONGEST)
         yield at, {"verdict": _SOFTWARE, "colour": INK, "step": text}

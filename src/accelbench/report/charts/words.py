@@ -17,13 +17,15 @@ from accelbench.core.axes import AXES
 from accelbench.core.cards import engine_packages
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside
-from accelbench.core.vocabulary import Provenance
+from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.report.charts.phrases import safe
 
 #: The platform, or the device where a platform has several: no column, but what people think of.
 PLACE = "place"
 #: What ran, where it is not the same of all: no column either.
 SOFTWARE = "software"
+#: How requests came: of figures that differ in it each says its own.
+_SCENARIO = "scenario"
 #: How many devices worked on a step, where the place does not say it.
 DEVICES = "devices"
 #: How something ran, which is what lines and bars differ in.
@@ -43,7 +45,7 @@ EVERYTHING = tuple(
 )
 #: What people ask first, and what ran: where cells differ in it each says its own, even if told
 #: apart without.
-_FIRST = ("mode", PLACE, DEVICES, "runtime", "precision", "batch_size", SOFTWARE)
+_FIRST = ("mode", _SCENARIO, PLACE, DEVICES, "runtime", "precision", "batch_size", SOFTWARE)
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
 COMMON = (
     *("mode", PLACE, DEVICES, "runtime", "precision", "batch_size"),
@@ -140,7 +142,13 @@ def told(
     kinds = [_kind(one) if mixed else "" for one in points]
     names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
     apart = [_with_kind(*one, mixed) for one in zip(names, points, strict=True)]
-    common = [n for n in COMMON if n not in chosen and len({str(r.get(n)) for r in rows}) == 1]
+    common = [
+        name
+        for name in (*COMMON, _SCENARIO)
+        if name not in chosen and len({str(row.get(name)) for row in rows}) == 1
+    ]
+    if rows[0].get(_SCENARIO) == SINGLE_STREAM:  # how requests came goes without saying there
+        common = [name for name in common if name != _SCENARIO]
     return PointNames(apart, safe(_joined(rows[0], common), _LONGEST_TOGETHER))
 
 

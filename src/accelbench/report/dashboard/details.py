@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.history import HistoryPoint, Series
+from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.warned import warned as all_warned
 from accelbench.core.axes import AS_TOLD, columns
@@ -18,7 +19,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.histories import OF_NO_CHECK_SQL
-from accelbench.report.series import points_in, told
+from accelbench.report.series import Line, nothing_in, points_in, told
 
 if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshot import Snapshot
@@ -37,7 +38,12 @@ _LISTED = (
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )
 #: Of which results a cell's line is made.
-_OF_CELLS = "series_key IN ({marks}) AND {comparable} AND NOT coalesce(emulated, false) AND {ours}"
+_OF_CELLS = "series_key IN ({marks}) AND {comparable} AND {ours}"
+#: Of which what came to nothing: what failed before it had an engine is of no series.
+_FAILED = (
+    "(series_key IN ({marks}) OR (series_key IS NULL AND case_id IN ({cases})))"
+    " AND {comparable} AND {ours}"
+)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ def history_of(
         cells: of which; those without a series have no history.
         metric: of which figure.
         least: changes that are smaller are not told.
-        fewest: series with fewer points are left out.
+        fewest: series with fewer points are left out, unless a run came after that has no figure.
     """
     about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
     if not about:
@@ -140,24 +146,27 @@ def history_of(
     keys = sorted({key for key, _ in about})
     words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
     where = _OF_CELLS.format(marks=_marks(keys), **words)
-    points: dict[tuple[str, Any], tuple[Metric, list[HistoryPoint]]] = {}
-    for key, (by, several) in points_in(database, metric, where, keys).items():
-        for point in several:
+    lines: dict[tuple[str, Any], Line] = {}
+    for key, line in points_in(database, metric, where, keys).items():
+        for point in line.points:
             # A series is of a device; two machines may have alike ones.
             of = (key, snapshot.ran.get(point.run_id))
             if of in about:
-                points.setdefault(of, (by, []))[1].append(point)
-    lines = [
-        (about[of], by, several) for of, (by, several) in points.items() if len(several) >= fewest
+                lines.setdefault(of, replace(line, points=[])).points.append(point)
+    cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
+    failed = _FAILED.format(marks=_marks(keys), cases=_marks(cases) or "NULL", **words)
+    nothing = nothing_in(database, metric, failed, [*keys, *cases])
+
+    def ours(row: Mapping[str, Any], run: str) -> bool:
+        return bool(snapshot.ran.get(run) == row["machine"])
+
+    kept = [
+        (about[of], line)
+        for of, line in lines.items()
+        if len(line.points) >= fewest
+        or nothing.newest(of[0], line.case, line.points, partial(ours, about[of]))
     ]
-    found = told(
-        database,
-        lines,
-        metric,
-        (where, keys),
-        least,
-        lambda row, run: snapshot.ran.get(run) == row["machine"],
-    )
+    found = told(database, kept, metric, (where, keys), least, nothing, ours)
     return sorted(found, key=lambda one: (not one.changed, -(one.newest_step or 0.0)))
 
 

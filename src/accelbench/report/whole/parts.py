@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.analysis.cells import Availability, Matrix
+from accelbench.analysis.cells import Availability, Matrix, MatrixCell
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Row
 from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
-from accelbench.core.exactness import error_of
+from accelbench.core.exactness import error_of, not_exact
 from accelbench.core.failing import launches_failed
 from accelbench.core.figures import Statistic
 from accelbench.core.rates import unit_beside, unit_of_all
@@ -23,7 +23,7 @@ from accelbench.core.vocabulary import Status
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, newer_set_aside, picture
 from accelbench.report.charts.words import PointNames, told
-from accelbench.report.matrix import mark
+from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.whole.contents import Block, Figure, Report, Section, Table, Text
 from accelbench.report.whole.costs import costs
 
@@ -119,7 +119,7 @@ def _cell(point: Point, name: str, unit: str) -> list[str]:
         figure(first) if timed else "n/a",
         str(len(point.rows)),
         f"{point.samples:,}" if point.samples else "n/a",
-        ", ".join(filter(None, (*qualities, launches_failed(point.rows)))),
+        ", ".join(filter(None, (*qualities, launches_failed(point.rows), not_exact(point.rows)))),
     ]
 
 
@@ -199,7 +199,8 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
         return
     headers = ["model", *matrix.hardware]
     rows = [
-        [line.name, *(mark(line.cells[name]) for name in matrix.hardware)] for line in matrix.models
+        [line.name, *(_level(line.cells[name]) for name in matrix.hardware)]
+        for line in matrix.models
     ]
     why = [
         [line.name, name, cell.availability.value, cell.reason]
@@ -210,11 +211,17 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
     yield Section(
         "Compatibility matrix",
         [
-            Table(headers, rows, caption="Inference in fp32"),
+            Table(headers, rows, caption=f"Inference, {BEST_PRECISION}"),
             Table(["model", "hardware", "state", "reason"], why, caption="Reasons", folded=True),
             Text(RULE, listed=True),
         ],
     )
+
+
+def _level(cell: MatrixCell) -> str:
+    """The level, and the precision where it is not the usual one."""
+    named = " and ".join(precisions(cell))
+    return f"{mark(cell)} ({named})" if named else mark(cell)
 
 
 # -- trust

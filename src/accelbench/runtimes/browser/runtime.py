@@ -19,7 +19,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
-from accelbench.core.reasons import Belongs
+from accelbench.core.vocabulary import Belongs
 from accelbench.runtimes.browser.assets import COMMAND, engine_folder
 from accelbench.runtimes.browser.process import SWITCHES
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no, not_listed

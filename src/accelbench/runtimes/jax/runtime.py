@@ -13,8 +13,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
-from accelbench.core.reasons import Belongs
-from accelbench.core.vocabulary import Mode
+from accelbench.core.vocabulary import Belongs, Mode
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,

@@ -15,7 +15,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
-from accelbench.core.reasons import Belongs
+from accelbench.core.vocabulary import Belongs
 from accelbench.runtimes.onnxruntime.providers import HARDWARE, PROVIDERS, names_on, serving
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
 from accelbench.runtimes.shared.variables import CARDS_IN_ORDER

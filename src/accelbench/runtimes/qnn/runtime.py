@@ -14,7 +14,7 @@ from accelbench.core.protocols import (
     Session,
     Support,
 )
-from accelbench.core.reasons import Belongs
+from accelbench.core.vocabulary import Belongs
 from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
 
 _OPTIONS = frozenset({"threads"})

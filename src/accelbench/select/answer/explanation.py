@@ -12,13 +12,13 @@ from accelbench.core.figures import name_of
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.answer.remarks import remarks
 from accelbench.select.constraints.measure_command import Remedy, remedy
-from accelbench.select.estimate.ways import BY_FASTEST, of_machines, way_said
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.other_measurements import sentences, without_figure
 from accelbench.select.evidence.units import rounded
 from accelbench.select.evidence.unusable import sentences_of as set_aside
+from accelbench.select.evidence.ways import BY_FASTEST, of_machines, way_said
 from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
-from accelbench.select.rank.candidates import Candidate
 
 if TYPE_CHECKING:
     from accelbench.select.rank.choosing import Choice

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.select.estimate.rules import BROWSERS
+from accelbench.select.query.deployments import BROWSERS
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

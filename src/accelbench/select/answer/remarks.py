@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from accelbench.select.rank.choosing import Choice
     from accelbench.select.rank.scoring import ScoredCandidate
 
+#: What became of something that was measured for an answer, where it rests on it.
+IN_THE_ANSWER = "in the answer"
 #: What a time decides by itself.
 _OF_TIME = ("latency", "throughput")
 

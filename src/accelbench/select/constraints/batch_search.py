@@ -16,8 +16,8 @@ from accelbench.select.constraints.limits import Limits
 from accelbench.select.constraints.measurement_candidates import sizes_meant
 from accelbench.select.constraints.options import Option
 from accelbench.select.estimate.memory_estimate import counted_memory
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.query.query import Query
-from accelbench.select.rank.candidates import Candidate
 
 #: Precisions that are tried where none is named: the documents', pure.
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")

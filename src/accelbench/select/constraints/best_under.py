@@ -28,8 +28,17 @@ from accelbench.select.constraints.measurement_candidates import (
     worth_measuring,
 )
 from accelbench.select.constraints.options import Option, options
+from accelbench.select.constraints.pareto import (
+    Rate,
+    are_mixed,
+    compares_memory,
+    merit,
+    pareto,
+    rate_in,
+    unit_in,
+)
 from accelbench.select.estimate.memory_estimate import counted_memory
-from accelbench.select.estimate.ways import of_machines, way_said
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.other_measurements import (
     FEW,
@@ -40,18 +49,9 @@ from accelbench.select.evidence.other_measurements import (
 )
 from accelbench.select.evidence.units import rounded
 from accelbench.select.evidence.unusable import sentences_of, set_aside
+from accelbench.select.evidence.ways import of_machines, way_said
 from accelbench.select.query.query import Query
-from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.choosing import Prices
-from accelbench.select.rank.pareto import (
-    Rate,
-    are_mixed,
-    compares_memory,
-    merit,
-    pareto,
-    rate_in,
-    unit_in,
-)
 
 __all__ = ["Limits", "limits_named", "under"]
 

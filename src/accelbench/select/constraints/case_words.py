@@ -14,10 +14,10 @@ from accelbench.core.precision import parse_precision
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.select.constraints.measure_command import OPTIONS
 from accelbench.select.constraints.options import Option
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import sizes_of
+from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, Query
-from accelbench.select.query.select_context import own_shapes
-from accelbench.select.rank.candidates import Candidate
 
 Words = dict[str, Any]
 

@@ -24,9 +24,9 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 from accelbench.hardware.detect import known
+from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, SIZES, Query
-from accelbench.select.query.select_context import own_shapes
-from accelbench.select.rank.candidates import Candidate
 
 #: How `run` is told each size.
 OPTIONS = {axis.column: axis.option for axis in AXES}

@@ -8,11 +8,11 @@ from accelbench.core.vocabulary import Provenance
 from accelbench.select.constraints.case_words import Installed, Words, case, unmeasured
 from accelbench.select.constraints.limits import Limits
 from accelbench.select.constraints.options import Option
+from accelbench.select.constraints.pareto import Rate, merit
 from accelbench.select.estimate.memory_estimate import counted_memory
+from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, Query
-from accelbench.select.query.select_context import own_shapes
-from accelbench.select.rank.candidates import Candidate
-from accelbench.select.rank.pareto import Rate, merit
 
 #: Tried where nothing was measured and no batch is named: as far as memory is counted to allow.
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)

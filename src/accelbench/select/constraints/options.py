@@ -15,11 +15,11 @@ from accelbench.select.constraints.limits import LimitReason
 from accelbench.select.estimate.figures import MEASURED, Figure, FigureQuestion, figure
 from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
 from accelbench.select.estimate.spans import Bounds
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge, sizes_of
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.evidence.units import ITEMS
 from accelbench.select.query.query import Query
-from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.choosing import Prices
 
 ESTIMATED = "estimated"

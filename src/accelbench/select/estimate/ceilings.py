@@ -12,22 +12,16 @@ more than twice (public figures of timm, batches of 256 to 1,024 on the card, 1 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.select.estimate.batch_steps import is_near
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.evidence.device_rates import Key, Rates
 from accelbench.select.evidence.units import rounded
 
-#: Hardware, device, precision, mode.
-Key = tuple[str, str, str, str]
-#: Operations a millisecond that one in twenty models exceeds there.
-Rates = Mapping[Key, float]
-
-#: So many models have to be known of a device before its best is.
-FEWEST_MODELS = 10
 #: Seen were up to twice, where a name stands for several sizes of a model.
 _BEYOND_BEST = 2.0
 _BEYOND_SHARE = 4.0

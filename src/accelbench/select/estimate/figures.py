@@ -20,8 +20,14 @@ from accelbench.core.failing import FAILED, LAUNCHED
 from accelbench.core.figures import Statistic
 from accelbench.select.estimate.batch_steps import BEYOND, NO_WORSE, at_batch, is_near
 from accelbench.select.estimate.spans import Bounds
-from accelbench.select.evidence.cells import SINGLE, EvidenceCell, ModelKnowledge, best
-from accelbench.select.evidence.failures import Failure, in_the_way
+from accelbench.select.evidence.cells import (
+    FEWEST_FITTED,
+    SINGLE,
+    EvidenceCell,
+    ModelKnowledge,
+    best,
+)
+from accelbench.select.evidence.failures import Failure, in_the_way, is_barred
 from accelbench.select.evidence.units import items_a_step, unit_of
 
 MEASURED, BETWEEN, EXTRAPOLATED, ROOFLINE, NEIGHBOUR, RULE = (
@@ -30,12 +36,10 @@ MEASURED, BETWEEN, EXTRAPOLATED, ROOFLINE, NEIGHBOUR, RULE = (
 #: What tells questions of other models apart.
 Key = tuple[Any, ...]
 
-#: An efficiency wants so many figures, and a neighbourhood so many neighbours.
-FEWEST_FITTED, _NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 5, 3
+#: A neighbourhood wants so many neighbours.
+_NEIGHBOURS, _FEWEST_NEIGHBOURS = 5, 3
 #: An efficiency is that of models with about as much work: the nearest so many.
 _MOST_FITTED = 100
-#: In which precision a platform is tried where nobody names one.
-USUAL_PRECISION = "fp32"
 #: How far bounds are stretched by how much a family's batch, or size, matters.
 STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 
@@ -148,15 +152,6 @@ def figure(
         if is_barred(against, question.precisions)
         else roofline(question, peers, known) or neighbour(question, peers, known)
     )
-
-
-def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
-    """Whether failures speak of the platform as such: of the precision asked, else the usual one.
-
-    That int8 did not go through says nothing of fp32.
-    """
-    known = (None, *(precisions or (USUAL_PRECISION,)))
-    return any(one.row.get("precision") in known for one in against)
 
 
 def _measured(cell: EvidenceCell) -> Figure:

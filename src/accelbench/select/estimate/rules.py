@@ -106,22 +106,6 @@ RULES = (
 #: What has no way to train a model; a platform that is not known is taken to have one.
 INFERENCE_ONLY = frozenset({"openvino", "qnn", "webnn", "webgpu", "wasm"})
 
-#: Where a model is to run says what can be chosen at all; of equals, and with nothing measured, the
-#: first is first.
-DEPLOYMENTS: Mapping[str, tuple[str, ...]] = {
-    "development": ("cpu",),
-    "mac": ("mps", "cpu"),
-    "intel": ("openvino", "cpu"),
-    "edge": ("openvino", "qnn", "cpu"),
-    "mobile": ("qnn", "cpu"),
-    "browser": ("webnn", "webgpu", "wasm"),
-    "battery": ("qnn", "mps", "cpu"),
-}
-
-
-#: Pages in a browser: nobody's server or laptop runs a model there without meaning to.
-BROWSERS = frozenset(DEPLOYMENTS["browser"])
-
 
 @dataclass(frozen=True)
 class RuleAnswer:

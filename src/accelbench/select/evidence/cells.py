@@ -26,6 +26,8 @@ CIRCUMSTANCES = ("scenario", "world_size", "optimizer")
 SINGLE = 0.03
 #: Figures at up to so many times the batch, or that part of it, are of the same kind of work.
 NEAR_BATCH = 4.0
+#: An efficiency wants so many figures.
+FEWEST_FITTED = 5
 
 
 def sizes_of(row: Mapping[str, Any]) -> dict[str, int]:

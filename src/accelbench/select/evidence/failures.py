@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.core.reasons import Belongs, belongs
-from accelbench.core.vocabulary import Status
+from accelbench.core.reasons import belongs
+from accelbench.core.vocabulary import Belongs, Status
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
 
 #: How it was tried; a failure that never came to a device says nothing of some of it.
@@ -19,6 +19,8 @@ _WAY = (
     *("hardware", "device_name", "device_fingerprint", "runtime", "precision", "compiled"),
     "options",
 )
+#: In which precision a platform is tried where nobody names one.
+USUAL_PRECISION = "fp32"
 _WRONG_OUTPUTS = "wrong_outputs"
 
 
@@ -139,3 +141,12 @@ def in_the_way(
     ]
     free = [cell for cell in cells if not any(one.is_of_way(cell) for one in against)]
     return free, against
+
+
+def is_barred(against: Sequence[Failure], precisions: Sequence[str]) -> bool:
+    """Whether failures speak of the platform as such: of the precision asked, else the usual one.
+
+    That int8 did not go through says nothing of fp32.
+    """
+    known = (None, *(precisions or (USUAL_PRECISION,)))
+    return any(one.row.get("precision") in known for one in against)

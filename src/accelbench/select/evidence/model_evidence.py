@@ -9,13 +9,12 @@ from typing import Any
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.core.figures import TAILS, Statistic, name_of
-from accelbench.select.estimate.figures import is_barred
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceAttempt, EvidenceCell
-from accelbench.select.evidence.failures import Failure, in_the_way, lasting, standing
+from accelbench.select.evidence.failures import Failure, in_the_way, is_barred, lasting, standing
 from accelbench.select.evidence.other_measurements import OtherMeasurement, otherwise
+from accelbench.select.evidence.select_context import meant, own_shapes
 from accelbench.select.query.query import Query
-from accelbench.select.query.select_context import meant, own_shapes
-from accelbench.select.rank.candidates import Candidate
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from accelbench.core.nouns import counted as so_many
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.measure.launches import typical
 from accelbench.select.evidence.cells import EvidenceCell
+from accelbench.select.evidence.select_context import differs
 from accelbench.select.evidence.units import rounded, unit_of
-from accelbench.select.query.select_context import differs
 
 #: Beside an answer no more than so many are told, unless all are asked for.
 FEW = 4

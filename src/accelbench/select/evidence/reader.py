@@ -13,16 +13,16 @@ from accelbench.analysis.machines import Machine, chosen, machines_of
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.vocabulary import Provenance
 from accelbench.query.histories import histories_of
-from accelbench.select.estimate.ceilings import Rates
-from accelbench.select.estimate.figures import FEWEST_FITTED
 from accelbench.select.evidence import sql as queries
 from accelbench.select.evidence.cells import (
+    FEWEST_FITTED,
     EvidenceAttempt,
     EvidenceCell,
     EvidencePlace,
     ModelKnowledge,
     Tried,
 )
+from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query.model_names import plain_name
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from accelbench.analysis.run_noise import Histories
-from accelbench.core.errors import UsageError
-from accelbench.hardware.detect import known
-from accelbench.select.answer.matrices import MatrixLayer
-from accelbench.select.answer.matrix_pages import of_markdown
-from accelbench.select.estimate.ceilings import Rates
 from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, Tried
+from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
 from accelbench.select.query import validation
 from accelbench.select.query.config import defaults, over_defaults, read
 
-CLAUDE_FILE = "CLAUDE.md"
 StrPath = str | PathLike[str]
 
 
@@ -77,43 +71,3 @@ def configured(given: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
         return over_defaults(dict(given))
     named = validation.path("config_path", given)
     return defaults() if named is None else read(named)
-
-
-def pages(
-    named: StrPath | None, own: Iterable[str] = ()
-) -> tuple[list[MatrixLayer], list[MatrixLayer]]:
-    """The pages with a matrix: those believed before the database, and those after it.
-
-    Args:
-        named: a page, where one is.
-        own: platforms that the configuration brings.
-
-    Raises:
-        UsageError: the page that was named has no matrix.
-    """
-    path = validation.path("matrix_file", named)
-    if path is None:
-        return [], _beside(own)
-    try:
-        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise UsageError(
-            f"The matrix file {named} cannot be read: {why}.", "Name a Markdown page."
-        ) from error
-    layer = of_markdown(text, path, (*own, *known()))
-    if not layer.entries:
-        raise UsageError(
-            f"There is no compatibility matrix in {named}.",
-            "A table is expected with families down, platforms across, levels in its cells.",
-        )
-    return [layer], []
-
-
-def _beside(own: Iterable[str]) -> list[MatrixLayer]:
-    """The page that the documents look for where nobody names one."""
-    try:
-        text = Path(CLAUDE_FILE).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return []
-    return [of_markdown(text, f"./{CLAUDE_FILE}", (*own, *known()), named=False)]

@@ -28,14 +28,14 @@ from accelbench.core.figures import (
 )
 from accelbench.core.provenance import COMPARABLE_SQL, OF_IMPORT_SQL
 from accelbench.core.rates import kind_sql
-from accelbench.core.reasons import Belongs, belongs
-from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.core.reasons import belongs
+from accelbench.core.vocabulary import SINGLE_STREAM, Belongs
 from accelbench.core.worth import ANSWERED_SQL, OF_WORTH, USABLE_SQL
 from accelbench.query.histories import OF_NO_CHECK_SQL
-from accelbench.select.estimate.ceilings import FEWEST_MODELS
-from accelbench.select.estimate.ways import engine_sql
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, Tried
+from accelbench.select.evidence.device_rates import FEWEST_MODELS
 from accelbench.select.evidence.failures import Failure
+from accelbench.select.evidence.ways import engine_sql
 from accelbench.store.fit import spell_time
 
 _FIGURES = {metric.name: metric.sql for metric in METRICS}

@@ -11,9 +11,9 @@ from typing import Any
 
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.worth import WHY_UNUSABLE
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.units import rounded
-from accelbench.select.rank.candidates import Candidate
 
 _WHY = f"its times are not usable, {WHY_UNUSABLE}"
 

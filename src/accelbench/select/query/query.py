@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.catalog.find import find
 from accelbench.core.axes import AS_ASKED, Part, axes_of, columns
-from accelbench.core.case import Shapes
-from accelbench.core.errors import AccelbenchError, UsageError
+from accelbench.core.errors import UsageError
 from accelbench.core.exactness import says_quantised
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision, spellings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Family, Mode
-from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge
 from accelbench.select.query import validation
 from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.task import task_key, task_named
@@ -251,33 +249,3 @@ def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
             raise UsageError(f"There is no size {in_quotes(name)}.", f"Sizes: {', '.join(SIZES)}.")
         found[column] = validation.whole(column, value)
     return found
-
-
-def known_of(
-    asked: Query, own: Sequence[EvidenceCell], flops: float | None = None, kin: str = ""
-) -> ModelKnowledge:
-    """What is known of the model: by who asks, by the catalogue, by results anywhere."""
-    parameters = asked.size.parameters
-    counted = flops or _counted(asked)
-    for cell in own:
-        parameters = parameters or cell.row.get("parameters")
-        if not counted and cell.row.get("flops"):
-            counted = float(cell.row["flops"]) / cell.batch
-        kin = kin or str(cell.row.get("kin") or "")
-    return ModelKnowledge(None if parameters is None else int(parameters), counted, kin)
-
-
-def _counted(asked: Query) -> float | None:
-    """Operations of an item, as the catalogue counts them; None where it does not."""
-    if asked.spec is None:
-        return None
-    from accelbench.catalog.cost import flops
-
-    sizes = {SIZES[name]: value for name, value in asked.shapes.items()}
-    if asked.mode == Mode.TRAINING:
-        sizes = {name: value for name, value in sizes.items() if name not in GENERATING}
-    try:
-        found = flops(asked.spec, Shapes(asked.batch, **sizes), asked.mode)
-    except AccelbenchError:
-        return None
-    return None if found is None else found / asked.batch

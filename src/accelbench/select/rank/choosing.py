@@ -7,28 +7,30 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from accelbench.analysis.run_noise import Histories
-from accelbench.select.answer.matrices import Matrices
 from accelbench.select.estimate.batch_steps import is_near
-from accelbench.select.estimate.ceilings import Rates, bounded
-from accelbench.select.estimate.figures import (
-    FEWEST_FITTED,
-    Figure,
-    FigureQuestion,
-    figure,
-    has_sizes,
-)
+from accelbench.select.estimate.ceilings import bounded
+from accelbench.select.estimate.figures import Figure, FigureQuestion, figure, has_sizes
 from accelbench.select.estimate.rules import RuleSubject, ruled
-from accelbench.select.estimate.ways import told_apart_by
-from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge, best
+from accelbench.select.evidence.candidates import Candidate
+from accelbench.select.evidence.cells import (
+    FEWEST_FITTED,
+    EvidenceCell,
+    EvidencePlace,
+    ModelKnowledge,
+    best,
+)
+from accelbench.select.evidence.device_rates import Rates
 from accelbench.select.evidence.failures import Failure
+from accelbench.select.evidence.known_model import known_of
 from accelbench.select.evidence.model_evidence import ModelEvidence, own_of
 from accelbench.select.evidence.other_measurements import OtherMeasurement
 from accelbench.select.evidence.unusable import set_aside
+from accelbench.select.evidence.ways import told_apart_by
 from accelbench.select.query.config import size_of
-from accelbench.select.query.query import Query, known_of
+from accelbench.select.query.query import Query
 from accelbench.select.query.task import TASKS
-from accelbench.select.rank.candidates import Candidate
 from accelbench.select.rank.certainty import no_clear_winner_between
+from accelbench.select.rank.matrices import Matrices
 from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scored
 
 #: So many figures of other models at the same batch and sizes, and no others are looked for.

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accelbench.select.answer.matrices import MatrixEntry
 from accelbench.select.estimate.figures import Figure
 from accelbench.select.estimate.rules import RuleAnswer
+from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.units import counted
 from accelbench.select.query.config import FACTORS
-from accelbench.select.rank.candidates import Candidate
+from accelbench.select.rank.matrices import MatrixEntry
 
 #: What a level is worth as a criterion.
 COMPATIBILITY: Mapping[str, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from accelbench.core.case import Case
 from accelbench.core.protocols import Job
 from accelbench.runtimes.jax.lowering import Arrays, Names, array, weights_of
 from accelbench.runtimes.jax.programs import Program, Programs
@@ -146,19 +145,6 @@ class Telling(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """For the evidence, as JSON holds it."""
         ...
-
-
-def make(case: Case, opened: Opened, example: Example) -> Procedure:
-    """The procedure of a case."""
-    from accelbench.runtimes.jax.procedures import denoise, forward, train
-
-    makers: dict[str, Callable[[Case, Opened, Example], Procedure]] = {
-        "forward": forward.Forward,
-        "denoise": denoise.Denoise,
-        "rag": forward.Forward,  # one pass over passages and question; the card refuses answers
-        "train": train.Train,
-    }
-    return makers[case.procedure](case, opened, example)
 
 
 Within = Callable[[], AbstractContextManager[None]]

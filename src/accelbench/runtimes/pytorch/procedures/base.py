@@ -9,7 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Job
 from accelbench.runtimes.pytorch.places import TorchPlace
@@ -82,17 +81,3 @@ class Telling(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """For the evidence, as JSON holds it."""
         ...
-
-
-def make(case: Case, opened: Opened) -> Procedure:
-    """The procedure of a case."""
-    from accelbench.runtimes.pytorch.procedures import denoise, forward, generate, rag, train
-
-    makers: dict[str, Callable[[Case, Opened], Procedure]] = {
-        "forward": forward.Forward,
-        "generate": generate.Generate,
-        "denoise": denoise.Denoise,
-        "rag": rag.RagAnswer if case.generates else forward.Forward,
-        "train": train.Train,
-    }
-    return makers[case.procedure](case, opened)

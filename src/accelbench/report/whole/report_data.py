@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.services.chart_data import Filters, subject_in, subject_of
-from accelbench.cli.services.queries import marks
 from accelbench.core.facts import utc_now
+from accelbench.query.conditions import marks
+from accelbench.report.chart_data import Filters, subject_in, subject_of
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
@@ -28,7 +29,7 @@ def known_in(
     with database.asking():
         subject = subject_in(database, filters, machine, prices)
         ids = list(dict.fromkeys(str(row["run_id"]) for row in subject.rows if row.get("run_id")))
-        return ReportData(subject, _runs(database, ids), database.name, utc_now())
+        return ReportData(subject, _runs(database, ids), _named(database), utc_now())
 
 
 def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> ReportData:
@@ -50,6 +51,13 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
     return ReportData(
         subject, [runs[run] for run in sorted(there & runs.keys())], source, utc_now()
     )
+
+
+def _named(database: Database) -> str:
+    """As it was typed, for whoever a report is passed on to: no folder that nobody named."""
+    name, home = database.typed or database.name, str(Path.home())
+    within = len(home) > 1 and name.startswith(f"{home}{os.sep}")
+    return f"~{name[len(home) :]}" if within else name
 
 
 def _runs(database: Database, ids: Sequence[str]) -> list[Mapping[str, Any]]:

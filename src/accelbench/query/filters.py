@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accelbench.cli.arguments.lists import words
 from accelbench.core.errors import UsageError
 from accelbench.core.precision import meaning, spellings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
+from accelbench.core.word_lists import words
 
 Filters = dict[str, tuple[Any, ...]]
 

@@ -10,16 +10,17 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.detect import Detected
-from accelbench.select.answer.matrices import Matrices, of_config, of_results
 from accelbench.select.constraints.measure_command import MeasurementTarget
+from accelbench.select.evidence.candidates import Candidate, candidates, deployed, every
 from accelbench.select.evidence.reader import EvidenceStore
-from accelbench.select.evidence.sources import EmptyStore, StrPath, pages
+from accelbench.select.evidence.sources import EmptyStore, StrPath
 from accelbench.select.evidence.stores import destination, opened
 from accelbench.select.query.model_names import stored_names
 from accelbench.select.query.model_size import ModelSize, estimated_size, known_size
 from accelbench.select.query.query import Query, RawQuery
-from accelbench.select.rank.candidates import Candidate, candidates, deployed, every
 from accelbench.select.rank.choosing import Choice
+from accelbench.select.rank.matrices import Matrices, of_config, of_results
+from accelbench.select.rank.matrix_files import pages
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.suggestions import none_found, nothing, refuse_unknown
-from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import StoreError, UsageError
-from accelbench.core.provenance import COMPARABLE_SQL
-from accelbench.query.hardware_words import named_sql
+from accelbench.query.conditions import marks, where_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
+from accelbench.query.suggestions import none_found, nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
     from accelbench.store.places import StorePlace
 
-#: What may be compared at all: what nobody measured is not among it.
-_COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
+_log = logging.getLogger("accelbench.query")
 
 
 #: Results that are held against each other at once.
 _MOST = 20_000
 
 
-def filled(path: Path | None) -> Database:
-    """The database, with what runs left in the journals."""
+def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
+    """The database, with what runs left in the journals.
+
+    Args:
+        path: the database; the usual one where none is named.
+        notice: hears what could not be read or written.
+    """
     from accelbench.store.duck import absent
     from accelbench.store.files import ReadOnlyPlaceError
     from accelbench.store.lake import Lake, store_at
@@ -39,19 +42,24 @@ def filled(path: Path | None) -> Database:
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:
-        complain(f"{error.message} What waits in journals is not shown.")
+        notice(f"{error.message} What waits in journals is not shown.")
     else:
         for problem in filled.problems:
-            complain(problem)
+            notice(problem)
     return database
 
 
-def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Database:
+def filled_if_any(
+    path: Path | None,
+    asked: Mapping[str, Sequence[Any]],
+    notice: Callable[[str], None] = _log.warning,
+) -> Database:
     """As `filled`; where nobody named a database and there is none, nothing is measured yet.
 
     Args:
         path: the database that is named, if one is.
         asked: column → the values that would have counted.
+        notice: as `filled` has it.
 
     Raises:
         NothingMeasuredError: there is none, with the command that would bring what is asked for.
@@ -61,7 +69,7 @@ def filled_if_any(path: Path | None, asked: Mapping[str, Sequence[Any]]) -> Data
     usual = store_at(None)
     if path is None and not usual.there:
         raise nothing(f"Nothing is measured, as there is no database at {usual.name}", asked)
-    return filled(path)
+    return filled(path, notice)
 
 
 def _no_lake(place: StorePlace) -> StoreError:
@@ -79,33 +87,6 @@ def no_lake_in(folder: Path, option: str) -> str:
     files = sorted(f"{option} {path}" for path in folder.glob("*.duckdb"))
     there = f" There is a database in it: {' or '.join(files[:3])}." if files else ""
     return f"{folder} is a folder with no lake in it.{there}"
-
-
-def where_of(filters: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
-    """Results that count and have these values in these columns: SQL and its parameters."""
-    parts: list[str] = [_COUNTS]
-    values: list[Any] = []
-    for column, wanted in filters.items():
-        parts.append(one_of(column, wanted))
-        values += wanted
-    return " AND ".join(parts), values
-
-
-#: OpenVINO is a platform of its own in a store, and on the machine's processor one of its engines.
-_ON_THE_CPU = (
-    "hardware = 'openvino' AND device_name IN (SELECT environment->>'cpu' FROM benchmark_runs)"
-)
-
-
-def one_of(column: str, wanted: Sequence[Any]) -> str:
-    """That a column has one of so many values, in SQL with a parameter for each.
-
-    What runs on the CPU is all its engines.
-    """
-    if column != "hardware":
-        return f"{column} IN ({marks(wanted)})"
-    said = " OR ".join(named_sql(str(word)) for word in wanted)
-    return f"({said} OR {_ON_THE_CPU})" if "cpu" in wanted else f"({said})"
 
 
 def runs_of(
@@ -196,11 +177,6 @@ def on_one_machine(
     machine, ours, others = of_machine(runs, asked)
     where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
     return where, [*values, *ours], machine, others
-
-
-def marks(values: Sequence[Any]) -> str:
-    """What stands in SQL for so many parameters."""
-    return ", ".join("?" * len(values))
 
 
 def rows_of(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from accelbench.cli.arguments.filters import Filters, misplaced
-from accelbench.cli.services.queries import marks
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes, visible
+from accelbench.query.conditions import marks
+from accelbench.query.filters import Filters, misplaced
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from accelbench.core.vocabulary import HARDWARE, Family
-from accelbench.select.answer.matrices import MatrixEntry, MatrixLayer
+from accelbench.select.rank.matrices import MatrixEntry, MatrixLayer
 
 _RULE_LINE = re.compile(r"^[\s|:-]*-[\s|:-]*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")

@@ -10,30 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
+from accelbench.analysis.judging import METRICS
 from accelbench.analysis.machines import chosen, machine_of
 from accelbench.analysis.run_noise import Histories
-from accelbench.cli.arguments.filters import Filters, catalogued
-from accelbench.cli.arguments.run_names import harmless, labels_of, runs_meant
-from accelbench.cli.arguments.suggestions import (
+from accelbench.core.columns import ASKED
+from accelbench.core.devices import named_apart
+from accelbench.core.errors import UsageError
+from accelbench.exchange.baselines import FromFile, read_baseline
+from accelbench.query.conditions import marks, where_of
+from accelbench.query.filters import Filters, catalogued
+from accelbench.query.histories import NOISE, RERUN_OF, histories_on
+from accelbench.query.run_names import harmless, labels_of, runs_meant
+from accelbench.query.stored_results import filled, no_lake_in, of_machine, rows_of, runs_of
+from accelbench.query.suggestions import (
     NothingMeasuredError,
     none_found,
     nothing,
     refuse_unknown,
 )
-from accelbench.cli.services.queries import (
-    filled,
-    marks,
-    no_lake_in,
-    of_machine,
-    rows_of,
-    runs_of,
-    where_of,
-)
-from accelbench.core.columns import ASKED
-from accelbench.core.devices import named_apart
-from accelbench.core.errors import UsageError
-from accelbench.exchange.baselines import FromFile, read_baseline
-from accelbench.query.histories import NOISE, RERUN_OF, histories_on
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
@@ -48,10 +42,11 @@ _OF_A_MACHINE = frozenset({"device_name", "threads"})
 COLUMNS = (
     *ASKED,
     *("case_id", "series_key", "run_id", "launch", "status", "reason", "message", "device"),
-    *("provenance", "quality", "emulated", "started_at", "latency_p50_ms", "latency_mean_ms"),
-    *("latency_ci_low_ms", "latency_ci_high_ms"),
-    *("throughput", "throughput_unit", "memory_peak_mb", "weights_digest", "workarounds"),
+    *("provenance", "quality", "emulated", "started_at"),
+    *(column for metric in METRICS for column in metric.columns),
+    *("latency_ci_low_ms", "latency_ci_high_ms", "weights_digest", "workarounds"),
     *("conditions", "effective_sample_count", "device_fingerprint"),
+    *("verification", "verification_error", "self_check"),
 )
 #: What helps where the baseline has nothing to say.
 _ANOTHER = "Name another --baseline."

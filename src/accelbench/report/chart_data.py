@@ -10,16 +10,17 @@ from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.analysis.run_noise import histories
 from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
-from accelbench.cli.arguments.filters import catalogued
-from accelbench.cli.services.queries import marks, of_machine, one_of, rows_of, runs_to_judge
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.failing import failing_in, failing_sql, marked
 from accelbench.core.provenance import THIS_ARM_SQL
+from accelbench.query.conditions import marks, one_of
+from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import is_named
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms
+from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:
@@ -202,9 +203,11 @@ def _samples(database: Database, found: Sequence[Point]) -> dict[str, list[float
 
 def _series(database: Database, where: str, values: Sequence[Any]) -> Sequence[Series]:
     from accelbench.analysis.judging import METRICS
-    from accelbench.cli.commands.history import series_in
     from accelbench.core.provenance import COMPARABLE_SQL
     from accelbench.measure.launches import LEAST_EFFECT
+    from accelbench.report.all_series import series_in
 
-    found = series_in(database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT)
+    found, _ = series_in(
+        database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT
+    )
     return sorted(found, key=lambda one: not one.changed)

@@ -12,9 +12,9 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.select.estimate.rules import BROWSERS, DEPLOYMENTS
 from accelbench.select.evidence.cells import EvidenceAttempt, is_on
 from accelbench.select.query import validation
+from accelbench.select.query.deployments import BROWSERS, DEPLOYMENTS
 
 #: Shown only where there is something to say of them, as in the matrix.
 _RARE = ("wasm", "tpu")

@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.filters import by_word, catalogued, in_catalogue, misplaced
 from accelbench.core.errors import EXIT_CANNOT_TELL, AccelbenchError, UsageError
 from accelbench.core.near import LIKE, near
 from accelbench.core.provenance import COMPARABLE_SQL
 from accelbench.core.visible import in_quotes
+from accelbench.query.filters import by_word, catalogued, in_catalogue, misplaced
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -157,7 +157,7 @@ def _known(column: str) -> tuple[str, ...]:
 
 
 def _is_stored(database: Database, column: str, word: str) -> bool:
-    from accelbench.cli.services.queries import one_of
+    from accelbench.query.conditions import one_of
 
     _, rows = database.query(
         f"SELECT 1 FROM benchmark_results WHERE {one_of(column, [word])} LIMIT 1",  # noqa: S608

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.analysis.arms import checked_arms, names_of_arms
 from accelbench.analysis.machines import machine_of
-from accelbench.cli.arguments.run_names import harmless, labels_of, runs_meant
-from accelbench.cli.services.queries import one_of, rows_of
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.provenance import COMPARABLE
+from accelbench.query.conditions import one_of
+from accelbench.query.run_names import harmless, labels_of, runs_meant
+from accelbench.query.stored_results import rows_of
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
-    from accelbench.cli.services.baselines import BaselineQuery
+    from accelbench.query.baselines import BaselineQuery
     from accelbench.store.database import Database
 
 _NOTHING = UsageError(

@@ -1,0 +1,66 @@
+"""What makes two sides of a check figures of different things. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from accelbench.analysis.comparison import refusals
+from accelbench.analysis.judging import Metric, rates_apart
+from accelbench.core.provenance import REFUSED_THERE
+from accelbench.core.worth import usable_launches
+
+Row = Mapping[str, Any]
+Launches = Sequence[Row]
+
+
+def unlike(then: Launches, good: Launches, passed: Collection[str]) -> str:
+    """What makes launches figures of different things; empty where nothing does.
+
+    Args:
+        then: of one side.
+        good: of the other.
+        passed: what is let pass.
+    """
+    found = set(_apart(then, good)) - set(passed)
+    return f"not alike: {', '.join(sorted(found))}" if found else ""
+
+
+def parted(metric: Metric, before: Launches, now: Launches) -> list[str]:
+    """What keeps a figure of some launches from being held against that of others, by its words.
+
+    Args:
+        metric: which figure.
+        before: one row of each kind that there is among the first.
+        now: the same of the others.
+    """
+    units = rates_apart([*before, *now]) if metric.rated else ()
+    return [*_apart(before, now), *([f"unit {' → '.join(units)}"] if units else [])]
+
+
+def _apart(a: Launches, b: Launches) -> list[str]:
+    """What `compare` refuses of any two launches, each word once."""
+    pairs = ((one, other) for one in _kinds(a) for other in _kinds(b))
+    return list(dict.fromkeys(word for pair in pairs for word in refusals(*pair)))
+
+
+def _kinds(launches: Launches) -> list[Row]:
+    """One launch of each kind, by what makes figures those of different things."""
+    found = {
+        str([row.get(n) for n in ("weights_digest", "workarounds", "emulated", "provenance")]): row
+        for row in launches
+    }
+    return list(found.values())
+
+
+def refused_there(launches: Launches, allow: Collection[str]) -> str:
+    """Why a file says that nothing is to be held against its rows; empty where it may be."""
+    words = {word for row in launches for word in row.get(REFUSED_THERE) or ()}
+    left = sorted(words - set(allow))
+    return f"not alike: {', '.join(left)}" if left else ""
+
+
+def rates_of_others(then: Launches, good: Launches) -> str:
+    """That rates are of other things, where they are: images are no tokens."""
+    units = rates_apart([*usable_launches(then), *usable_launches(good)])
+    return f"rates are of other things: {' → '.join(units)}" if units else ""

@@ -1,0 +1,58 @@
+"""Why what went through has no rating: nothing timed it, or nothing of the CPU is alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accelbench.analysis.attempts import ASKED_IN, Attempt
+from accelbench.analysis.speed import Timed
+
+
+def untimed(many: Sequence[Attempt]) -> str:
+    """What is known of the time of attempts that have no rate."""
+    if why := next((one.unusable for one in many if one.unusable), ""):
+        return f"no time of it is usable: {why}"
+    if tails := [one.tail for one in many if one.tail]:
+        return f"of its time a percentile alone is known ({tails[0]}), no mean and no rate"
+    return "nothing was timed"
+
+
+def how_to_time(many: Sequence[Attempt], without: str) -> str:
+    """How what was not timed gets a time; of what others measured nothing here says one."""
+    if all(one.imported for one in many):
+        return "It was imported: only its source can say more of its time."
+    return f"Measure it: accelbench run without {without}."
+
+
+def unlike_cpu(mine: Timed, cpu: Timed, verified: Sequence[Attempt]) -> str:
+    """Why a platform's time is held against nothing of the CPU.
+
+    Args:
+        mine: what was timed on the platform.
+        cpu: on the CPU.
+        verified: attempts on the CPU that count, timed or not.
+    """
+    if mine and cpu:
+        return f"the CPU's results that count are of something else: {_otherwise(mine, cpu)}"
+    if verified:
+        return f"the CPU has no such time: {untimed(verified)}"
+    return "the CPU has no verified and usable result"
+
+
+def _otherwise(mine: Timed, theirs: Timed) -> str:
+    """What the others were asked otherwise, of the two questions that have most in common."""
+    pairs = (
+        [(name, a, b) for name, a, b in zip(ASKED_IN, here, there, strict=True) if a != b]
+        for here in mine
+        for there in theirs
+    )
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_word(name, b)} there, {_word(name, a)} here"
+        for name, a, b in min(pairs, key=lambda found: (len(found), str(found)))
+    )
+
+
+def _word(name: str, value: object) -> str:
+    if name == "unit" and not value:
+        return "items/s"
+    return "n/a" if value is None else str(value)

@@ -1,0 +1,86 @@
+"""The models that a command line asks for: by name, set, category or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from accelbench.catalog.custom import models_in
+from accelbench.catalog.find import CUSTOM, LIST_THEM, find, in_categories, key_of, members
+from accelbench.catalog.models import MODELS
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+
+
+def choose(
+    models: Iterable[str] = (),
+    set_name: str | None = None,
+    categories: Iterable[str] = (),
+    specific: Iterable[str] = (),
+    limit: int | None = None,
+    *,
+    all_models: bool = False,
+    models_file: Path | None = None,
+    pass_over: Callable[[UsageError], None] | None = None,
+) -> tuple[ModelSpec, ...]:
+    """The models a command line asks for, each once, named ones first.
+
+    Args:
+        models: names, as `find` takes them; those of the models file come first.
+        set_name: "key", "small", or "custom" for those of the models file.
+        categories: families or modality tags; "vision" finds every model that sees.
+            Beside names or a set they narrow it, alone they choose from everything.
+        specific: keep only these. A model also answers for its small variant, so
+            that "bert" picks bert-tiny out of the small set.
+        limit: keep at most so many.
+        all_models: take the whole catalogue.
+        models_file: models described by a file: more names for `models`, and where
+            none is named, all of them join the others.
+        pass_over: hears of each entry of that file that is wrong and whose model nobody named;
+            without it, one that is wrong is an error.
+    """
+    models, categories, specific = tuple(models), tuple(categories), tuple(specific)
+    if limit is not None and limit < 1:
+        raise UsageError(f"A limit of {limit} leaves no model.", "Use a limit of 1 or more.")
+    if set_name == CUSTOM and models_file is None:
+        raise UsageError("The set custom needs a file.", "Name it with --models-file FILE.")
+    own: tuple[ModelSpec, ...] = ()
+    if models_file is not None:
+        own = _described(models_file, (*models, *specific), pass_over, every=not models)
+    start = [find(name, own) for name in models]
+    if set_name == CUSTOM or not models:
+        start += own
+    if set_name is not None and set_name != CUSTOM:
+        start += members(set_name)
+    if all_models or (categories and not start):
+        start += MODELS
+    if not start:
+        raise UsageError("No model is named.", f"Name one, or use --set or --all. {LIST_THEM}")
+    picked = (find(name, own) for name in specific)
+    wanted = {name for spec in picked for name in (spec.id, spec.small_variant)}
+    chosen = [
+        spec
+        for spec in {spec.id: spec for spec in start}.values()
+        if (not categories or in_categories(spec, categories))
+        and (not specific or spec.id in wanted)
+    ]
+    if not chosen:
+        raise UsageError("No model is left after the filters.", LIST_THEM)
+    return tuple(chosen[:limit])
+
+
+def _described(
+    path: Path,
+    named: Sequence[str],
+    pass_over: Callable[[UsageError], None] | None,
+    *,
+    every: bool,
+) -> tuple[ModelSpec, ...]:
+    """The models of a file, and a word of each entry that is wrong, where all are asked for."""
+    described = models_in(path)
+    for key, error in described.wrong.items():
+        if pass_over is None or any(key_of(name) == key_of(key) for name in named):
+            raise error
+        if every:
+            pass_over(error)
+    return described.models

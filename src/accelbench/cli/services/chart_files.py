@@ -1,0 +1,62 @@
+"""Charts as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accelbench.exchange.writing import write_exactly, write_over
+
+if TYPE_CHECKING:
+    from accelbench.report.charts.chart import Chart, Picture, Subject
+
+
+def drawn_into(
+    folder: Path,
+    subject: Subject,
+    charts: Mapping[str, Chart],
+    forms: Sequence[str] = ("png",),
+    name_of_file: str | None = None,
+) -> tuple[list[Path], list[str]]:
+    """Draw each chart that has anything to show.
+
+    Args:
+        folder: where.
+        subject: of what.
+        charts: which, by name.
+        forms: in which formats.
+        name_of_file: of the only one; it is new. Others are made anew each time.
+
+    Returns:
+        The files, and the names of charts that have nothing to show.
+    """
+    from accelbench.report.charts.chart import picture
+
+    written, empty = [], []
+    for name, one in charts.items():
+        found = picture(one, subject)
+        if found is None:
+            empty.append(name)
+            continue
+        for form in forms:
+            path, data = folder / (name_of_file or f"{name}.{form}"), _drawn(found, form)
+            if name_of_file is None:
+                write_over(path, data)
+            else:
+                write_exactly(path, partial(_put, data))
+            written.append(path)
+    return written, empty
+
+
+def _put(data: bytes, place: Path) -> None:
+    place.write_bytes(data)
+
+
+def _drawn(picture: Picture, form: str) -> bytes:
+    from accelbench.report.charts import draw
+
+    if form == "png":
+        return draw.png(picture.spec)
+    return (draw.svg(picture.spec) if form == "svg" else draw.page(picture)).encode()

@@ -1,0 +1,65 @@
+"""Every series of a store with what it is of, that which became worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from accelbench.analysis.history import FEWEST_DRAWN, Series
+from accelbench.analysis.judging import Metric
+from accelbench.core.axes import AS_TOLD, columns
+from accelbench.query.conditions import marks
+from accelbench.query.stored_results import rows_of
+from accelbench.report.gaps import Unseen
+from accelbench.report.series import Line, nothing_in, points_in, told
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+_COLUMNS = (
+    *("series_key", "model", "runtime", "hardware", "device", "device_name", "precision"),
+    *("batch_size", *columns(*AS_TOLD), "mode", "scenario", "world_size", "options", "threads"),
+    *("emulated", "provenance", "case_id", "device_fingerprint"),
+)
+
+
+def series_in(
+    database: Database, metric: Metric, where: str, values: Sequence[Any], least: float
+) -> tuple[list[Series], list[Unseen]]:
+    """Every series with points enough, that which became worst first, and those without any.
+
+    One point is enough where a run came after it that has no figure.
+    """
+    lines = points_in(database, metric, where, values)
+    nothing = nothing_in(database, metric, where, values)
+    shown = {
+        key: line
+        for key, line in lines.items()
+        if len(line.points) >= FEWEST_DRAWN or nothing.newest(key, line.case, line.points)
+    }
+    about = about_series(database, {key: _newest_run(line) for key, line in shown.items()})
+    several = [(about[key], line) for key, line in shown.items()]
+    found = told(database, several, metric, (where, values), least, nothing)
+    names = ("model", "series_key")
+    ordered = sorted(
+        found, key=lambda one: (-(one.newest_step or 0.0), *(str(one.row.get(n)) for n in names))
+    )
+    return ordered, nothing.unseen(lines)
+
+
+def about_series(database: Database, newest: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """A row of each series, of its newest run: what it is of."""
+    if not newest:
+        return {}
+    runs = sorted(set(newest.values()))
+    condition = (
+        f"series_key IN ({marks(list(newest))}) AND coalesce(run_id, '') IN ({marks(runs)})"
+        " QUALIFY row_number() OVER (PARTITION BY series_key"
+        " ORDER BY coalesce(emulated, false), started_at DESC) = 1"
+    )
+    rows = rows_of(database, _COLUMNS, condition, [*newest, *runs])
+    return {str(row["series_key"]): row for row in rows}
+
+
+def _newest_run(line: Line) -> str:
+    return max(line.points, key=lambda one: one.moment).run_id

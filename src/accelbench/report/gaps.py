@@ -1,0 +1,141 @@
+"""Runs that came to no figure: what is newer than a line's points, and what has no line at all.
+
+Read in one pass beside the one that points are made of (`report.series`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from accelbench.analysis.history import Gap, HistoryPoint
+from accelbench.analysis.judging import METRICS, Metric
+from accelbench.core.failing import FAILED, LAUNCHED, why_unusable
+from accelbench.core.provenance import OF_IMPORT_SQL
+
+Row = Mapping[str, Any]
+
+#: Of each run the launches of a series that came to nothing. What failed before it had an engine is
+#: of no series, but of a case on a device, or, without one, on all devices.
+NOTHING = f"""
+SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
+    min(started_at)::VARCHAR, max(started_at)::VARCHAR, {OF_IMPORT_SQL},
+    {{others}}
+    max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
+    bool_or(NOT {{usable}}), bool_or({{emulated}}),
+    arg_max(coalesce(reason, status), started_at) FILTER (NOT {{answered}})
+FROM {{results}}
+WHERE {{where}} AND NOT coalesce({{fine}} AND {{value}} > 0, false)
+    AND status <> 'skipped' AND started_at IS NOT NULL AND coalesce(run_id, '') <> ''
+GROUP BY series_key, case_id, device_fingerprint, run_id ORDER BY max(started_at), run_id
+"""  # noqa: S608 — our words
+
+#: What a line is of, for runs that are of no series: its case and its device.
+Case = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A series of which no run has the figure that is asked for, though something ran."""
+
+    series_key: str
+    runs: int  # as far as they are told apart: of an import, its moments
+    newest: Gap
+    metrics: tuple[str, ...]  # what is known of it instead
+
+
+@dataclass
+class _OfSeries:
+    """What is known of a series in the runs that have no figure."""
+
+    gaps: list[Gap] = field(default_factory=list)
+    ran: set[str] = field(default_factory=set)  # moments, of imports, or runs in which it ran
+    metrics: dict[str, None] = field(default_factory=dict)
+    newest: Gap | None = None
+
+
+class Nothing:
+    """All runs that came to nothing, by series, or by case and device where no series is known."""
+
+    def __init__(self, metric: Metric, rows: Iterable[Sequence[Any]]) -> None:
+        self._of: dict[tuple[str, ...], _OfSeries] = {}
+        others = [one.name for one in METRICS if one.name != metric.name]
+        for series, case, device, run, first, last, imported, *rest in rows:
+            had, became = rest[: len(others)], rest[len(others) :]
+            key = (str(case or ""), str(device)) if series is None else (str(series),)
+            one = self._of.setdefault(key, _OfSeries())
+            gap = Gap(str(last), str(run), _why(metric, *became))
+            if not imported:  # of an import, what lacks a figure is no run that came to nothing
+                one.gaps.append(gap)
+            if became[3]:
+                one.ran |= {str(first), str(last)} if imported else {str(run)}
+                one.newest = gap
+            one.metrics |= dict.fromkeys(
+                name for name, there in zip(others, had, strict=True) if there
+            )
+
+    def newest(
+        self,
+        series: str,
+        case: Case,
+        points: Sequence[HistoryPoint],
+        may_be: Callable[[str], bool] | None = None,
+    ) -> Gap | None:
+        """The newest run that came to nothing, where no point of a line is as new.
+
+        Args:
+            series: its key.
+            case: its case and its device.
+            points: of the line.
+            may_be: whether a run may be one of the line; any may, where nothing is said.
+        """
+        if not self._of:
+            return None
+        last, runs = max(point.moment for point in points), {point.run_id for point in points}
+        keys = dict.fromkeys(((series,), case, (case[0], "")))
+        known = (gap for key in keys if key in self._of for gap in self._of[key].gaps)
+        return max(
+            (
+                gap
+                for gap in known
+                if gap.moment > last
+                and gap.run_id not in runs
+                and (may_be is None or may_be(gap.run_id))
+            ),
+            default=None,
+        )
+
+    def unseen(self, lines: Mapping[str, Any]) -> list[Unseen]:
+        """Series that ran twice and more and have no point, by key.
+
+        Args:
+            lines: the series that have one.
+        """
+        return [
+            Unseen(key[0], len(one.ran), one.newest, tuple(one.metrics))
+            for key, one in sorted(self._of.items())
+            if len(key) == 1 and key[0] not in lines and len(one.ran) > 1 and one.newest
+        ]
+
+
+def _why(
+    metric: Metric,
+    launched: int | None,
+    failed: int | None,
+    wrong: bool,
+    ran: bool,
+    useless: bool,
+    emulated: bool,
+    reason: str | None,
+) -> str:
+    """Why a run has no figure, as the end of a sentence."""
+    if wrong:
+        return "wrong outputs"
+    said = str(reason or "").replace("_", " ")
+    if not ran:
+        return said
+    if useless:
+        counts = {FAILED: failed, LAUNCHED: launched}
+        return ": ".join(filter(None, (f"unusable, {why_unusable([counts])}", said)))
+    return "emulated" if emulated else f"its {metric.name} is not known"

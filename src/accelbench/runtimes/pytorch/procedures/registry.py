@@ -1,0 +1,21 @@
+"""The procedure of a case: which one a step of it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from accelbench.core.case import Case
+from accelbench.runtimes.pytorch.procedures import denoise, forward, generate, rag, train
+from accelbench.runtimes.pytorch.procedures.base import Opened, Procedure
+
+
+def make(case: Case, opened: Opened) -> Procedure:
+    """The procedure of a case."""
+    makers: dict[str, Callable[[Case, Opened], Procedure]] = {
+        "forward": forward.Forward,
+        "generate": generate.Generate,
+        "denoise": denoise.Denoise,
+        "rag": rag.RagAnswer if case.generates else forward.Forward,
+        "train": train.Train,
+    }
+    return makers[case.procedure](case, opened)

@@ -1,0 +1,41 @@
+"""A model as it is known whatever it was measured on: its weights and operations. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accelbench.core.case import Shapes
+from accelbench.core.errors import AccelbenchError
+from accelbench.core.vocabulary import Mode
+from accelbench.select.evidence.cells import EvidenceCell, ModelKnowledge
+from accelbench.select.query.query import GENERATING, SIZES, Query
+
+
+def known_of(
+    asked: Query, own: Sequence[EvidenceCell], flops: float | None = None, kin: str = ""
+) -> ModelKnowledge:
+    """What is known of the model: by who asks, by the catalogue, by results anywhere."""
+    parameters = asked.size.parameters
+    counted = flops or _counted(asked)
+    for cell in own:
+        parameters = parameters or cell.row.get("parameters")
+        if not counted and cell.row.get("flops"):
+            counted = float(cell.row["flops"]) / cell.batch
+        kin = kin or str(cell.row.get("kin") or "")
+    return ModelKnowledge(None if parameters is None else int(parameters), counted, kin)
+
+
+def _counted(asked: Query) -> float | None:
+    """Operations of an item, as the catalogue counts them; None where it does not."""
+    if asked.spec is None:
+        return None
+    from accelbench.catalog.cost import flops
+
+    sizes = {SIZES[name]: value for name, value in asked.shapes.items()}
+    if asked.mode == Mode.TRAINING:
+        sizes = {name: value for name, value in sizes.items() if name not in GENERATING}
+    try:
+        found = flops(asked.spec, Shapes(asked.batch, **sizes), asked.mode)
+    except AccelbenchError:
+        return None
+    return None if found is None else found / asked.batch
